@@ -1,0 +1,48 @@
+# Every target sets up .venv by itself; it needs Python 3.11 or newer, and make.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check bench studio clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
+		printf '%-10s %s\n' "$$name" "$$text"; done
+
+demo: $(INSTALLED) ## three days and two nights of the built-in story, offline
+	$(BIN)/circadian demo
+
+test: $(INSTALLED) ## the fast tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(INSTALLED) ## the tests marked slow
+	$(BIN)/python -m pytest -m slow
+
+check: $(INSTALLED) ## ruff, mypy --strict, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py tests/test_packages.py
+
+bench: $(INSTALLED) ## the budgets, measured; a table and JSON
+	$(BIN)/python -m benchmarks.run
+
+studio: export CIRCADIAN_DATA ?= .circadian
+studio: export LANGGRAPH_CLI_NO_ANALYTICS := 1
+studio: export LANGGRAPH_NO_VERSION_CHECK := 1
+studio: $(INSTALLED) ## the graph on a local server, for LangGraph Studio
+	$(BIN)/langgraph dev --no-browser
+
+clean: ## remove the environment and the caches; never a data folder
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "circadian needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
+			"Name one that is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(INSTALLED)

@@ -1,0 +1,1 @@
+"""Wiring: awake, sleep, agent, persistence, command line. Imports nodes, tools and memory."""

@@ -1,0 +1,1 @@
+"""Nouns: what is kept - records, working state, settings, stores, scoring. Imports no other layer."""

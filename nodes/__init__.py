@@ -1,0 +1,1 @@
+"""Verbs: one step each, state in, partial state out. Imports tools and memory."""

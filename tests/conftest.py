@@ -1,0 +1,57 @@
+"""What holds for every test: no network but loopback, no key, no settings, no home of a person."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.clock import Clock
+from tests.loopback import sitecustomize
+
+_PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")
+# A proxy on loopback would lead to any host.
+_SUFFIXES = ("_API_KEY", "_PROXY")
+_HOME = pytest.StashKey[Path]()
+
+
+def unwanted_variables() -> list[str]:
+    """The variables that would let this machine's settings, keys or proxies into a test."""
+    return [
+        name
+        for name in os.environ
+        if name.upper().startswith(_PREFIXES) or name.upper().endswith(_SUFFIXES)
+    ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any product module is imported: some libraries read their variables then."""
+    for name in unwanted_variables():
+        del os.environ[name]
+    home = Path(tempfile.mkdtemp(prefix="circadian-home-"))
+    config.stash[_HOME] = home
+    os.environ["HOME"] = str(home)
+    guard = str(Path(sitecustomize.__file__).parent)
+    rest = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    os.environ["PYTHONPATH"] = os.pathsep.join([guard, *(part for part in rest if part != guard)])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the home made for this run."""
+    shutil.rmtree(config.stash[_HOME], ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier test left in the environment does not reach this one."""
+    for name in unwanted_variables():
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A settable clock; it begins at 2026-03-02 09:00 UTC."""
+    return Clock()

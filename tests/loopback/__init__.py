@@ -1,0 +1,1 @@
+"""The guard that lets tests, and every Python that a test starts, reach loopback only."""

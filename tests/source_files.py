@@ -1,0 +1,54 @@
+"""The product's source files and what their syntax trees import."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LAYERS = ("memory", "tools", "nodes", "graph")
+"""Each may import itself and those before it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: its path below the repository's root, and its text."""
+
+    path: PurePosixPath
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree."""
+        return ast.parse(self.text, str(self.path))
+
+    @property
+    def layer(self) -> str:
+        """The top-level package that the file stands in."""
+        return self.path.parts[0]
+
+    def imports(self) -> list[tuple[int, str]]:
+        """Line and dotted name of every module imported, wherever in the file it is."""
+        found: list[tuple[int, str]] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [(node.lineno, alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                found.append((node.lineno, "." * node.level + (node.module or "")))
+        return found
+
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function and method, nested ones too."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return [node for node in ast.walk(self.tree) if isinstance(node, kinds)]
+
+
+def sources() -> list[Source]:
+    """Every Python file of the four packages, sorted by path."""
+    files = sorted(file for layer in LAYERS for file in (ROOT / layer).rglob("*.py"))
+    return [
+        Source(PurePosixPath(file.relative_to(ROOT).as_posix()), file.read_text()) for file in files
+    ]

@@ -1,0 +1,1 @@
+"""What the model may call, and who permits it. Imports memory."""
