@@ -1,0 +1,45 @@
+"""The error vocabulary, drawn once.
+
+CircadianError
+├── InputError            bad usage or bad input; the message says what to do (exit status 2)
+│   ├── StateError        the thread's state breaks a rule; names the key
+│   └── FolderError       the data folder cannot be used as asked
+├── BusyError             another process holds the agent; what was posted is kept in the inbox
+├── ModelError            the model gave no usable answer after retries; the work stays pending
+│   └── ContextOverflow   the prompt is longer than the model takes
+└── MemoryStoreError      the semantic memory could not be read or written
+"""
+
+from __future__ import annotations
+
+
+class CircadianError(Exception):
+    """Base of every error that this project raises on purpose."""
+
+
+class InputError(CircadianError):
+    """Bad usage or bad input: one clear line that says what to do. Exit status 2."""
+
+
+class StateError(InputError):
+    """The thread's state breaks a rule, as after a bad edit by hand. Names the key."""
+
+
+class FolderError(InputError):
+    """The data folder cannot be used as asked: unwritable, newer schema, other embedder."""
+
+
+class BusyError(CircadianError):
+    """Another process holds the agent. Whatever was posted waits in the inbox."""
+
+
+class ModelError(CircadianError):
+    """The model gave no usable answer after retries. The work it was asked for stays pending."""
+
+
+class ContextOverflow(ModelError):
+    """The prompt is longer than the model takes. Answered by an emergency compaction."""
+
+
+class MemoryStoreError(CircadianError):
+    """The semantic memory could not be read or written. Nothing was half done."""

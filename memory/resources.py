@@ -1,0 +1,92 @@
+"""What a run works with: the clock, the models and the semantic memory of one data folder.
+
+`open_agent` hands its own through the run's config; on a server, where the config is the
+client's, the process has one set made from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from memory.scope import LOCAL_USER, Scope
+from memory.semantic import SemanticMemory
+from memory.settings import Deployment, Settings
+
+KEY = "circadian"
+"""Where `config["configurable"]` carries a run's Resources. Never checkpointed: not a primitive."""
+
+
+def utc_now() -> datetime:
+    """The wall clock, UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """One data folder's models, memory and clock."""
+
+    chat_model: BaseChatModel
+    semantic: SemanticMemory
+    clock: Callable[[], datetime] = utc_now
+    user: str = LOCAL_USER
+    tools: tuple[BaseTool, ...] = ()
+    """Tools that the user adds to the built-in ones."""
+    synced: bool = False
+    """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
+    load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
+    """Resolves a model name in a setting, such as compact_model."""
+
+
+def resources_of(config: RunnableConfig) -> Resources:
+    """The run's resources: those in its config, else the process's own."""
+    given = config.get("configurable", {}).get(KEY)
+    return cast(Resources, given) if given is not None else _from_environment()
+
+
+def scope_of(config: RunnableConfig) -> Scope:
+    """Whose run this is. The user never comes from input or context."""
+    configurable: Mapping[str, Any] = config.get("configurable", {})
+    return Scope(resources_of(config).user, str(configurable["thread_id"]))
+
+
+def store_of(runtime: Runtime[Settings]) -> BaseStore:
+    """The run's store. Raises RuntimeError where the graph was compiled without one."""
+    if runtime.store is None:
+        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
+    return runtime.store
+
+
+def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
+    """The run's settings. LangGraph leaves the context None where a caller passes none."""
+    if isinstance(context, Settings):
+        return context
+    return Settings.model_validate(context or {})
+
+
+def _load(name: str) -> BaseChatModel:
+    from memory.models.seam import load_chat_model
+
+    return load_chat_model(name)
+
+
+@lru_cache(maxsize=1)
+def _from_environment() -> Resources:
+    from memory.folder import open_folder
+    from memory.models.seam import choose_model
+
+    deployment = Deployment()
+    folder = open_folder(deployment.data, embedder=deployment.embedder, offline=deployment.offline)
+    return Resources(
+        chat_model=choose_model(deployment.model, offline=deployment.offline),
+        semantic=folder.semantic(),
+    )

@@ -1,0 +1,111 @@
+"""Settings: the graph's context schema (Studio's form), and typed deployment variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseModel):
+    """How the agent behaves. Names and defaults are the specification's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    user_prompt: str = Field(
+        "",
+        description="The user's own system prompt; the assistant never changes it.",
+    )
+    persona: str = Field(
+        "You are Circadian, a long-running assistant. You are exact, friendly and brief.",
+        description="Who the assistant is.",
+    )
+    owners: list[str] = Field(
+        ["local"], description="Ids of the people whose word the assistant's own prompt may follow."
+    )
+    max_context_tokens: int = Field(
+        100_000, ge=500, description="Context limit, tokens. Thresholds are shares of it."
+    )
+    context_buffer_size: int = Field(
+        20, ge=0, le=500, description="Unaddressed events kept in the prompt, newest."
+    )
+    recall_tokens: int = Field(
+        1_300, ge=0, description="At most this many tokens of recalled memory in a prompt."
+    )
+    recall_limit: int = Field(
+        10, ge=1, le=100, description="At most this many memories in a prompt."
+    )
+    compact_enabled: bool = Field(True, description="Master switch for compaction.")
+    compact_sleep_threshold: float = Field(
+        0.7, gt=0, le=1, description="Asleep, compact when the history fills this share (0..1)."
+    )
+    compact_emergency_threshold: float = Field(
+        0.8, gt=0, le=1, description="Awake, compact before a tick at this share (0..1)."
+    )
+    compact_preserve_window: int = Field(
+        20, ge=0, description="Newest messages that compaction keeps as they are."
+    )
+    compact_model: str | None = Field(
+        None, description="Model for the summary. None: the main one."
+    )
+    compact_prompt: str | None = Field(None, description="Summary prompt. None: the default.")
+    pre_compact_extraction_enabled: bool = Field(
+        True, description="Journal facts before compaction cuts the history."
+    )
+    pre_compact_max_iterations: int = Field(
+        5, ge=1, le=10, description="Extraction iterations asleep; 3 in an emergency."
+    )
+    pre_compact_prompt: str | None = Field(
+        None, description="Extraction prompt. None: the default."
+    )
+    multi_action_enabled: bool = Field(
+        True, description="Whether a tick may loop over tools at all."
+    )
+    max_iterations_per_tick: int = Field(
+        5, ge=1, le=10, description="Awake: model answers per tick that may ask for tools."
+    )
+    max_iterations_sleep: int = Field(
+        10, ge=1, le=10, description="Asleep: model answers per loop that may ask for tools."
+    )
+    task_assessment_enabled: bool = Field(False, description="Let a model assess the task too.")
+    sub_agents_enabled: bool = Field(False, description="Allow delegation.")
+    sub_agent_budget: int = Field(3, ge=0, description="Sub-agents at once.")
+    memory_enabled: bool = Field(True, description="Whether nights make long-term memory.")
+    min_importance: int = Field(
+        4, ge=1, le=10, description="Journal entries below it are not made into facts (1..10)."
+    )
+    score_batch_size: int = Field(50, ge=1, le=200, description="Journal entries scored per call.")
+    consolidate_batch_size: int = Field(
+        25, ge=1, le=100, description="Journal entries consolidated per call."
+    )
+    stale_conversation_hours: float = Field(
+        1.0, gt=0, description="Open conversations idle this long (hours) are cleared in the night."
+    )
+    max_failed_ticks: int = Field(
+        3, ge=1, description="Failed ticks after which an event is set aside."
+    )
+    checkpoints_kept: int = Field(
+        50, ge=1, description="Checkpoints of the root thread that are kept."
+    )
+    tool_timeout: float = Field(30.0, gt=0, description="Seconds that one tool call may take.")
+
+
+class Deployment(BaseSettings):
+    """Where and with what the agent runs: the `CIRCADIAN_` variables."""
+
+    model_config = SettingsConfigDict(env_prefix="CIRCADIAN_", extra="ignore")
+
+    data: Path = Field(Path(".circadian"), description="The data folder.")
+    database_url: str | None = Field(None, description="PostgreSQL instead of the data folder.")
+    model: str | None = Field(
+        None, description="`offline`, `openai:<model>`, `<provider>:<model>`."
+    )
+    embedder: str | None = Field(None, description="`offline`, `openai:<model>`.")
+    agent: str = Field("default", description="The agent's name.")
+    offline: bool = Field(
+        False, description="Use the offline model and embedder whatever keys exist."
+    )
+    log_level: str = Field("WARNING", description="Log level.")
+    log_format: str = Field("text", description="`text` or `json`.")
+    lock_timeout: float = Field(30.0, description="Seconds to wait for another process's run.")

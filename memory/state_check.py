@@ -1,0 +1,83 @@
+"""The rules of the state, in one place: what a node may return and what `intake` may find."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, cast, get_type_hints
+
+from langgraph.types import Command, Overwrite
+from pydantic import TypeAdapter, ValidationError
+
+from memory.errors import StateError
+from memory.state import SCHEMA_VERSION, State
+
+
+class Node(Protocol):
+    """A node as the graph calls it: LangGraph injects `runtime` and `config` by their names."""
+
+    def __call__(self, state: State) -> Any:
+        """Return a partial state."""
+
+
+_HINTS = get_type_hints(State)
+_MESSAGE_KEYS = ("messages", "exchange")
+"""Checked by LangGraph's own message reducer; their classes are no plain JSON."""
+_RULES: dict[str, TypeAdapter[Any]] = {
+    key: TypeAdapter(hint) for key, hint in _HINTS.items() if key not in _MESSAGE_KEYS
+}
+
+
+def checked(node: Callable[..., Awaitable[Any]]) -> Node:
+    """Make an unknown key or a wrong type in a node's output an error, not a silent drop."""
+
+    @functools.wraps(node)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        output = await node(*args, **kwargs)
+        update = output.update if isinstance(output, Command) else output
+        name = getattr(node, "__name__", "node")
+        for key, value in _items(update):
+            if key not in _HINTS:
+                raise StateError(f"node {name} returned the unknown key {key!r}")
+            if not isinstance(value, Overwrite):
+                problem = _problem(key, value)
+                if problem:
+                    raise StateError(f"node {name} returned a wrong {problem}")
+        return output
+
+    return cast(Node, run)
+
+
+def validate_state(state: Mapping[str, Any]) -> None:
+    """Raise StateError naming the key when the checkpointed state breaks a rule."""
+    for key, value in state.items():
+        problem = _problem(key, value) if key in _RULES else None
+        if problem:
+            raise StateError(
+                f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
+            )
+    version = state.get("schema_version", SCHEMA_VERSION)
+    if version > SCHEMA_VERSION:
+        raise StateError(
+            f"the thread was written by a newer Circadian (state schema {version}, this one knows "
+            f"{SCHEMA_VERSION}); update Circadian"
+        )
+
+
+def _items(update: Any) -> list[tuple[str, Any]]:
+    if update is None:
+        return []
+    return list(update.items()) if isinstance(update, Mapping) else list(update)
+
+
+def _problem(key: str, value: Any) -> str | None:
+    rule = _RULES.get(key)
+    if rule is None:
+        return None
+    try:
+        rule.validate_python(value, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in (key, *first["loc"]))
+        return f"{where}: {first['msg']}"
+    return None
