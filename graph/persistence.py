@@ -1,0 +1,117 @@
+"""The one place where the checkpoints and the store are opened, for Python and for a server.
+
+A server loads this file more than once and under several names (langgraph.json names it), so
+nothing here may live in the module: no lock, no connection, no cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiosqlite
+
+from memory.errors import FolderError
+from memory.folder import Folder, open_folder
+from memory.lock import FolderLock
+from memory.settings import Deployment, Settings
+from memory.sqlite_saver import CircadianSaver
+from memory.sqlite_store import CircadianStore
+
+BUSY_SECONDS = 30.0
+"""How long a statement waits for another process's transaction."""
+
+WAL_LIMIT = 4 * 1024 * 1024
+"""Bytes that a write-ahead log may keep once its content is in the database."""
+
+
+@asynccontextmanager
+async def open_saver(path: Path, *, keep: int = 50) -> AsyncIterator[CircadianSaver]:
+    """The checkpoints in the file `path`; `keep`: checkpoints kept of each thread's root graph.
+
+    Raises:
+        FolderError: the file cannot be opened.
+    """
+    async with _connection(path) as conn:
+        saver = CircadianSaver(conn, keep=keep)
+        await saver.setup()
+        yield saver
+
+
+@asynccontextmanager
+async def open_store(path: Path) -> AsyncIterator[CircadianStore]:
+    """The store in the file `path`.
+
+    Raises:
+        FolderError: the file cannot be opened.
+    """
+    async with _connection(path) as conn:
+        store = CircadianStore(conn)
+        await store.setup()
+        try:
+            yield store
+        finally:
+            await store.aclose()
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[CircadianSaver]:
+    """A server's checkpoints. Keeps every other process from running an agent of the folder.
+
+    Raises:
+        BusyError: an agent of the folder is running elsewhere, or another server has the folder.
+    """
+    deployment = Deployment()
+    folder = await _folder(deployment)
+    async with (
+        FolderLock(folder.locks_dir, timeout=deployment.lock_timeout),
+        open_saver(folder.checkpoints_db, keep=Settings().checkpoints_kept) as saver,
+    ):
+        yield saver
+
+
+@asynccontextmanager
+async def store() -> AsyncIterator[CircadianStore]:
+    """A server's store."""
+    folder = await _folder(Deployment())
+    async with open_store(folder.store_db) as opened:
+        yield opened
+
+
+async def _folder(deployment: Deployment) -> Folder:
+    return await asyncio.to_thread(
+        open_folder, deployment.data, embedder=deployment.embedder, offline=deployment.offline
+    )
+
+
+@asynccontextmanager
+async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    """A connection in autocommit mode: transactions are begun explicitly.
+
+    `synchronous=FULL`: an event leaves the inbox (one file) once its tick is checkpointed (another
+    file). With NORMAL a power failure may take back the last commits of either file, and so could
+    lose an event that was acknowledged.
+    """
+    try:
+        conn = await aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+    except sqlite3.DatabaseError as error:
+        raise FolderError(f"cannot open {path}: {error}") from error
+    try:
+        await _configure(conn, path)
+        yield conn
+    finally:
+        await conn.close()
+
+
+async def _configure(conn: aiosqlite.Connection, path: Path) -> None:
+    try:
+        # First: it takes effect only while the file is empty.
+        await conn.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        await conn.execute("PRAGMA journal_mode = WAL")
+        await conn.execute("PRAGMA synchronous = FULL")
+        await conn.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+    except sqlite3.DatabaseError as error:
+        raise FolderError(f"cannot open {path}: {error}") from error

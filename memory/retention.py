@@ -1,0 +1,71 @@
+"""Which checkpoints of a thread are no longer needed, and how much of a file to give back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+FREE_PAGES_KEPT = 64
+"""Free pages that a file may keep however small it is (256 kB)."""
+
+VACUUM_PAGES = 256
+"""Pages given back to the file system at one time, at most (1 MB)."""
+
+
+class Root(NamedTuple):
+    """What retention has to know of a checkpoint of the root graph."""
+
+    id: str
+    """Ordered by time (uuid6)."""
+    source: str | None
+    """input | loop | update | fork."""
+    run_id: str | None
+    """A server writes it; plain Python does not."""
+
+
+class Retention(NamedTuple):
+    """What may go once the newest root checkpoint is stored. Bounds are exclusive."""
+
+    roots_before: str
+    """Root checkpoints before this id go, but for the next two."""
+    last_step: str
+    """The newest that is no edit by hand: a question that it waits with can still be answered."""
+    restore: str | None
+    """The state before the newest run, to which a rollback goes back. None: there is none."""
+    subgraphs_before: str | None
+    """Subgraph checkpoints before this id go, but for the next ones. None: all stay."""
+    run_start: str
+    """Those between `restore` and this id: work that `restore` left unfinished."""
+
+
+def retention(roots: Sequence[Root], keep: int) -> Retention:
+    """Decide what goes. `roots`: all checkpoints of a thread's root graph, newest first.
+
+    A checkpoint of source "loop" exists only when the tasks before it are finished, and one of
+    source "input" abandons them: their subgraphs are not resumed any more. An edit by hand
+    ("update", "fork") says nothing about them.
+    """
+    newest = roots[0]
+    step = next((root for root in roots if root.source in ("loop", "input")), newest)
+    start = next(i for i in range(len(roots)) if _starts_run(roots, i))
+    return Retention(
+        roots_before=roots[min(keep, len(roots)) - 1].id,
+        last_step=step.id,
+        restore=roots[start + 1].id if start + 1 < len(roots) else None,
+        subgraphs_before=newest.id if newest is step else None,
+        run_start=roots[start].id,
+    )
+
+
+def _starts_run(roots: Sequence[Root], index: int) -> bool:
+    if index + 1 == len(roots) or roots[index].source == "input":
+        return True
+    return roots[index].run_id != roots[index + 1].run_id
+
+
+def pages_to_free(free: int, total: int) -> int:
+    """How many free pages to give back now: those beyond a quarter of the file, in small steps.
+
+    Some stay free, since the next checkpoint fills them at no cost.
+    """
+    return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)

@@ -1,0 +1,112 @@
+"""LangGraph's SQLite store, made safe for several processes, with reads that do not page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Literal
+
+import aiosqlite
+from langgraph.store.base import Item, Op, PutOp, Result
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+from memory.sqlite_transaction import atomic
+
+PUTS_PER_STATEMENT = 1_000
+"""The base class writes a batch as one statement, whose number of parameters SQLite limits."""
+
+_mode: ContextVar[Literal["IMMEDIATE", "DEFERRED"]] = ContextVar("_mode", default="IMMEDIATE")
+
+
+class CircadianStore(AsyncSqliteStore):
+    """A store in which a batch is one transaction: written as a whole or not at all.
+
+    The base class opens it deferred and commits it even after an error, so that it fails under
+    mixed reads and writes of several processes, and keeps half of a batch that failed.
+    """
+
+    async def setup(self) -> None:
+        """Make the tables in one transaction, so that a second process cannot meet half of them."""
+        async with self.lock:
+            if not self.is_setup:
+                async with atomic(self.conn):
+                    await self._migrate()
+        await super().setup()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run the operations in one transaction. Reads see the store as it was before the puts."""
+        ops = list(ops)
+        writes = any(isinstance(op, PutOp) for op in ops)
+        token = _mode.set("IMMEDIATE" if writes else "DEFERRED")
+        try:
+            return await super().abatch(ops)
+        finally:
+            _mode.reset(token)
+
+    async def alist(
+        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
+    ) -> list[Item]:
+        """The items of exactly this namespace, by key; `newest_first`: by key, descending."""
+        order = "DESC" if newest_first else "ASC"
+        async with self._cursor(transaction=False) as cur:
+            await cur.execute(
+                "SELECT key, value, created_at, updated_at FROM store WHERE prefix = ?"
+                f" ORDER BY key {order} LIMIT ?",
+                (".".join(namespace), -1 if limit is None else limit),
+            )
+            rows = await cur.fetchall()
+        return [
+            Item(
+                namespace=namespace,
+                key=key,
+                value=json.loads(value),
+                created_at=created_at,
+                updated_at=updated_at,
+            )
+            for key, value, created_at, updated_at in rows
+        ]
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        """The number of items in this namespace and in all below it. Labels match whole."""
+        path = ".".join(prefix)
+        # All namespaces below it sort between "path." and "path/", the next character.
+        where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
+        params = (path, f"{path}.", f"{path}/") if prefix else ()
+        async with self._cursor(transaction=False) as cur:
+            await cur.execute(f"SELECT count(*) FROM store {where}", params)
+            return sum(row[0] for row in await cur.fetchall())
+
+    async def aclose(self) -> None:
+        """Finish the batch in hand and end the task that batches. The connection stays open."""
+        async with self.lock:
+            if self._task is not None:
+                self._task.cancel()
+
+    @asynccontextmanager
+    async def _cursor(self, *, transaction: bool = True) -> AsyncIterator[aiosqlite.Cursor]:
+        if not self.is_setup:
+            await self.setup()
+        async with self.lock, self.conn.cursor() as cur:
+            if not transaction:
+                yield cur
+                return
+            async with atomic(self.conn, _mode.get()):
+                yield cur
+
+    async def _batch_put_ops(
+        self, put_ops: Sequence[tuple[int, PutOp]], cur: aiosqlite.Cursor
+    ) -> None:
+        for start in range(0, len(put_ops), PUTS_PER_STATEMENT):
+            await super()._batch_put_ops(put_ops[start : start + PUTS_PER_STATEMENT], cur)
+
+    async def _migrate(self) -> None:
+        await self.conn.execute(
+            "CREATE TABLE IF NOT EXISTS store_migrations (v INTEGER PRIMARY KEY)"
+        )
+        applied = list(await self.conn.execute_fetchall("SELECT max(v) FROM store_migrations"))
+        done = -1 if applied[0][0] is None else int(applied[0][0])
+        for version, statement in enumerate(self.MIGRATIONS[done + 1 :], start=done + 1):
+            await self.conn.execute(statement)
+            await self.conn.execute("INSERT INTO store_migrations (v) VALUES (?)", (version,))

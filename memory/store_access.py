@@ -1,0 +1,65 @@
+"""Reading and writing a LangGraph store of any kind: in memory, SQLite, or the server's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
+
+PAGE = 1_000
+"""Items read at a time from a store that can only search."""
+
+
+@runtime_checkable
+class ListingStore(Protocol):
+    """A store that lists and counts without searching, as `CircadianStore` does."""
+
+    async def alist(
+        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
+    ) -> list[Item]:
+        """The items of exactly this namespace, by key."""
+        ...
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        """The number of items in this namespace and in all below it."""
+        ...
+
+
+async def list_items(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    *,
+    limit: int | None = None,
+    newest_first: bool = False,
+) -> list[Item]:
+    """The items of exactly this namespace, by key; `newest_first`: by key, descending.
+
+    "Newest" holds where keys begin with the time. `limit`: at most so many, the first in order.
+    """
+    if isinstance(store, ListingStore):
+        return await store.alist(namespace, limit=limit, newest_first=newest_first)
+    found = {
+        item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
+    }
+    ordered: list[Item] = [found[key] for key in sorted(found, reverse=newest_first)]
+    return ordered if limit is None else ordered[:limit]
+
+
+async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
+    """The number of items in this namespace and in all below it. Labels match whole."""
+    if isinstance(store, ListingStore):
+        return await store.acount(prefix)
+    return len(await _all_below(store, prefix))
+
+
+async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:
+    """Write all of `puts` or none of them: one batch is one transaction of the store."""
+    await store.abatch(puts)
+
+
+async def _all_below(store: BaseStore, prefix: tuple[str, ...]) -> list[SearchItem]:
+    found: list[SearchItem] = []
+    while page := await store.asearch(prefix, limit=PAGE, offset=len(found)):
+        found += page
+    return found
