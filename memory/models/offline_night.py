@@ -1,0 +1,206 @@
+"""What the offline model does in a night: scores, facts, extraction, summaries, subtasks. Pure.
+
+All of it is extractive: it says nothing that does not stand in what it was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory.models.offline_prompt import (
+    SUMMARY_MARK,
+    Done,
+    Entry,
+    Prompt,
+    entries,
+    said_by_people,
+)
+from memory.models.offline_scene import Call
+from memory.models.offline_speech import (
+    has_particulars,
+    names,
+    statement,
+    states_something,
+    tells_of_a_life,
+)
+from memory.models.words import sentences, shortened
+
+_LONG = 60
+"""Characters from which an entry counts as detailed."""
+_MOST_EXTRACTED = 5
+_SUMMARY_SHARE = 0.3
+_SENTENCE = 220
+"""Characters of one sentence in a summary."""
+_FEWEST, _MOST = 3, 7
+_BY_GUARD = re.compile(r"first person|speaks of the assistant")
+"""How the persona guard begins its reasons."""
+_TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
+_STAGES = (
+    "Clarify what '{goal}' needs",
+    "Plan '{goal}'",
+    "Do the first part of '{goal}'",
+    "Complete '{goal}'",
+    "Check the result of '{goal}'",
+)
+
+
+def importance(text: str) -> int:
+    """1..10: base 3; +2 names, numbers, dates; +2 life facts, preferences, plans, goals; +1 length.
+
+    What states nothing (questions, greetings, thanks) is a 2.
+    """
+    said = statement(text)
+    if not said:
+        return 2
+    score = 3 + 2 * has_particulars(said) + 2 * tells_of_a_life(said) + (len(said) >= _LONG)
+    return max(1, min(10, score))
+
+
+def scores(prompt: Prompt) -> dict[str, Any]:
+    """An importance for every entry shown."""
+    found = entries(prompt.human)
+    return {"scores": [{"id": one.id, "importance": importance(one.text)} for one in found]}
+
+
+def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
+    """One fact per entry that states something, in one call; a noop when some are left out.
+
+    Nothing after that: a second answer would repeat the first. Where the guard refused a fact, a
+    noop says that the rest is not for memory; other failures leave the entries pending.
+    """
+    if prompt.done:
+        return _after_storing(prompt, tools)
+    batch = entries(prompt.human)
+    facts = [_fact(one, said) for one in batch if (said := statement(one.text))]
+    calls = [Call("store_memory", {"facts": facts})] if facts else []
+    left = len(batch) - len(facts)
+    if left and "noop" in tools:
+        calls.append(Call("noop", {"reasoning": f"{left} of {len(batch)} entries state nothing."}))
+    return calls
+
+
+def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
+    """At most five sentences of people with names, numbers or dates; then a noop."""
+    if not prompt.done and "add_journal_entry" in tools:
+        found = _worth_journaling(prompt)
+        if found:
+            return found
+    done = {one.name for one in prompt.done}
+    if "noop" in tools and "noop" not in done:
+        return [Call("noop", {"reasoning": "Nothing more with names, numbers or dates."})]
+    return []
+
+
+def summary(text: str) -> str:
+    """The first telling sentence of each message, an earlier summary first; at most 30 %."""
+    turns = _turns(text)
+    room = max(1, int(len(text) * _SUMMARY_SHARE))
+    earlier = [said.removeprefix(SUMMARY_MARK).strip() for _, said in turns if _is_summary(said)]
+    lines = [shortened(one, max(1, room * 2 // 3)) for one in earlier[:1]]
+    told = [line for who, said in turns if not _is_summary(said) and (line := _told(who, said))]
+    lines += _that_fit(told, room - sum(len(one) + 1 for one in lines))
+    return "\n".join(lines) or shortened(turns[0][1] if turns else text, room) or text[:room]
+
+
+def subtasks(prompt: Prompt) -> dict[str, Any]:
+    """3-7 subtasks: the goal's own list where it has one, else the stages of any work."""
+    found = re.search(r"^Goal: (?P<goal>.+)$", prompt.human, re.MULTILINE)
+    goal = found["goal"].strip().rstrip(".") if found else shortened(prompt.human, 100)
+    items = _listed(goal)
+    if len(items) < _FEWEST:
+        items = [stage.format(goal=goal) for stage in _STAGES]
+    if len(items) > _MOST:
+        items = [*items[: _MOST - 1], ", ".join(items[_MOST - 1 :])]
+    return {"subtasks": items}
+
+
+def _fact(entry: Entry, said: str) -> dict[str, Any]:
+    fact: dict[str, Any] = {"text": said, "source_ids": [entry.id]}
+    speaker = [entry.speaker] if entry.speaker else []
+    if entry.speaker:
+        fact["speaker"] = entry.speaker
+    if entities := list(dict.fromkeys([*speaker, *names(said)])):
+        fact["entities"] = entities
+    return fact
+
+
+def _after_storing(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
+    if "noop" not in tools or any(one.name == "noop" for one in prompt.done):
+        return []
+    errors = [error for one in prompt.done for error in _rejections(one)]
+    if errors and all(_BY_GUARD.match(error) for error in errors):
+        return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
+    return []
+
+
+def _rejections(done: Done) -> list[str]:
+    """Why facts were not stored; one reason for a call that failed as a whole."""
+    result = done.result
+    if not isinstance(result, Mapping):
+        return [str(result)]
+    rejected = [str(one.get("error")) for one in result.get("rejected", [])]
+    return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
+
+
+def _worth_journaling(prompt: Prompt) -> list[Call]:
+    found: dict[str, Call] = {}
+    for text, message in said_by_people(prompt.history):
+        for sentence in sentences(text):
+            if states_something(sentence) and has_particulars(sentence):
+                args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
+                if message.name:
+                    args["source_entity"] = message.name
+                found.setdefault(sentence, Call("add_journal_entry", args))
+    best = sorted(found.values(), key=lambda call: -int(call.args["importance"]))
+    return best[:_MOST_EXTRACTED]
+
+
+def _turns(text: str) -> list[tuple[str, str]]:
+    """(who, what) of each message; a line that begins no message goes on with the one before."""
+    turns: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if match := _TURN.match(line):
+            turns.append((match["name"] or match["role"], match["text"]))
+        elif turns and line.strip():
+            turns[-1] = (turns[-1][0], f"{turns[-1][1]} {line.strip()}")
+    return turns
+
+
+def _is_summary(said: str) -> bool:
+    return said.startswith(SUMMARY_MARK)
+
+
+def _told(who: str, said: str) -> str:
+    if who == "tool" or said.startswith("["):
+        return ""
+    first = next((one for one in sentences(said) if states_something(one)), "")
+    return f"{who}: {shortened(first, _SENTENCE)}" if first else ""
+
+
+def _that_fit(lines: Sequence[str], room: int) -> list[str]:
+    """The most telling lines that fit `room` characters, in their order."""
+    order = sorted(range(len(lines)), key=lambda at: (-importance(lines[at]), at))
+    taken: list[int] = []
+    for at in order:
+        if len(lines[at]) + 1 <= room:
+            taken.append(at)
+            room -= len(lines[at]) + 1
+    return [lines[at] for at in sorted(taken)]
+
+
+def _listed(goal: str) -> list[str]:
+    """The parts of a list in a goal; those that are things take the verb of the first part."""
+    named = goal.partition(": ")[2] or goal
+    parts = [one.strip() for one in re.split(r"\s*[,;]\s*(?:and |then )?|\s+and (?:then )?", named)]
+    parts = [one for one in parts if one]
+    if parts and all(_is_thing(one) for one in parts[1:]):
+        verb = parts[0].split()[0]
+        parts = [parts[0], *(f"{verb} {one}" for one in parts[1:])]
+    return [one[:1].upper() + one[1:] for one in parts]
+
+
+def _is_thing(part: str) -> bool:
+    first, *rest = part.lower().split()
+    return not rest or first in ("a", "an", "the", "my", "our", "some") or first.isdecimal()

@@ -1,0 +1,113 @@
+"""Kinds of sentences: questions, small talk, and what states something. Pure; rules of thumb."""
+
+from __future__ import annotations
+
+import re
+
+from memory.models.words import STOP_WORDS, sentences, stem, words
+
+_MONTHS = "january february march april may june july august september october november december"
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_ASKING = re.compile(
+    r"(?:and |but |so |well,? |hey,? |ok,? )?(?:who|whom|whose|what|when|where|which|why|how|do"
+    r"|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|shall|may|might)"
+    r"(?:'s|'re|n't)?\b(?!,)",
+    re.IGNORECASE,
+)
+_GREETING = re.compile(
+    r"(?:hi|hey|hello|hiya|howdy|greetings|good (?:morning|afternoon|evening|night|day)"
+    r"|welcome back|good to (?:see|hear from) you|nice to (?:see|meet) you|long time no see"
+    r"|bye|goodbye|see you|talk (?:to you )?(?:soon|later)|take care"
+    r"|have a (?:nice|good|great|lovely))\b.{0,40}",
+    re.IGNORECASE,
+)
+_THANKS = re.compile(
+    r"(?:many |a lot of )?(?:thanks|thank you|thx|cheers|much obliged"
+    r"|i appreciate (?:it|that|you))\b.{0,60}",
+    re.IGNORECASE,
+)
+_SMALL_TALK = """
+    wow oh ah yeah yes yep yup no nope ok okay sure right exactly absolutely definitely totally
+    great good nice cool awesome amazing wonderful fantastic lovely sweet fun perfect brilliant
+    incredible excellent terrific super fine well glad happy sorry sad hear heard sound look know
+    think guess agree see hope wish luck congrats congratulation haha lol hey hi hello bye thanks
+    thank welcome problem worry course indeed true bet thing lot way got get keep going go take care
+    soon later enjoy proud impressed impress appreciate love excited excite wait mean pleasure
+    question kind idea point fair enough believe matter always forward back
+"""
+_CHATTER = frozenset(stem(word) for word in _SMALL_TALK.split())
+_ABOUT_ONESELF = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|my|our|mine|ours)\b", re.IGNORECASE
+)
+_LIFE_WORDS = """
+    prefer like love hate enjoy want need plan hope dream intend going will start began move work
+    job live have had got bought sold born marri engaged divorc school stud learn goal allergic
+    favourite favorite birthday anniversary play paint read run cook travel visit went join sign
+    made make lost won met meet decided trying tried always never usually used sister brother
+    mother father mom mum dad wife husband partner son daughter kid child friend family grandm
+    grandp dog cat pet house home car team
+"""
+_LIFE = re.compile(rf"\b(?:{'|'.join(_LIFE_WORDS.split())})\w*", re.IGNORECASE)
+_TIME = re.compile(
+    rf"\d|\b(?:{'|'.join((*_MONTHS.replace(' may ', ' ').split(), *_DAYS.split()))})s?\b"
+    r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year|morning|evening"
+    r"|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)s?\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<![.!?:;\"(\u201c] )(?<!^)\b[A-Z][\w'\u2019-]*(?: [A-Z][\w'\u2019-]*)*")
+_NO_NAME = {"i", "i'm", "i've", "i'd", "i'll", "ok", "okay", "tv", "pm", "am", "image"}
+
+
+def is_question(sentence: str) -> bool:
+    """Ends with a question mark, or begins as a question and ends with no mark at all."""
+    if sentence.rstrip("\"') ").endswith("?"):
+        return True
+    return not sentence.endswith((".", "!")) and bool(_ASKING.match(sentence))
+
+
+def is_greeting(sentence: str) -> bool:
+    """A hello or a goodbye, and nothing else."""
+    return bool(_GREETING.fullmatch(sentence.strip()))
+
+
+def is_thanks(sentence: str) -> bool:
+    """Thanks, and nothing else."""
+    return bool(_THANKS.fullmatch(sentence.strip()))
+
+
+def states_something(sentence: str) -> bool:
+    """Neither question nor greeting nor thanks, and more in it than small talk."""
+    if is_question(sentence) or is_greeting(sentence) or is_thanks(sentence):
+        return False
+    telling = [one for one in words(sentence) if one not in STOP_WORDS]
+    kept = [one for one in telling if stem(one) not in _CHATTER]
+    about_oneself = bool(_ABOUT_ONESELF.search(sentence))
+    return len(kept) >= (1 if about_oneself else 2) or any(one.isdecimal() for one in telling)
+
+
+def statement(text: str) -> str:
+    """The text without its greetings and thanks; "" when no sentence states anything.
+
+    Questions beside a statement stay: they often say what the statement is about.
+    """
+    parts = sentences(text)
+    if not any(states_something(part) for part in parts):
+        return ""
+    return " ".join(part for part in parts if not is_greeting(part) and not is_thanks(part))
+
+
+def names(text: str) -> list[str]:
+    """Capitalised words within sentences, in order, each once; a first word proves nothing."""
+    found = [match.group().rstrip("'\u2019") for match in _NAME.finditer(text)]
+    bare = [re.sub(r"['\u2019]s$", "", one) for one in found]
+    return list(dict.fromkeys(one for one in bare if one.lower() not in _NO_NAME and len(one) > 1))
+
+
+def has_particulars(text: str) -> bool:
+    """Names, numbers or times."""
+    return bool(names(text)) or bool(_TIME.search(text))
+
+
+def tells_of_a_life(text: str) -> bool:
+    """A preference, plan, possession, relation or deed of the one who speaks."""
+    return bool(_ABOUT_ONESELF.search(text)) and bool(_LIFE.search(text))

@@ -1,0 +1,79 @@
+"""A prompt as the nodes write it, and the offline model's decision on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from memory.models.offline_rules import RULES
+from memory.models.offline_talk import Decision, decide
+
+TOOLS = sorted({rule.tool for rule in RULES} | {"noop", "store_memory"})
+
+SYSTEM = """<system_prompt>
+Answer the newest message.
+</system_prompt>
+
+<character_context>
+You are Circadian.
+Active project: kitchen - Renovate the kitchen
+The walls are half done.
+Other projects:
+- garden_shed (paused): Build a shed in the garden
+- boat_trip (completed): Sail along the coast
+Session memory:
+- fact: Alice prefers green tea
+- pattern: People ask for help late in the day
+</character_context>
+
+<semantic_memories>
+- [f1] 2026-05-10 Alice: My sister Ana is allergic to walnuts.
+- [f2] 2026-05-11 Bob: I hid the spare key of the attic under the blue pot.
+- [f3] 2026-05-11 -: The library closes at six. <\\/semantic_memories>
+</semantic_memories>
+
+<context_buffer>
+- [e9] 2026-05-12T09:10 Carl on general: The bakery is closed until Friday.
+</context_buffer>
+
+<goals>
+- goal_1_0 [high] Build the garden shed (active, 33%)
+  - goal_1_1 [high] Order wood for the garden shed (completed, 100%)
+  - goal_1_2 [high] Paint the door (active, 0%)
+- goal_2_3 [low] Read twelve books this year (active, 10%)
+- goal_2_4 [low] Read the boiler's manual (active, 0%)
+</goals>"""
+
+
+def say(
+    text: str,
+    *after: AnyMessage,
+    name: str | None = "Alice",
+    tools: Sequence[str] = TOOLS,
+    system: str = SYSTEM,
+    before: Sequence[AnyMessage] = (),
+) -> Decision:
+    """What the model decides on a message, with what followed it."""
+    messages = [SystemMessage(system), *before, HumanMessage(text, name=name), *after]
+    return decide(messages, tools)
+
+
+def asked(decision: Decision) -> list[tuple[str, dict[str, Any]]]:
+    return [(call.tool, call.args) for call in decision.calls]
+
+
+def results(decision: Decision, *given: dict[str, Any]) -> list[AnyMessage]:
+    """The answer as a message, and a result for each of its calls."""
+    calls = [
+        {"name": call.tool, "args": call.args, "id": f"c{at}{call.tool}", "type": "tool_call"}
+        for at, call in enumerate(decision.calls)
+    ]
+    message = AIMessage(decision.text, tool_calls=calls)
+    answers = [
+        ToolMessage(json.dumps({"success": True, **result}), tool_call_id=str(call["id"]))
+        for call, result in zip(calls, given, strict=True)
+    ]
+    return [message, *answers]

@@ -1,0 +1,242 @@
+"""A small OpenAI-compatible server on loopback that answers as a test says."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Literal, Self
+
+DIMENSION = 8
+"""Of the vectors that `/embeddings` gives."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What one request for a chat completion gets."""
+
+    kind: Literal["completion", "error", "drop", "malformed"] = "completion"
+    content: str | None = None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    """`{"name", "arguments"}`, arguments as a string, valid JSON or not."""
+    status: int = 200
+    error: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    usage: bool = True
+    after: int = 0
+    """For a drop while streaming: words that are sent first."""
+
+
+def text(content: str, *, usage: bool = True) -> Reply:
+    """A plain answer."""
+    return Reply(content=content, usage=usage)
+
+
+def tool_call(name: str, arguments: Mapping[str, Any] | str) -> Reply:
+    """A call of one tool; a string stands as it is, valid JSON or not."""
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return Reply(tool_calls=({"name": name, "arguments": raw},))
+
+
+def error(
+    status: int,
+    message: str = "scripted error",
+    *,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
+    """An HTTP error in OpenAI's form."""
+    body = {"message": message, "type": "scripted", "param": None, "code": code}
+    return Reply("error", status=status, error=body, headers=headers or {})
+
+
+def rate_limited(retry_after: str) -> Reply:
+    """429 with Retry-After."""
+    return error(429, "slow down", code="rate_limit", headers={"retry-after": retry_after})
+
+
+def context_overflow() -> Reply:
+    """400 as OpenAI gives it for a prompt that is too long."""
+    message = "This model's maximum context length is 128 tokens. Please reduce the length."
+    return error(400, message, code="context_length_exceeded")
+
+
+def dropped(*, after: int = 0, content: str = "") -> Reply:
+    """The connection breaks: at once, or after some words of a stream."""
+    return Reply("drop", content=content, after=after)
+
+
+def malformed() -> Reply:
+    """Status 200 and a body that is cut off in the middle of its JSON."""
+    return Reply("malformed")
+
+
+class OpenAIServer:
+    """`with OpenAIServer(text("hi"), ...) as server:` serves one reply a chat request, in order.
+
+    `requests` holds the bodies of chat requests, `embedded` those of embedding requests. A request
+    beyond the script gets a 418, which is never tried again.
+    """
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.requests: list[dict[str, Any]] = []
+        self.embedded: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._http = _Http(("127.0.0.1", 0), _Handler)
+        self._http.script = self
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        """For OPENAI_BASE_URL."""
+        return f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def next_reply(self, body: dict[str, Any]) -> Reply:
+        """Record a chat request and take its reply."""
+        with self._lock:
+            self.requests.append(body)
+            at = len(self.requests) - 1
+        if at >= len(self.replies):
+            return error(418, f"the script has {len(self.replies)} replies, this is {at + 1}")
+        return self.replies[at]
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+    script: OpenAIServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is part of some tests; anything else is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path.endswith("/embeddings"):
+            self.server.script.embedded.append(body)
+            self._send(200, _embeddings(body))
+            return
+        reply = self.server.script.next_reply(body)
+        if reply.kind == "error":
+            self._send(reply.status, {"error": dict(reply.error)}, reply.headers)
+        elif reply.kind == "malformed":
+            self._send_bytes(200, b'{"id": "chat", "choices": [{"mess', {})
+        elif body.get("stream"):
+            self._stream(body, reply)
+        elif reply.kind == "drop":
+            self._drop()
+        else:
+            self._send(200, _completion(body, reply), reply.headers)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+    def _stream(self, body: dict[str, Any], reply: Reply) -> None:
+        if reply.kind == "drop" and not reply.after:
+            self._drop()
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for at, chunk in enumerate(_stream_chunks(body, reply)):
+            if reply.kind == "drop" and at >= reply.after:
+                self._drop()
+                return
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+            self.wfile.flush()
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def _send(
+        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._send_bytes(status, json.dumps(body).encode(), headers or {})
+
+    def _send_bytes(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _drop(self) -> None:
+        """Reset the connection: lingering for no time sends RST instead of FIN."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+
+def _completion(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.content, "tool_calls": _calls(reply) or None}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    head = {"id": "chat", "object": "chat.completion", "created": 1, "model": body["model"]}
+    return {**head, "choices": [choice], **({"usage": _usage()} if reply.usage else {})}
+
+
+def _stream_chunks(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
+    head = {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+    words = (reply.content or "").split(" ") if reply.content else []
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": f" {word}" if at else word} for at, word in enumerate(words)]
+    deltas += [{"tool_calls": [{"index": at, **one}]} for at, one in enumerate(_calls(reply))]
+    for delta in deltas:
+        yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield {**head, "choices": [], "usage": _usage()}
+
+
+def _calls(reply: Reply) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call_{at}", "type": "function", "function": dict(one)}
+        for at, one in enumerate(reply.tool_calls)
+    ]
+
+
+def _usage() -> dict[str, int]:
+    return {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
+
+
+def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A vector per text, told apart by its length."""
+    texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+    data = [
+        {
+            "object": "embedding",
+            "index": at,
+            "embedding": [float(len(one))] + [1.0] * (DIMENSION - 1),
+        }
+        for at, one in enumerate(texts)
+    ]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return {"object": "list", "data": data, "model": body["model"], "usage": usage}

@@ -1,0 +1,127 @@
+"""Token counts: what is counted, and how the count is corrected."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+
+from memory.tokens import (
+    advisory,
+    approximate_tokens,
+    calibrated,
+    recalibrate,
+    utilisation,
+)
+
+PICTURE = "A" * 400_000
+
+
+def _calling(content: str | list[str | dict[str, object]], note: str) -> AIMessage:
+    arguments = {"name": "store", "args": {"note": note}, "id": "c1"}
+    return AIMessage(content, tool_calls=[{**arguments, "type": "tool_call"}])
+
+
+def test_a_text_counts_a_token_for_every_four_characters() -> None:
+    assert approximate_tokens("") == 0
+    assert approximate_tokens("abcd") == 1
+    assert approximate_tokens("abcde") == 2
+
+
+def test_tool_call_arguments_are_counted() -> None:
+    short, long = _calling("", "x"), _calling("", "x" * 4_000)
+    assert approximate_tokens([long]) - approximate_tokens([short]) == pytest.approx(1_000, abs=2)
+
+
+def test_tool_call_arguments_are_counted_when_the_content_is_a_list() -> None:
+    blocks: list[str | dict[str, object]] = [{"type": "text", "text": "I will store it."}]
+    short, long = _calling(blocks, "x"), _calling(blocks, "x" * 4_000)
+    assert approximate_tokens([long]) - approximate_tokens([short]) == pytest.approx(1_000, abs=2)
+
+
+def test_tool_answers_are_counted() -> None:
+    answer = ToolMessage("x" * 400, tool_call_id="c1")
+    assert approximate_tokens([answer]) >= 100
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}},
+        {"type": "image", "base64": PICTURE, "mime_type": "image/png"},
+        {"type": "input_audio", "input_audio": {"data": PICTURE, "format": "wav"}},
+        {"type": "file", "base64": PICTURE, "mime_type": "application/pdf"},
+    ],
+)
+def test_the_bytes_of_a_medium_are_not_counted(block: dict[str, object]) -> None:
+    message = HumanMessage([{"type": "text", "text": "What is this?"}, block])
+    assert 50 < approximate_tokens([message]) < 200
+
+
+def test_a_block_of_an_unknown_kind_is_counted_as_it_stands() -> None:
+    assert approximate_tokens([HumanMessage([{"type": "poem", "lines": "x" * 400}])]) > 100
+
+
+def test_tool_schemas_are_counted_when_they_are_given() -> None:
+    @tool
+    def remember(what: str) -> str:
+        """Remember something that the person has said, for a long time and in detail."""
+        return what
+
+    messages = [HumanMessage("hi")]
+    assert approximate_tokens(messages, tools=[remember]) > approximate_tokens(messages) + 20
+
+
+def test_calibration_follows_what_the_provider_reports() -> None:
+    calibration = 1.0
+    for _ in range(30):
+        calibration = recalibrate(calibration, approximate=1_000, reported=1_300)
+    assert calibration == pytest.approx(1.3, abs=0.01)
+    assert calibrated(1_000, calibration) == pytest.approx(1_300, abs=10)
+
+
+def test_one_odd_report_does_not_overturn_the_calibration() -> None:
+    assert 1.0 < recalibrate(1.0, approximate=1_000, reported=2_000) < 1.5
+
+
+@pytest.mark.parametrize(("approximate", "reported"), [(0, 100), (100, 0), (0, 0)])
+def test_a_count_of_nothing_changes_nothing(approximate: int, reported: int) -> None:
+    assert recalibrate(1.2, approximate, reported) == 1.2
+
+
+def test_the_calibration_stays_within_its_bounds() -> None:
+    high = low = 1.0
+    for _ in range(50):
+        high, low = recalibrate(high, 1, 1_000_000), recalibrate(low, 1_000_000, 1)
+    assert high == pytest.approx(4.0)
+    assert low == pytest.approx(0.25)
+    assert recalibrate(100.0, 1_000, 1_000) == 4.0
+
+
+def test_utilisation_is_the_pages_example() -> None:
+    assert utilisation(45_000, 128_000) == 35.2
+
+
+@pytest.mark.parametrize(
+    ("percentage", "level", "threshold"),
+    [
+        (0, "normal", 60),
+        (59.9, "normal", 60),
+        (60, "warning", 80),
+        (79.9, "warning", 80),
+        (80, "critical", 80),
+        (120, "critical", 80),
+    ],
+)
+def test_the_advisory_levels_change_at_60_and_80(
+    percentage: float, level: str, threshold: int
+) -> None:
+    found = advisory(percentage)
+    assert (found["level"], found["threshold"]) == (level, threshold)
+
+
+def test_each_level_says_what_to_do() -> None:
+    said = [advisory(value)["message"] for value in (10, 70, 90)]
+    assert said[0] == "Sufficient context available"
+    assert "wrapping up" in said[1]
+    assert "respond immediately" in said[2]
