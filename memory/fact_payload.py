@@ -1,0 +1,72 @@
+"""A fact's record and Mem0's payload of it: one to one. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from memory.errors import InputError
+from memory.facts_db import Row
+from memory.records import Fact, FactDraft
+from memory.scope import Scope
+
+Form = TypeVar("Form")
+
+_DRAFT = TypeAdapter(FactDraft)
+_FACT = TypeAdapter(Fact)
+_METADATA = tuple(name for name in Fact.__annotations__ if name not in ("id", "text"))
+
+
+def scope_filters(scope: Scope) -> dict[str, str]:
+    """A scope as Mem0's ids, which may not be empty nor hold whitespace: escaped, one to one."""
+    return {"user_id": _mem0_id(scope.user), "agent_id": _mem0_id(scope.thread)}
+
+
+def _mem0_id(text: str) -> str:
+    return "".join(quote(one) if one.isspace() or one == "%" else one for one in text) or "%"
+
+
+def recall_filters(scope: Scope, include_superseded: bool) -> dict[str, object]:
+    """The scope's facts that recall may give back: those that hold, or all."""
+    return {**scope_filters(scope), **({} if include_superseded else {"invalid_at": None})}
+
+
+def checked_draft(draft: FactDraft) -> FactDraft:
+    """`draft`, if it is one, with a text and a source. Raises InputError."""
+    checked = _checked(draft, _DRAFT)
+    if not checked["text"].strip():
+        raise InputError("a fact has no text")
+    if not checked["source_entries"] and not checked["source_events"]:
+        raise InputError(f"a fact has no source: {checked['text'][:80]!r}")
+    return checked
+
+
+def checked_fact(fact: Mapping[str, Any]) -> Fact:
+    """`fact`, if it is one. Raises InputError."""
+    return _checked(fact, _FACT)
+
+
+def _checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
+    """`record` in its form, of text and numbers that can be stored. Raises InputError."""
+    try:
+        checked = form.validate_python(record, strict=True)
+        json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:
+        raise InputError(f"not a fact: {error}") from error
+    return checked
+
+
+def metadata_of(record: FactDraft) -> dict[str, Any]:
+    """What goes beside the text into Mem0's payload. A draft becomes a fact that is valid."""
+    blank = {"invalid_at": None, "superseded_by": None, "created_at": record["created"]}
+    return {**blank, **{key: one for key, one in record.items() if key not in ("id", "text")}}
+
+
+def fact_of(row: Row) -> Fact:
+    """The fact that a row of the table holds."""
+    fields = {name: row.payload[name] for name in _METADATA}
+    return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields})

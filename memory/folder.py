@@ -1,0 +1,209 @@
+"""The data folder: where everything of one installation is kept, and what it was made with."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel, ValidationError
+
+from memory.errors import FolderError
+from memory.models.seam import OFFLINE, choose_embedder, embedding_dimension, load_embedder
+from memory.semantic import SemanticMemory
+
+FOLDER_SCHEMA = 1
+"""The layout that this version reads and writes."""
+
+_HEAD = "folder.json"
+_CUSTOM = "custom:"
+
+
+class Head(BaseModel):
+    """What `folder.json` says."""
+
+    schema_version: int
+    embedder: str
+    """A model's name, or `custom:<class>` where the embeddings were given from Python."""
+    dimension: int
+    """Numbers in one vector."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One open data folder. Opening it writes nothing but a new folder's head."""
+
+    path: Path
+    embedder: str
+    """The name of the embedder that the folder was made with, and keeps."""
+    dimension: int
+    load: Callable[[], Embeddings] = field(repr=False)
+    """Makes the embedder; called once, when it is first needed."""
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The folder's embedder. InputError where it cannot be loaded, as without its key."""
+        return self.load()
+
+    @property
+    def checkpoints_db(self) -> Path:
+        """Checkpoints: working memory."""
+        return self.path / "checkpoints.db"
+
+    @property
+    def store_db(self) -> Path:
+        """The store: journal, links, inbox, nights."""
+        return self.path / "store.db"
+
+    @property
+    def facts_db(self) -> Path:
+        """Facts: semantic memory."""
+        return self.path / "facts.db"
+
+    @property
+    def mem0_dir(self) -> Path:
+        """Mem0's own files."""
+        return self.path / "mem0"
+
+    @property
+    def locks_dir(self) -> Path:
+        """One lock file per agent."""
+        return self.path / "locks"
+
+    def semantic(self) -> SemanticMemory:
+        """The folder's facts: the same object at every call."""
+        return self._semantic
+
+    @cached_property
+    def _semantic(self) -> SemanticMemory:
+        return SemanticMemory(
+            self.facts_db,
+            mem0_dir=self.mem0_dir,
+            dimension=self.dimension,
+            embeddings=lambda: self.embeddings,
+        )
+
+
+def open_folder(
+    path: Path,
+    *,
+    embedder: str | None = None,
+    offline: bool = False,
+    embeddings: Embeddings | None = None,
+) -> Folder:
+    """Open the data folder at `path`; make it where there is none.
+
+    A new folder records its embedder: `embeddings` when given, else `embedder`, else the default
+    (offline with `offline`, or when no OpenAI key is set). Every later opening uses that one; to
+    ask for another is an error.
+
+    Raises:
+        FolderError: not a folder, not writable, made by a newer version, or with another embedder.
+        InputError: the embedder of a new folder is unknown or lacks its key.
+    """
+    path = path.expanduser().absolute()
+    asked = _asked(embedder, offline, embeddings)
+    head = _read(path) or _make(path, asked, offline, embeddings)
+    if asked is not None and asked != head.embedder:
+        raise FolderError(
+            f"{path} was made with the embedder {head.embedder} and stays with it; "
+            f"{asked} needs another data folder"
+        )
+    if embeddings is None and head.embedder.startswith(_CUSTOM):
+        raise FolderError(
+            f"{path} was made with embeddings given from Python ({head.embedder}); "
+            "open it from Python with the same ones"
+        )
+    return Folder(
+        path=path,
+        embedder=head.embedder,
+        dimension=head.dimension,
+        load=lambda: embeddings if embeddings is not None else load_embedder(head.embedder),
+    )
+
+
+def _asked(embedder: str | None, offline: bool, embeddings: Embeddings | None) -> str | None:
+    """The embedder that the caller insists on; an object given says more than any name."""
+    if embeddings is not None:
+        return f"{_CUSTOM}{type(embeddings).__name__}"
+    return embedder or (OFFLINE if offline else None)
+
+
+def _read(path: Path) -> Head | None:
+    """The head of the folder, or None where there is no folder yet. Writes nothing."""
+    try:
+        text = (path / _HEAD).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(path, error) from error
+    head = _parsed(path, text)
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise FolderError(f"the data folder {path} is not writable")
+    return head
+
+
+def _parsed(path: Path, text: str) -> Head:
+    try:
+        version = int(json.loads(text)["schema_version"])
+        if version > FOLDER_SCHEMA:
+            raise FolderError(
+                f"{path} was made by a newer Circadian (schema {version}, this one reads "
+                f"{FOLDER_SCHEMA}); update Circadian"
+            )
+        return Head.model_validate_json(text)
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise FolderError(f"{path / _HEAD} is damaged; restore it from a backup") from error
+
+
+def _make(path: Path, asked: str | None, offline: bool, embeddings: Embeddings | None) -> Head:
+    """Make the folder, unless another process just did; the first one decides."""
+    name = asked or choose_embedder(None, offline=offline)
+    loaded = embeddings if embeddings is not None else load_embedder(name)
+    head = Head(
+        schema_version=FOLDER_SCHEMA,
+        embedder=name,
+        dimension=embedding_dimension(name, loaded),
+    )
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with _alone(path):
+            return _read(path) or _written(path, head)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the folder against other processes that make it too; leaves no file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _written(path: Path, head: Head) -> Head:
+    """Write the head whole or not at all."""
+    temporary = path / f"{_HEAD}.{os.getpid()}"
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(head.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path / _HEAD)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return head
+
+
+def _unusable(path: Path, error: OSError) -> FolderError:
+    return FolderError(f"the data folder {path} cannot be used: {error.strerror or error}")
