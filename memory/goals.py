@@ -1,0 +1,269 @@
+"""Goals: a tree whose progress is computed from its leaves (data-flow-09, section 2; ruling 10).
+
+Pure: goals by id in, goals by id out. What the rules do not allow raises Refusal and changes
+nothing. `parent_id` is the truth about the tree; `subtask_ids` gives the order of siblings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+from memory.errors import StateError
+from memory.records import CompletedTask, Goal, GoalStatus, Priority
+from memory.refusal import Refusal
+
+Goals: TypeAlias = dict[str, Goal]
+
+
+def add(
+    goals: Mapping[str, Goal],
+    *,
+    description: str,
+    priority: Priority,
+    parent_id: str | None,
+    tick: int,
+    index: int,
+    now: datetime,
+    auto_generated: bool = False,
+) -> tuple[Goals, str]:
+    """A new goal `goal_{tick}_{index}`, index as `next_index` gives it; the goals after, its id.
+
+    Raises:
+        Refusal: no description, no such parent, or an abandoned one.
+    """
+    goal_id = f"goal_{tick}_{index}"
+    if not description.strip():
+        raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
+    after: Goals = dict(goals)
+    if parent_id is not None:
+        parent = known(goals, parent_id)
+        if parent["status"] == "abandoned":
+            raise Refusal(f"Goal {parent_id} is abandoned", "Reopen it with status='active' first.")
+        after[parent_id] = {**parent, "subtask_ids": [*parent["subtask_ids"], goal_id]}
+    after[goal_id] = {
+        "id": goal_id,
+        "description": description.strip(),
+        "priority": priority,
+        "status": "active",
+        "progress": 0,
+        "created": now.isoformat(),
+        "parent_id": parent_id,
+        "subtask_ids": [],
+        "auto_generated": auto_generated,
+    }
+    return _rolled_up(after, goal_id), goal_id
+
+
+def update(
+    goals: Mapping[str, Goal], goal_id: str, status: GoalStatus | None, progress: int | None
+) -> Goals:
+    """The goals after one goal got a new status, a new progress (0..100), or both.
+
+    Completing sets 100. Reopening a subtask reopens its ancestors. Abandoning a goal abandons its
+    open subtasks with it.
+
+    Raises:
+        Refusal: no such goal, nothing to change, a value out of range, or one that is computed.
+    """
+    goal = known(goals, goal_id)
+    _check_change(goals, goal, status, progress)
+    after: Goals = dict(goals)
+    if status == "completed":
+        progress = 100
+    after[goal_id] = {
+        **goal,
+        "status": status or goal["status"],
+        "progress": goal["progress"] if progress is None else progress,
+    }
+    if status == "active":
+        for ancestor in _ancestors(goals, goal_id):
+            after[ancestor["id"]] = {**ancestor, "status": "active"}
+    elif status == "abandoned":
+        for other in _descendants(goals, goal_id):
+            if other["status"] == "active":
+                after[other["id"]] = {**other, "status": "abandoned"}
+    return _rolled_up(after, goal_id)
+
+
+def recompute(goals: Mapping[str, Goal]) -> Goals:
+    """The goals made consistent after an edit by hand: tree, completed leaves at 100, rollup.
+
+    A goal whose parent was deleted becomes a root.
+
+    Raises:
+        StateError: an id that is not its key, a progress outside 0..100, or a circle.
+    """
+    after: Goals = {}
+    for key, goal in goals.items():
+        _check_record(key, goal)
+        parent_id = goal["parent_id"] if goal["parent_id"] in goals else None
+        progress = 100 if goal["status"] == "completed" else goal["progress"]
+        after[key] = {**goal, "parent_id": parent_id, "progress": progress}
+    for key, goal in after.items():
+        after[key] = {**goal, "subtask_ids": [child["id"] for child in _children(after, key)]}
+    for _, goal in reversed(tree(after)):
+        after[goal["id"]] = _rolled(after, after[goal["id"]])
+    return after
+
+
+def completions(
+    before: Mapping[str, Goal], after: Mapping[str, Goal], now: datetime
+) -> list[CompletedTask]:
+    """The root goals that became completed between `before` and `after`."""
+    return [
+        {"description": goal["description"], "timestamp": now.isoformat()}
+        for goal_id, goal in changed(before, after).items()
+        if goal["parent_id"] is None
+        and goal["status"] == "completed"
+        and (goal_id not in before or before[goal_id]["status"] != "completed")
+    ]
+
+
+def changed(before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Goals:
+    """The goals of `after` that are new or differ."""
+    return {goal_id: goal for goal_id, goal in after.items() if before.get(goal_id) != goal}
+
+
+def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
+    """All goals with their depth (roots 0), each before its subtasks, as a prompt shows them.
+
+    Roots stand by priority, then by age; subtasks in their parent's order.
+
+    Raises:
+        StateError: goals form a circle, so that no root leads to them.
+    """
+    roots = [goal for goal in goals.values() if goal["parent_id"] not in goals]
+    order = {"high": 0, "medium": 1, "low": 2}
+    roots.sort(key=lambda goal: (order[goal["priority"]], _age(goal)))
+    rows: list[tuple[int, Goal]] = []
+    waiting = [(0, goal) for goal in reversed(roots)]
+    while waiting:
+        depth, goal = waiting.pop()
+        rows.append((depth, goal))
+        waiting += [(depth + 1, child) for child in reversed(_children(goals, goal["id"]))]
+    if len(rows) < len(goals):
+        lost = sorted(goals.keys() - {goal["id"] for _, goal in rows})
+        raise StateError(f"goals: parent_id leads in a circle at {', '.join(lost)}")
+    return rows
+
+
+def next_index(goals: Mapping[str, Goal], counter: int) -> int:
+    """The index of the next goal: the agent's counter, moved past ids that were made by hand."""
+    return max([counter, *(_index(goal_id) + 1 for goal_id in goals)])
+
+
+def known(goals: Mapping[str, Goal], goal_id: str) -> Goal:
+    """The goal with this id. Raises Refusal that names the open goals."""
+    if goal_id not in goals:
+        raise Refusal(
+            f"Goal does not exist: '{goal_id}'",
+            "Choose one of available_goals, or make it with add_goal.",
+            available_goals=[g["id"] for _, g in tree(goals) if g["status"] == "active"],
+        )
+    return goals[goal_id]
+
+
+def open_subtasks(goals: Mapping[str, Goal], goal_id: str) -> list[str]:
+    """The ids of its active subtasks."""
+    return [child["id"] for child in _children(goals, goal_id) if child["status"] == "active"]
+
+
+def _check_change(
+    goals: Mapping[str, Goal], goal: Goal, status: GoalStatus | None, progress: int | None
+) -> None:
+    """Refuse a change that says nothing, is out of range, or sets what is computed."""
+    if status is None and progress is None:
+        raise Refusal("Nothing to change", "Give status, progress, or both.")
+    if progress is not None and not 0 <= progress <= 100:
+        raise Refusal(f"Progress {progress} is out of range", "Give a percentage from 0 to 100.")
+    if progress is not None and _counted(goals, goal):
+        raise Refusal(
+            f"Progress of {goal['id']} is computed from its subtasks",
+            "Update its subtasks; their mean is its progress.",
+            subtasks=goal["subtask_ids"],
+        )
+    if status == "completed" and (still_open := open_subtasks(goals, goal["id"])):
+        raise Refusal(
+            f"Goal {goal['id']} has open subtasks",
+            "Complete or abandon them; then it is completed by itself.",
+            open_subtasks=still_open,
+        )
+    if status == "active" and goal["status"] == "completed" and _counted(goals, goal):
+        raise Refusal(
+            f"Goal {goal['id']} is completed because its subtasks are",
+            "Reopen one of them, or add one; then it is open again.",
+            subtasks=goal["subtask_ids"],
+        )
+    if status is None and goal["status"] == "completed" and progress != 100:
+        raise Refusal(
+            f"Goal {goal['id']} is completed",
+            "Give status='active' with the progress to reopen it.",
+        )
+
+
+def _check_record(key: str, goal: Goal) -> None:
+    if goal["id"] != key:
+        raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
+    if not 0 <= goal["progress"] <= 100:
+        raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
+
+
+def _rolled_up(goals: Goals, goal_id: str) -> Goals:
+    """The goals with `goal_id` and every ancestor computed anew, up to the root."""
+    after = dict(goals)
+    for goal in [goals[goal_id], *_ancestors(goals, goal_id)]:
+        after[goal["id"]] = _rolled(after, after[goal["id"]])
+    return after
+
+
+def _rolled(goals: Mapping[str, Goal], goal: Goal) -> Goal:
+    """The goal by its subtasks that are not abandoned: their mean; completed when they all are."""
+    counted = _counted(goals, goal)
+    if not counted:
+        return goal
+    status = goal["status"]
+    if status != "abandoned":
+        all_done = all(subtask["status"] == "completed" for subtask in counted)
+        status = "completed" if all_done else "active"
+    progress = round(sum(subtask["progress"] for subtask in counted) / len(counted))
+    return {**goal, "status": status, "progress": progress}
+
+
+def _counted(goals: Mapping[str, Goal], goal: Goal) -> list[Goal]:
+    """The subtasks that progress is computed from. With none the goal keeps its own."""
+    subtasks = [goals[one] for one in goal["subtask_ids"] if one in goals]
+    return [subtask for subtask in subtasks if subtask["status"] != "abandoned"]
+
+
+def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
+    """The subtasks: in the order of `subtask_ids`, then any that it lacks, by age."""
+    listed = {one: place for place, one in enumerate(goals[goal_id]["subtask_ids"])}
+    mine = [goal for goal in goals.values() if goal["parent_id"] == goal_id]
+    return sorted(mine, key=lambda goal: (listed.get(goal["id"], len(listed)), _age(goal)))
+
+
+def _ancestors(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
+    """The parent, its parent, and so on to the root."""
+    above = goals[goal_id]["parent_id"]
+    while above is not None and above in goals:
+        yield goals[above]
+        above = goals[above]["parent_id"]
+
+
+def _descendants(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
+    for child in _children(goals, goal_id):
+        yield child
+        yield from _descendants(goals, child["id"])
+
+
+def _age(goal: Goal) -> tuple[str, int]:
+    """Sort key: when it was made, then its index."""
+    return goal["created"], _index(goal["id"])
+
+
+def _index(goal_id: str) -> int:
+    """The index in an id; -1 in one that was made up by hand without any."""
+    index = goal_id.rpartition("_")[2]
+    return int(index) if index.isdecimal() else -1

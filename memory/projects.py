@@ -1,0 +1,129 @@
+"""Projects: context slots that are paged in and out, like processes (data-flow-09, section 1).
+
+Pure: records in, records out. What the rules do not allow raises Refusal and changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from typing_extensions import TypedDict
+
+from memory.records import CompletedTask, Project, Projects, ProjectStatus
+from memory.refusal import Refusal
+
+
+class SwapResult(TypedDict):
+    """What a swap tells the model."""
+
+    old_project: str | None
+    new_project: str
+    new_project_summary: str
+    new_project_context: str
+
+
+def create(projects: Projects, key: str, summary: str, context: str, now: datetime) -> Projects:
+    """A new project, made the active one; the one before is paused and stamped (ruling 9).
+
+    Raises:
+        Refusal: the key is blank or in use.
+    """
+    if not key.strip():
+        raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
+    if key in projects["slots"]:
+        raise Refusal(
+            f"Project '{key}' already exists",
+            "Use swap_project to switch to it, or create the new project under another key.",
+            available_projects=list(projects["slots"]),
+        )
+    stamp = now.isoformat()
+    slot: Project = {
+        "summary": summary,
+        "context": context,
+        "status": "active",
+        "created_at": stamp,
+        "last_active": stamp,
+    }
+    return {"active": key, "slots": {**_put_away(projects, None, stamp), key: slot}}
+
+
+def swap(
+    projects: Projects, key: str, current_project_update: str | None, now: datetime
+) -> tuple[Projects, SwapResult]:
+    """Page the active project out and `key` in; a given update becomes the old one's context.
+
+    The old project is always paused and stamped. A swap to the active project only saves the
+    update (ruling 9).
+
+    Raises:
+        Refusal: there is no project `key`; names those that there are.
+    """
+    old = projects["active"]
+    if key not in projects["slots"]:
+        raise Refusal(
+            f"Project does not exist: '{key}'",
+            "Choose one of available_projects, or make it with create_project.",
+            available_projects=list(projects["slots"]),
+        )
+    if key == old:
+        given = _given(current_project_update)
+        after = update(projects, current_project_update, None, now)[0] if given else projects
+    else:
+        stamp = now.isoformat()
+        slots = _put_away(projects, current_project_update, stamp)
+        slots[key] = {**slots[key], "status": "active", "last_active": stamp}
+        after = {"active": key, "slots": slots}
+    slot = after["slots"][key]
+    return after, {
+        "old_project": old,
+        "new_project": key,
+        "new_project_summary": slot["summary"],
+        "new_project_context": slot["context"],
+    }
+
+
+def update(
+    projects: Projects, context_update: str | None, status: ProjectStatus | None, now: datetime
+) -> tuple[Projects, CompletedTask | None]:
+    """Change the active project without swapping; None or blank keeps its context.
+
+    A status other than active frees the active slot; `completed` also gives the task completed.
+
+    Raises:
+        Refusal: no project is active, or there is nothing to change.
+    """
+    key = projects["active"]
+    if key is None or key not in projects["slots"]:
+        raise Refusal(
+            "No project is active",
+            "Page one in with swap_project, or make one with create_project.",
+            available_projects=list(projects["slots"]),
+        )
+    if not _given(context_update) and status is None:
+        raise Refusal("Nothing to change", "Give context_update, status, or both.")
+    stamp = now.isoformat()
+    slot = _stamped(projects["slots"][key], context_update, stamp)
+    slot = {**slot, "status": status or "active"}
+    done: CompletedTask | None = None
+    if slot["status"] == "completed":
+        done = {"description": slot["summary"], "timestamp": stamp}
+    active = key if slot["status"] == "active" else None
+    return {"active": active, "slots": {**projects["slots"], key: slot}}, done
+
+
+def _put_away(projects: Projects, context: str | None, stamp: str) -> dict[str, Project]:
+    """All slots, the active one paused and stamped."""
+    slots = dict(projects["slots"])
+    key = projects["active"]
+    if key is not None and key in slots:
+        slots[key] = {**_stamped(slots[key], context, stamp), "status": "paused"}
+    return slots
+
+
+def _stamped(slot: Project, context: str | None, stamp: str) -> Project:
+    kept = context if context is not None and _given(context) else slot["context"]
+    return {**slot, "context": kept, "last_active": stamp}
+
+
+def _given(text: str | None) -> bool:
+    return text is not None and bool(text.strip())

@@ -1,0 +1,129 @@
+"""Session memory: facts and patterns that stand in every prompt (data-flow-09, section 3).
+
+Pure: records in, records out. Permanent in spite of its name (ruling 20). The persona guard stands
+before every write, with the assistant as the speaker; a refusal changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from memory.persona import ERROR, SUGGESTION, violation
+from memory.records import CompletedTask, SessionMemory
+from memory.refusal import Refusal
+
+MemoryType = Literal["fact", "pattern"]
+
+
+class Counts(TypedDict):
+    """How much session memory holds."""
+
+    facts: int
+    patterns: int
+
+
+class CompactResult(TypedDict):
+    """What a compaction tells the model."""
+
+    before: Counts
+    after: Counts
+    summary: str
+
+
+def add(
+    memory: SessionMemory, memory_type: MemoryType, content: str
+) -> tuple[SessionMemory, dict[str, Any]]:
+    """Add a fact or pattern; return the memory after, and what the tool tells the model.
+
+    What is known already, but for case and spacing, is not added twice and the result says so.
+
+    Raises:
+        Refusal: the content is blank, or about the assistant.
+    """
+    text = content.strip()
+    if not text:
+        raise Refusal("Nothing to remember", "Give one fact or pattern as a sentence.")
+    _guard([text], rejected=content)
+    standing = memory["key_facts"] if memory_type == "fact" else memory["learned_patterns"]
+    known = next((one for one in standing if _same(one) == _same(text)), None)
+    result: dict[str, Any] = {"memory_type": memory_type, "added": text}
+    after = memory
+    if known is None:
+        after = _with(memory, memory_type, [*standing, text])
+    else:
+        result |= {"added": None, "message": f"Already known, not added twice: {known}"}
+    result |= {
+        "total_facts": len(after["key_facts"]),
+        "total_patterns": len(after["learned_patterns"]),
+    }
+    return after, result
+
+
+def compact(
+    memory: SessionMemory,
+    new_facts: Sequence[str],
+    new_patterns: Sequence[str],
+    summary: str,
+    now: datetime,
+) -> tuple[SessionMemory, CompactResult]:
+    """Replace both lists by consolidated ones, each item once; completed tasks are kept.
+
+    Raises:
+        Refusal: an item is about the assistant, or both lists are empty while there are entries.
+    """
+    facts, patterns = _each_once(new_facts), _each_once(new_patterns)
+    before = _counts(memory)
+    if not facts and not patterns and any(before.values()):
+        raise Refusal(
+            "Both lists are empty: everything would be forgotten",
+            "Give the facts and patterns that are to stay, consolidated.",
+            before=before,
+        )
+    _guard([*facts, *patterns])
+    after: SessionMemory = {
+        **memory,
+        "key_facts": facts,
+        "learned_patterns": patterns,
+        "last_compacted": now.isoformat(),
+    }
+    return after, {"before": before, "after": _counts(after), "summary": summary}
+
+
+def complete(memory: SessionMemory, tasks: Iterable[CompletedTask]) -> SessionMemory:
+    """Append completed root goals and projects."""
+    return {**memory, "completed_tasks": [*memory["completed_tasks"], *tasks]}
+
+
+def _guard(texts: Iterable[str], *, rejected: str | None = None) -> None:
+    """Refuse texts about the assistant; `rejected` is how the only text was given."""
+    found = [text for text in texts if violation(text)]
+    if found:
+        content = found if rejected is None else rejected
+        raise Refusal(ERROR, SUGGESTION, rejected_content=content)
+
+
+def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> SessionMemory:
+    if memory_type == "fact":
+        return {**memory, "key_facts": texts}
+    return {**memory, "learned_patterns": texts}
+
+
+def _counts(memory: SessionMemory) -> Counts:
+    return {"facts": len(memory["key_facts"]), "patterns": len(memory["learned_patterns"])}
+
+
+def _each_once(texts: Iterable[str]) -> list[str]:
+    """The texts, trimmed, without blanks and repetitions, in order."""
+    kept: dict[str, str] = {}
+    for text in texts:
+        if text.strip():
+            kept.setdefault(_same(text), text.strip())
+    return list(kept.values())
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split())

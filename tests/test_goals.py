@@ -1,0 +1,405 @@
+"""The goal tree, with the pages' examples value for value (ruling 10)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory import goals as rules
+from memory.decomposition import check_decomposable, decompose
+from memory.errors import StateError
+from memory.goals import Goals
+from memory.records import Goal, GoalStatus, Priority
+from memory.refusal import Refusal
+
+NOW = datetime(2025, 12, 6, 10, 0, tzinfo=UTC)
+PAGE_SUBTASKS = [
+    "Design layout",
+    "Build structure",
+    "Add furniture",
+    "Create bartender",
+    "Write descriptions",
+]
+
+
+def plus(
+    goals: Goals,
+    description: str,
+    parent_id: str | None = None,
+    *,
+    priority: Priority = "medium",
+    tick: int = 42,
+) -> tuple[Goals, str]:
+    return rules.add(
+        goals,
+        description=description,
+        priority=priority,
+        parent_id=parent_id,
+        tick=tick,
+        index=rules.next_index(goals, 0),
+        now=NOW,
+    )
+
+
+def tavern() -> Goals:
+    """The page's goal with its five subtasks: goal_42_0 and goal_42_1 to goal_42_5."""
+    goals, _ = plus({}, "Build a complete tavern", priority="high")
+    goals, _ = decompose(goals, "goal_42_0", PAGE_SUBTASKS, tick=42, index=1, now=NOW)
+    return goals
+
+
+def three_levels() -> Goals:
+    """goal_42_0 over goal_42_1 and goal_42_2; goal_42_1 over goal_42_3 and goal_42_4."""
+    goals, root = plus({}, "root")
+    goals, middle = plus(goals, "middle", root)
+    goals, _ = plus(goals, "side", root)
+    goals, _ = plus(goals, "leaf", middle)
+    goals, _ = plus(goals, "other leaf", middle)
+    return goals
+
+
+def test_a_new_goal_is_as_on_the_page() -> None:
+    goals, goal_id = plus({}, "Build a complete tavern", priority="high")
+    assert goal_id == "goal_42_0"
+    assert goals == {
+        "goal_42_0": {
+            "id": "goal_42_0",
+            "description": "Build a complete tavern",
+            "priority": "high",
+            "status": "active",
+            "progress": 0,
+            "created": "2025-12-06T10:00:00+00:00",
+            "parent_id": None,
+            "subtask_ids": [],
+            "auto_generated": False,
+        }
+    }
+
+
+def test_the_decomposition_of_the_page() -> None:
+    goals = tavern()
+    children = [f"goal_42_{index}" for index in range(1, 6)]
+    assert goals["goal_42_0"]["subtask_ids"] == children
+    assert [goals[one]["description"] for one in children] == PAGE_SUBTASKS
+    assert {goals[one]["parent_id"] for one in children} == {"goal_42_0"}
+    assert all(goals[one]["auto_generated"] for one in children)
+    assert not goals["goal_42_0"]["auto_generated"]
+    assert {goals[one]["priority"] for one in children} == {"high"}
+
+
+def test_the_rollup_of_the_page_is_forty_percent() -> None:
+    goals = rules.update(tavern(), "goal_42_1", "completed", 100)
+    goals = rules.update(goals, "goal_42_2", "completed", 100)
+    assert goals["goal_42_0"]["progress"] == 40
+    assert goals["goal_42_0"]["status"] == "active"
+    shown = [goals[f"goal_42_{index}"]["progress"] for index in range(1, 6)]
+    assert shown == [100, 100, 0, 0, 0]
+
+
+def test_one_of_three_done_is_thirty_three_percent_and_two_are_sixty_seven() -> None:
+    goals, root = plus({}, "Build a complete tavern")
+    for name in ("Lay foundation", "Walls", "Roof"):
+        goals, _ = plus(goals, name, root)
+    goals = rules.update(goals, "goal_42_1", "completed", None)
+    assert goals[root]["progress"] == 33
+    assert rules.update(goals, "goal_42_2", "completed", None)[root]["progress"] == 67
+
+
+def test_a_parent_completes_with_the_last_of_its_subtasks() -> None:
+    goals = tavern()
+    for index in range(1, 6):
+        assert goals["goal_42_0"]["status"] == "active"
+        goals = rules.update(goals, f"goal_42_{index}", "completed", None)
+    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("completed", 100)
+
+
+def test_completing_sets_one_hundred() -> None:
+    goals, goal_id = plus({}, "A leaf")
+    assert rules.update(goals, goal_id, "completed", None)[goal_id]["progress"] == 100
+    assert rules.update(goals, goal_id, "completed", 30)[goal_id]["progress"] == 100
+
+
+def test_progress_alone_completes_nothing() -> None:
+    goals, goal_id = plus({}, "A leaf")
+    goal = rules.update(goals, goal_id, None, 100)[goal_id]
+    assert (goal["status"], goal["progress"]) == ("active", 100)
+
+
+def test_rollup_runs_to_the_root() -> None:
+    goals = rules.update(three_levels(), "goal_42_3", None, 50)
+    assert goals["goal_42_1"]["progress"] == 25
+    assert goals["goal_42_0"]["progress"] == 12
+    for one in ("goal_42_3", "goal_42_4", "goal_42_2"):
+        goals = rules.update(goals, one, "completed", None)
+    assert {goal["status"] for goal in goals.values()} == {"completed"}
+
+
+def test_reopening_a_subtask_reopens_its_ancestors() -> None:
+    goals = three_levels()
+    for one in ("goal_42_3", "goal_42_4", "goal_42_2"):
+        goals = rules.update(goals, one, "completed", None)
+    goals = rules.update(goals, "goal_42_3", "active", 20)
+    status = {one: goals[one]["status"] for one in sorted(goals)}
+    assert status == {
+        "goal_42_0": "active",
+        "goal_42_1": "active",
+        "goal_42_2": "completed",
+        "goal_42_3": "active",
+        "goal_42_4": "completed",
+    }
+    assert (goals["goal_42_1"]["progress"], goals["goal_42_0"]["progress"]) == (60, 80)
+
+
+def test_a_new_subtask_reopens_a_completed_goal() -> None:
+    goals, root = plus({}, "root")
+    goals = rules.update(goals, root, "completed", None)
+    goals, _ = plus(goals, "one thing more", root)
+    assert (goals[root]["status"], goals[root]["progress"]) == ("active", 0)
+
+
+def test_abandoned_subtasks_do_not_count() -> None:
+    goals = rules.update(tavern(), "goal_42_1", "completed", None)
+    for index in (3, 4, 5):
+        goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
+    assert goals["goal_42_0"]["progress"] == 50
+    goals = rules.update(goals, "goal_42_2", "abandoned", None)
+    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("completed", 100)
+
+
+def test_with_all_subtasks_abandoned_a_goal_keeps_its_own_progress() -> None:
+    goals = rules.update(tavern(), "goal_42_1", None, 50)
+    for index in (2, 3, 4, 5, 1):
+        goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
+    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("active", 50)
+    assert rules.update(goals, "goal_42_0", None, 60)["goal_42_0"]["progress"] == 60
+
+
+def test_abandoning_a_goal_abandons_its_open_subtasks_with_it() -> None:
+    goals = rules.update(three_levels(), "goal_42_3", "completed", None)
+    goals = rules.update(goals, "goal_42_0", "abandoned", None)
+    assert goals["goal_42_3"]["status"] == "completed"
+    others = {goals[one]["status"] for one in goals if one != "goal_42_3"}
+    assert others == {"abandoned"}
+    again = rules.update(goals, "goal_42_4", "active", None)
+    assert [again[f"goal_42_{index}"]["status"] for index in (0, 1)] == ["active", "active"]
+
+
+@pytest.mark.parametrize(
+    ("goal_id", "status", "progress", "says"),
+    [
+        ("goal_9_9", "active", None, "does not exist"),
+        ("goal_42_1", None, None, "Nothing to change"),
+        ("goal_42_1", None, 101, "out of range"),
+        ("goal_42_1", None, -1, "out of range"),
+        ("goal_42_0", None, 50, "computed from its subtasks"),
+        ("goal_42_0", "active", 50, "computed from its subtasks"),
+        ("goal_42_0", "completed", None, "open subtasks"),
+    ],
+)
+def test_what_may_not_be_set_is_refused_with_a_suggestion(
+    goal_id: str, status: GoalStatus | None, progress: int | None, says: str
+) -> None:
+    goals = tavern()
+    with pytest.raises(Refusal, match=says) as refused:
+        rules.update(goals, goal_id, status, progress)
+    assert refused.value.result()["suggestion"]
+    assert goals == tavern()
+
+
+def test_a_completed_goal_takes_progress_only_when_it_is_reopened() -> None:
+    goals, goal_id = plus({}, "A leaf")
+    goals = rules.update(goals, goal_id, "completed", None)
+    with pytest.raises(Refusal, match="is completed"):
+        rules.update(goals, goal_id, None, 40)
+    assert rules.update(goals, goal_id, "active", 40)[goal_id]["progress"] == 40
+
+
+def test_a_goal_that_its_subtasks_completed_is_reopened_through_them() -> None:
+    goals = tavern()
+    for index in range(1, 6):
+        goals = rules.update(goals, f"goal_42_{index}", "completed", None)
+    with pytest.raises(Refusal, match="because its subtasks are"):
+        rules.update(goals, "goal_42_0", "active", None)
+
+
+def test_an_unknown_goal_is_answered_with_the_open_ones() -> None:
+    goals = rules.update(tavern(), "goal_42_2", "completed", None)
+    with pytest.raises(Refusal) as refused:
+        rules.update(goals, "goal_1_1", "completed", None)
+    assert refused.value.result()["available_goals"] == [
+        f"goal_42_{index}" for index in (0, 1, 3, 4, 5)
+    ]
+
+
+def test_a_goal_cannot_be_added_without_text_or_under_what_is_not_there() -> None:
+    with pytest.raises(Refusal, match="description"):
+        plus({}, " ")
+    with pytest.raises(Refusal, match="does not exist"):
+        plus({}, "child", "goal_1_1")
+    abandoned = rules.update(tavern(), "goal_42_0", "abandoned", None)
+    with pytest.raises(Refusal, match="abandoned"):
+        plus(abandoned, "child", "goal_42_0")
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 8])
+def test_a_decomposition_outside_three_to_seven_is_refused(number: int) -> None:
+    goals, goal_id = plus({}, "A goal")
+    texts = [f"step {index}" for index in range(number)]
+    with pytest.raises(Refusal, match="3-7") as refused:
+        decompose(goals, goal_id, [*texts, " "], tick=42, index=1, now=NOW)
+    assert refused.value.result()["suggestion"]
+    assert list(goals) == [goal_id]
+
+
+@pytest.mark.parametrize("number", [3, 7])
+def test_three_and_seven_subtasks_are_taken(number: int) -> None:
+    goals, goal_id = plus({}, "A goal")
+    texts = [f"step {index}" for index in range(number)]
+    goals, made = decompose(goals, goal_id, texts, tick=43, index=1, now=NOW)
+    assert made == [f"goal_43_{index}" for index in range(1, number + 1)]
+
+
+def test_a_goal_with_open_subtasks_is_not_decomposed_until_they_are_done() -> None:
+    with pytest.raises(Refusal, match="open subtasks") as refused:
+        check_decomposable(tavern(), "goal_42_0")
+    assert len(refused.value.result()["open_subtasks"]) == 5
+    goals = tavern()
+    for index in range(1, 6):
+        goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
+    goals, made = decompose(goals, "goal_42_0", list("abc"), tick=44, index=6, now=NOW)
+    assert goals["goal_42_0"]["subtask_ids"][-3:] == made == ["goal_44_6", "goal_44_7", "goal_44_8"]
+
+
+def test_only_an_active_goal_is_decomposed() -> None:
+    goals, goal_id = plus({}, "A goal")
+    with pytest.raises(Refusal, match="completed"):
+        check_decomposable(rules.update(goals, goal_id, "completed", None), goal_id)
+
+
+def test_an_index_is_never_used_again() -> None:
+    assert rules.next_index({}, 0) == 0
+    assert rules.next_index(tavern(), 6) == 6
+    assert rules.next_index({}, 6) == 6
+    by_hand = {"goal_1_9": cast(Goal, {"id": "goal_1_9"}), "mine": cast(Goal, {"id": "mine"})}
+    assert rules.next_index(by_hand, 6) == 10
+
+
+def test_only_completed_roots_are_completed_tasks_and_each_once() -> None:
+    before = three_levels()
+    goals = before
+    tasks: list[Any] = []
+    for one in ("goal_42_3", "goal_42_4", "goal_42_2", "goal_42_2"):
+        after = rules.update(goals, one, "completed", None)
+        tasks += rules.completions(goals, after, NOW)
+        goals = after
+    assert tasks == [{"description": "root", "timestamp": NOW.isoformat()}]
+    assert rules.completions({}, goals, NOW) == tasks
+
+
+def test_changed_gives_only_what_differs() -> None:
+    before = tavern()
+    after = rules.update(before, "goal_42_1", None, 10)
+    assert set(rules.changed(before, after)) == {"goal_42_0", "goal_42_1"}
+    assert rules.changed(before, before) == {}
+
+
+def test_the_tree_stands_by_priority_then_age_with_subtasks_in_their_order() -> None:
+    goals = three_levels()
+    goals, _ = plus(goals, "urgent", priority="high")
+    goals, _ = plus(goals, "someday", priority="low")
+    for number in range(7, 12):
+        goals, _ = plus(goals, f"number {number}")
+    shuffled = dict(sorted(goals.items(), key=lambda row: row[1]["description"]))
+    rows = [(depth, goal["description"]) for depth, goal in rules.tree(shuffled)]
+    assert rows == [
+        (0, "urgent"),
+        (0, "root"),
+        (1, "middle"),
+        (2, "leaf"),
+        (2, "other leaf"),
+        (1, "side"),
+        *((0, f"number {number}") for number in range(7, 12)),
+        (0, "someday"),
+    ]
+
+
+def edited(goal_id: str, **values: Any) -> Goals:
+    goals = three_levels()
+    goals[goal_id] = cast(Goal, {**goals[goal_id], **values})
+    return goals
+
+
+def test_an_edit_by_hand_is_rolled_up() -> None:
+    goals = rules.recompute(edited("goal_42_3", status="completed"))
+    assert goals["goal_42_3"]["progress"] == 100
+    assert [goals[f"goal_42_{index}"]["progress"] for index in (1, 0)] == [50, 25]
+    goals = rules.recompute(edited("goal_42_0", progress=77, status="completed"))
+    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("active", 0)
+
+
+def test_a_goal_deleted_by_hand_leaves_its_subtasks_as_roots() -> None:
+    goals = three_levels()
+    del goals["goal_42_1"]
+    goals = rules.recompute(goals)
+    assert goals["goal_42_0"]["subtask_ids"] == ["goal_42_2"]
+    assert goals["goal_42_3"]["parent_id"] is goals["goal_42_4"]["parent_id"] is None
+
+
+def test_a_goal_moved_by_hand_stands_under_its_new_parent() -> None:
+    goals = rules.recompute(edited("goal_42_3", parent_id="goal_42_2", progress=80))
+    assert goals["goal_42_1"]["subtask_ids"] == ["goal_42_4"]
+    assert goals["goal_42_2"]["subtask_ids"] == ["goal_42_3"]
+    assert goals["goal_42_0"]["progress"] == 40
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        edited("goal_42_0", parent_id="goal_42_3"),
+        edited("goal_42_2", parent_id="goal_42_2"),
+        edited("goal_42_3", progress=101),
+        edited("goal_42_3", id="goal_1_1"),
+    ],
+)
+def test_an_edit_by_hand_that_makes_no_tree_is_an_error_that_names_the_key(goals: Goals) -> None:
+    with pytest.raises(StateError, match="goals"):
+        rules.recompute(goals)
+
+
+def test_recomputing_what_the_rules_made_changes_nothing() -> None:
+    goals = rules.update(three_levels(), "goal_42_3", "completed", None)
+    assert rules.recompute(goals) == goals
+
+
+EDIT = st.tuples(
+    st.integers(0, 11),
+    st.sampled_from([None, "active", "completed", "abandoned"]),
+    st.sampled_from([None, 0, 33, 100]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EDIT, max_size=25))
+def test_after_any_sequence_the_tree_is_consistent(edits: list[Any]) -> None:
+    goals: Goals = {}
+    for place, status, progress, make in edits:
+        ids = [*goals, None]
+        chosen = ids[place % len(ids)]
+        try:
+            if make:
+                goals, _ = plus(goals, "a goal", chosen)
+            elif chosen is not None:
+                goals = rules.update(goals, chosen, status, progress)
+        except Refusal:
+            continue
+        assert rules.recompute(goals) == goals
+        for goal in goals.values():
+            assert goal["status"] != "completed" or goal["progress"] == 100
+            parent = goals[goal["parent_id"]] if goal["parent_id"] else None
+            if goal["status"] == "active" and parent is not None:
+                assert parent["status"] == "active"

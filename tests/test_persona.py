@@ -1,0 +1,157 @@
+"""The persona guard judges a text together with its speaker (ruling 15)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory.persona import violation
+
+REJECTED_ON_THE_PAGES = [
+    "I helped the player",
+    "I should be more formal",
+    "The assistant suggested...",
+    "I helped Alice",
+]
+ACCEPTED_ON_THE_PAGES = [
+    "Player Alice completed the quest",
+    "The tavern has 5 rooms",
+    "Players prefer concise responses",
+    "Player Alice completed the intro quest",
+    "Player prefers rustic architectural style",
+    "Player Alice prefers formal address",
+    "The north gate closes at midnight",
+    "Players tend to explore before asking for help",
+    "Alice is level 5 warrior",
+    "Server has 10 active players",
+    "Players explore before asking for help",
+]
+
+
+@pytest.mark.parametrize("text", REJECTED_ON_THE_PAGES)
+def test_what_the_pages_reject_is_rejected(text: str) -> None:
+    assert violation(text)
+
+
+@pytest.mark.parametrize("text", ACCEPTED_ON_THE_PAGES)
+def test_what_the_pages_accept_is_accepted(text: str) -> None:
+    assert violation(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i did it",
+        "i was there",
+        "Yesterday I'm told it rained",
+        "I\N{RIGHT SINGLE QUOTATION MARK}ve learned that players like tea",
+        "Alice thanked me. Then she left",
+        "It was given to me",
+        "My tone should be warmer",
+        "We should be more formal",
+        "This taught us patience",
+        "Alice and I went to the gate",
+        "As an AI, being brief is best",
+    ],
+)
+def test_first_person_without_a_speaker_is_the_assistant(text: str) -> None:
+    assert violation(text)
+    assert violation(text, speaker="-")
+    assert violation(text, speaker="  ")
+    assert violation(text, speaker="Circadian")
+    assert violation(text, speaker="assistant")
+    assert violation(text, speaker="Alice") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The assistant suggested a longer rest",
+        "Assistant helped Alice with the door",
+        "The assistant is friendly",
+        "The assistant's tone is warm",
+        "The assistant\N{RIGHT SINGLE QUOTATION MARK}s tone is warm",
+        "the AI assistant also quickly answered",
+        "The door was opened by the assistant",
+        "Circadian suggested a longer rest",
+        "Yesterday Circadian was asked about tea",
+        "Circadian's persona is calm",
+        "The plan was written by Circadian.",
+    ],
+)
+def test_speaking_of_the_assistant_in_the_third_person_is_rejected(text: str) -> None:
+    assert violation(text)
+    assert violation(text, speaker="Alice")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Alice's circadian rhythm is off since the flight",
+        "Sleep is regulated by circadian rhythms",
+        "Bob works as an assistant at the library",
+        "The assistant coach was fired",
+        "Dr. Lee's assistant called about the appointment",
+        "Alice asked the assistant to remind her of the dentist",
+        "Act I is complete",
+        "World War I ended in 1918",
+        "Paris, i.e. the capital, is far",
+        "The I-95 is closed and Wi-Fi is down",
+        "The US embassy is near the coal mine",
+        "The amulet, a focus, gives wisdom",
+        'Alice said "I love my garden"',
+    ],
+)
+def test_words_that_only_look_like_self_reference_are_accepted(text: str) -> None:
+    assert violation(text) is None
+
+
+def test_a_mere_quotation_is_judged_as_it_stands() -> None:
+    assert violation('"I helped the player"')
+
+
+def test_other_names_can_be_given() -> None:
+    assert violation("Nox suggested a rest", assistant_names=("nox",))
+    assert violation("I like tea", speaker="Nox", assistant_names=("nox",))
+    assert violation("Circadian suggested a rest", assistant_names=("nox",)) is None
+
+
+def test_the_reason_names_the_words_that_gave_it_away() -> None:
+    assert "'I'" in str(violation("I helped Alice"))
+    assert "'The assistant suggested'" in str(violation("The assistant suggested..."))
+
+
+TURNS = [
+    ("Caroline", "I went to a support group yesterday and it was so powerful."),
+    ("Melanie", "My kids and I made pots, we loved it! They gave us their best work."),
+    ("Jon", "I lost my job as a banker, so I'm gonna start my own business."),
+]
+
+
+@pytest.mark.parametrize(("speaker", "text"), TURNS)
+def test_people_speak_of_themselves(speaker: str, text: str) -> None:
+    assert violation(text, speaker) is None
+    assert violation(text)
+
+
+def test_at_most_one_percent_of_real_turns_are_rejected_when_attributed_to_their_speakers(
+    record_property: Callable[[str, object], None],
+) -> None:
+    path = os.environ.get("CIRCADIAN_LOCOMO")
+    if not path:
+        pytest.skip("CIRCADIAN_LOCOMO names no file in LoCoMo's format")
+    turns = [
+        (turn["speaker"], turn["text"])
+        for sample in json.loads(Path(path).read_text())
+        for session in sample["conversation"].values()
+        if isinstance(session, list)
+        for turn in session
+    ]
+    rejected = [text for speaker, text in turns if violation(text, speaker)]
+    record_property("rejected", f"{len(rejected)} of {len(turns)}")
+    assert len(turns) > 100
+    assert len(rejected) <= 0.01 * len(turns), rejected[:5]

@@ -1,0 +1,167 @@
+"""Projects are paged in and out; the pages' example is here value for value (ruling 9)."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime
+
+import pytest
+
+from memory import projects as rules
+from memory.records import Project, Projects, ProjectStatus
+from memory.refusal import Refusal
+
+CREATED = "2025-12-06T10:00:00+00:00"
+NOW = datetime(2025, 12, 6, 14, 30, tzinfo=UTC)
+
+
+def slot(summary: str, context: str, status: ProjectStatus) -> Project:
+    return {
+        "summary": summary,
+        "context": context,
+        "status": status,
+        "created_at": CREATED,
+        "last_active": CREATED,
+    }
+
+
+def page() -> Projects:
+    """The state before the swap, as data-flow-09 draws it."""
+    return {
+        "active": "build_tavern",
+        "slots": {
+            "build_tavern": slot("Construct a tavern", "Walls 50%...", "active"),
+            "quest_design": slot("Design main quest line", "Act 1 complete", "paused"),
+        },
+    }
+
+
+def test_the_swap_of_the_page() -> None:
+    before = page()
+    after, result = rules.swap(before, "quest_design", "Walls 60%...", NOW)
+    assert result == {
+        "old_project": "build_tavern",
+        "new_project": "quest_design",
+        "new_project_summary": "Design main quest line",
+        "new_project_context": "Act 1 complete",
+    }
+    assert after["active"] == "quest_design"
+    tavern, quest = after["slots"]["build_tavern"], after["slots"]["quest_design"]
+    assert (tavern["status"], tavern["context"]) == ("paused", "Walls 60%...")
+    assert (quest["status"], quest["context"]) == ("active", "Act 1 complete")
+    assert tavern["last_active"] == quest["last_active"] == NOW.isoformat()
+    assert tavern["created_at"] == CREATED
+    assert before == page()
+
+
+@pytest.mark.parametrize("update", [None, "", "  "])
+def test_a_swap_without_update_pauses_and_stamps_but_keeps_the_context(update: str | None) -> None:
+    after, _ = rules.swap(page(), "quest_design", update, NOW)
+    assert after["slots"]["build_tavern"] == {
+        **slot("Construct a tavern", "Walls 50%...", "paused"),
+        "last_active": NOW.isoformat(),
+    }
+
+
+def test_a_swap_to_the_active_project_only_saves_the_update() -> None:
+    after, result = rules.swap(page(), "build_tavern", "Walls 60%", NOW)
+    assert after["active"] == "build_tavern"
+    assert after["slots"]["build_tavern"]["status"] == "active"
+    assert after["slots"]["build_tavern"]["context"] == "Walls 60%"
+    assert after["slots"]["quest_design"] == page()["slots"]["quest_design"]
+    assert result["old_project"] == result["new_project"] == "build_tavern"
+    assert result["new_project_context"] == "Walls 60%"
+
+
+def test_a_swap_to_the_active_project_without_update_changes_nothing() -> None:
+    assert rules.swap(page(), "build_tavern", None, NOW)[0] == page()
+
+
+def test_a_swap_to_an_unknown_project_names_those_there_are() -> None:
+    with pytest.raises(Refusal) as refused:
+        rules.swap(page(), "castle", "Walls 60%", NOW)
+    result = refused.value.result()
+    assert result["success"] is False
+    assert result["error"].startswith("Project does not exist")
+    assert result["available_projects"] == ["build_tavern", "quest_design"]
+    assert result["suggestion"]
+
+
+def test_a_swap_with_no_active_project_works() -> None:
+    after, result = rules.swap({**page(), "active": None}, "quest_design", "lost", NOW)
+    assert result["old_project"] is None
+    assert after["slots"]["build_tavern"] == page()["slots"]["build_tavern"]
+
+
+def test_a_completed_project_can_be_swapped_in_again() -> None:
+    done, _ = rules.update(page(), None, "completed", NOW)
+    again, _ = rules.swap(done, "build_tavern", None, NOW)
+    assert again["active"] == "build_tavern"
+    assert again["slots"]["build_tavern"]["status"] == "active"
+
+
+def test_a_new_project_is_active_and_the_one_before_is_paused_and_stamped() -> None:
+    before = page()
+    after = rules.create(before, "castle", "A castle", "Hill chosen", NOW)
+    assert after["active"] == "castle"
+    assert after["slots"]["castle"] == {
+        "summary": "A castle",
+        "context": "Hill chosen",
+        "status": "active",
+        "created_at": NOW.isoformat(),
+        "last_active": NOW.isoformat(),
+    }
+    tavern = after["slots"]["build_tavern"]
+    assert (tavern["status"], tavern["last_active"]) == ("paused", NOW.isoformat())
+    assert tavern["context"] == "Walls 50%..."
+    assert before == page()
+
+
+def test_a_key_in_use_is_an_error_that_names_it() -> None:
+    with pytest.raises(Refusal, match="quest_design"):
+        rules.create(page(), "quest_design", "Again", "", NOW)
+
+
+def test_a_blank_key_is_refused() -> None:
+    with pytest.raises(Refusal):
+        rules.create(page(), "  ", "No name", "", NOW)
+
+
+def test_an_update_saves_the_context_without_swapping() -> None:
+    before = page()
+    after, done = rules.update(before, "Requirements gathered", None, NOW)
+    tavern = after["slots"]["build_tavern"]
+    assert (tavern["context"], tavern["last_active"]) == ("Requirements gathered", NOW.isoformat())
+    assert (after["active"], tavern["status"], done) == ("build_tavern", "active", None)
+    assert before == page()
+
+
+def test_completing_frees_the_active_slot_and_gives_the_completed_task() -> None:
+    after, done = rules.update(page(), None, "completed", NOW)
+    assert after["active"] is None
+    assert after["slots"]["build_tavern"]["status"] == "completed"
+    assert after["slots"]["build_tavern"]["context"] == "Walls 50%..."
+    assert done == {"description": "Construct a tavern", "timestamp": NOW.isoformat()}
+
+
+def test_pausing_frees_the_active_slot_and_completes_nothing() -> None:
+    after, done = rules.update(page(), "Later", "paused", NOW)
+    assert (after["active"], done) == (None, None)
+    assert after["slots"]["build_tavern"]["status"] == "paused"
+
+
+def test_an_update_needs_an_active_project_and_something_to_change() -> None:
+    with pytest.raises(Refusal, match="No project is active"):
+        rules.update({**page(), "active": None}, "x", None, NOW)
+    with pytest.raises(Refusal, match="Nothing to change"):
+        rules.update(page(), "  ", None, NOW)
+
+
+def test_at_most_one_project_is_active_after_any_sequence() -> None:
+    projects: Projects = {"active": None, "slots": {}}
+    for key in ("a", "b", "c"):
+        projects = rules.create(projects, key, key, "", NOW)
+    for key in ("a", "b", "b", "c"):
+        projects, _ = rules.swap(deepcopy(projects), key, None, NOW)
+        active = [one for one, kept in projects["slots"].items() if kept["status"] == "active"]
+        assert active == [projects["active"]] == [key]

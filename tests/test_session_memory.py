@@ -1,0 +1,129 @@
+"""Session memory, with the pages' examples value for value."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime
+
+import pytest
+
+from memory import session_memory as rules
+from memory.records import SessionMemory
+from memory.refusal import Refusal
+
+NOW = datetime(2025, 12, 6, 10, 0, tzinfo=UTC)
+
+
+def memory(facts: int = 0, patterns: int = 0) -> SessionMemory:
+    return {
+        "key_facts": [f"Room {number} is empty" for number in range(facts)],
+        "learned_patterns": [f"Door {number} sticks" for number in range(patterns)],
+        "completed_tasks": [{"description": "Open the gate", "timestamp": "2025-12-01"}],
+        "last_compacted": None,
+    }
+
+
+def test_the_pages_rejection_and_retry() -> None:
+    before = memory(4, 2)
+    with pytest.raises(Refusal) as refused:
+        rules.add(before, "fact", "I helped Alice")
+    assert refused.value.result() == {
+        "success": False,
+        "error": "Content appears to reference assistant actions or identity",
+        "suggestion": "Session memory should contain facts about the WORLD, PLAYERS, or EVENTS - "
+        "not what you did. Rephrase in third-person.",
+        "rejected_content": "I helped Alice",
+    }
+    after, result = rules.add(before, "fact", "Player Alice completed the intro quest")
+    assert result == {
+        "memory_type": "fact",
+        "added": "Player Alice completed the intro quest",
+        "total_facts": 5,
+        "total_patterns": 2,
+    }
+    assert after["key_facts"][-1] == "Player Alice completed the intro quest"
+    assert before == memory(4, 2)
+
+
+def test_a_pattern_goes_to_the_patterns() -> None:
+    after, result = rules.add(memory(1, 1), "pattern", " Players prefer concise responses ")
+    assert after["learned_patterns"] == ["Door 0 sticks", "Players prefer concise responses"]
+    assert after["key_facts"] == ["Room 0 is empty"]
+    assert (result["total_facts"], result["total_patterns"]) == (1, 2)
+
+
+def test_what_is_known_is_not_added_twice_and_the_result_says_so() -> None:
+    after, result = rules.add(memory(1), "fact", "room 0  IS empty")
+    assert after == memory(1)
+    assert result["added"] is None
+    assert result["message"] == "Already known, not added twice: Room 0 is empty"
+    assert result["total_facts"] == 1
+
+
+def test_a_fact_may_also_be_a_pattern() -> None:
+    _, result = rules.add(memory(1), "pattern", "Room 0 is empty")
+    assert result["added"] == "Room 0 is empty"
+
+
+def test_blank_content_is_refused() -> None:
+    with pytest.raises(Refusal):
+        rules.add(memory(), "fact", "  ")
+
+
+def test_the_compaction_of_the_page() -> None:
+    before = memory(8, 4)
+    after, result = rules.compact(
+        before,
+        ["Alice is level 5 warrior", "Server has 10 active players"],
+        ["Players explore before asking for help"],
+        "Consolidated 8 facts about players into 2 key facts",
+        NOW,
+    )
+    assert result == {
+        "before": {"facts": 8, "patterns": 4},
+        "after": {"facts": 2, "patterns": 1},
+        "summary": "Consolidated 8 facts about players into 2 key facts",
+    }
+    assert after == {
+        "key_facts": ["Alice is level 5 warrior", "Server has 10 active players"],
+        "learned_patterns": ["Players explore before asking for help"],
+        "completed_tasks": memory()["completed_tasks"],
+        "last_compacted": NOW.isoformat(),
+    }
+    assert before == memory(8, 4)
+
+
+def test_two_empty_lists_are_refused_while_there_are_entries() -> None:
+    for standing in (memory(1), memory(0, 1)):
+        with pytest.raises(Refusal) as refused:
+            rules.compact(standing, [], [" "], "forget", NOW)
+        assert refused.value.result()["suggestion"]
+    after, _ = rules.compact(memory(), [], [], "nothing there", NOW)
+    assert after["last_compacted"] == NOW.isoformat()
+
+
+def test_one_list_may_become_empty() -> None:
+    after, _ = rules.compact(memory(1, 1), ["Room 0 is full"], [], "one left", NOW)
+    assert after["learned_patterns"] == []
+
+
+def test_every_item_of_a_compaction_passes_the_guard_or_nothing_is_changed() -> None:
+    before = memory(2, 2)
+    kept = deepcopy(before)
+    with pytest.raises(Refusal) as refused:
+        rules.compact(before, ["The gate is shut"], ["I am patient", "We rest"], "s", NOW)
+    assert refused.value.result()["rejected_content"] == ["I am patient", "We rest"]
+    assert before == kept
+
+
+def test_a_compaction_keeps_each_item_once() -> None:
+    after, result = rules.compact(
+        memory(3), ["Tea is liked", "tea  is liked", "", "Bread is liked"], [], "s", NOW
+    )
+    assert after["key_facts"] == ["Tea is liked", "Bread is liked"]
+    assert result["after"] == {"facts": 2, "patterns": 0}
+
+
+def test_completed_tasks_are_appended() -> None:
+    after = rules.complete(memory(), [{"description": "Tavern", "timestamp": "2025-12-06"}])
+    assert [task["description"] for task in after["completed_tasks"]] == ["Open the gate", "Tavern"]
