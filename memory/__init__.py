@@ -1,1 +1,1 @@
-"""Nouns: what is kept - records, working state, settings, stores, scoring. Imports no other layer."""
+"""Nouns: what is kept - records, state, settings, stores, models. Imports no other layer."""

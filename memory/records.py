@@ -92,7 +92,7 @@ class InboxItem(TypedDict):
     event: Event
     received_at: str
     order: str
-    """Sort key: time of receipt, then a counter within one post; oldest first."""
+    """Sort key: time of receipt, then a counter for those of one moment; oldest first."""
     attempts: int
     """Ticks on this event that failed. At three it is set aside."""
     error: str | None

@@ -6,7 +6,9 @@ client's, the process has one set made from the environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -51,6 +53,24 @@ def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: those in its config, else the process's own."""
     given = config.get("configurable", {}).get(KEY)
     return cast(Resources, given) if given is not None else _from_environment()
+
+
+@asynccontextmanager
+async def process_resources() -> AsyncIterator[Resources]:
+    """The process's own resources, from before its first run to its end.
+
+    To make them reads files, and a node that did so would hold up every run of a server.
+
+    Raises:
+        FolderError: the data folder cannot be used as asked.
+        InputError: an unknown model name, or a missing key.
+    """
+    resources = await asyncio.to_thread(_from_environment)
+    try:
+        yield resources
+    finally:
+        _from_environment.cache_clear()
+        await asyncio.to_thread(resources.semantic.close)
 
 
 def scope_of(config: RunnableConfig) -> Scope:

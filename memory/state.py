@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 Mode = Literal["awake", "sleep"]
 Phase = Literal["compacting", "dreaming"]
 Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
-Turn = Literal["tick", "night", "rest"]
+Turn = Literal["tick", "night", "rest", "refuse"]
 
 
 def merge_by_id(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:

@@ -48,20 +48,22 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     return cast(Node, run)
 
 
-def validate_state(state: Mapping[str, Any]) -> None:
-    """Raise StateError naming the key when the checkpointed state breaks a rule."""
-    for key, value in state.items():
-        problem = _problem(key, value) if key in _RULES else None
-        if problem:
-            raise StateError(
-                f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
-            )
+def state_problem(state: Mapping[str, Any]) -> str | None:
+    """What is wrong with the checkpointed state, naming the key; None when it breaks no rule."""
     version = state.get("schema_version", SCHEMA_VERSION)
-    if version > SCHEMA_VERSION:
-        raise StateError(
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        return (
             f"the thread was written by a newer Circadian (state schema {version}, this one knows "
             f"{SCHEMA_VERSION}); update Circadian"
         )
+    for key, value in state.items():
+        # LangGraph begins a key with a reducer as {}: that is not yet a value of ours.
+        problem = _problem(key, value) if value != {} else None
+        if problem:
+            return (
+                f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
+            )
+    return None
 
 
 def _items(update: Any) -> list[tuple[str, Any]]:

@@ -1,0 +1,171 @@
+"""The inbox: events that wait, in the store, written there before anything else is done with them.
+
+Store namespaces (below `(user, thread)`):
+`inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {tick, at}.
+An event leaves `inbox` once the checkpointed state contains its tick, and not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+from langgraph.store.base import BaseStore, GetOp, PutOp
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from memory.errors import InputError
+from memory.records import Event, InboxItem
+from memory.scope import Scope
+from memory.state import HandledMark
+from memory.store_access import list_items, write_batch
+
+INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
+MAX_TEXT = 100_000
+
+
+class EventInput(BaseModel):
+    """An event as it comes from outside."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str = Field(pattern=r"^[\w.:@+/#-]{1,200}$")
+    at: str
+    sender: str = Field(min_length=1, max_length=200)
+    text: str = Field(max_length=MAX_TEXT)
+    channel: str | None = Field(None, max_length=200)
+    addressed: bool = True
+    content: list[Any] | None = None
+
+    @field_validator("at")
+    @classmethod
+    def _utc(cls, value: str) -> str:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+    @field_validator("sender", "text")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
+
+
+class Posted(NamedTuple):
+    """What became of the events of one post."""
+
+    accepted: list[str]
+    waiting: list[str]
+    """Ids that stood in the inbox already."""
+    skipped: list[str]
+    """Ids that were handled before."""
+
+
+def valid_event(raw: Any) -> Event:
+    """`raw` as an Event with its time in UTC. Raises InputError that names the field."""
+    if not isinstance(raw, dict):
+        raise InputError(
+            f"an event must be an object with id, at, sender and text; got {raw!r:.80}"
+        )
+    try:
+        event = EventInput.model_validate(raw).model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "event"
+        raise InputError(f"event {raw.get('id', '?')!s:.80}: {where}: {first['msg']}") from None
+    if event["content"] is None:
+        del event["content"]
+    return cast(Event, event)
+
+
+async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: datetime) -> Posted:
+    """Write events into the inbox in one transaction, in order; an id known already is skipped.
+
+    An event that had been set aside gets another chance.
+    """
+    ids = list(dict.fromkeys(event["id"] for event in events))
+    present = await _present(store, scope, ids)
+    handled = await already_handled(store, scope, ids)
+    fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
+    last = [item["order"] for item in await waiting(store, scope)] if fresh else []
+    start = 1 + int(last[-1].split("/")[1]) if last else 0
+    puts = [
+        put
+        for position, event in enumerate(fresh.values(), start)
+        for put in _arrival(scope, event, now, position)
+    ]
+    if puts:
+        await write_batch(store, puts)
+    return Posted(
+        list(fresh), [one for one in ids if one in present], [one for one in ids if one in handled]
+    )
+
+
+async def waiting(
+    store: BaseStore, scope: Scope, handled: Iterable[HandledMark] = ()
+) -> list[InboxItem]:
+    """What waits, oldest first; without events whose tick the state already contains."""
+    done = {mark["id"] for mark in handled}
+    items = await list_items(store, scope.namespace(INBOX))
+    rows = [cast(InboxItem, item.value) for item in items if item.key not in done]
+    return sorted(rows, key=lambda row: row["order"])
+
+
+async def set_aside(store: BaseStore, scope: Scope) -> list[InboxItem]:
+    """What failed too often, oldest first."""
+    items = await list_items(store, scope.namespace(SET_ASIDE))
+    return sorted((cast(InboxItem, item.value) for item in items), key=lambda row: row["order"])
+
+
+async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` whose tick was committed."""
+    namespace = scope.namespace(HANDLED)
+    found = await store.abatch([GetOp(namespace, one) for one in ids])
+    return {one for one, item in zip(ids, found, strict=True) if item is not None}
+
+
+async def settle(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
+    """Take events whose ticks are committed out of the inbox, and remember their ids."""
+    puts: list[PutOp] = []
+    for mark in marks:
+        puts.append(PutOp(scope.namespace(INBOX), mark["id"], None))
+        puts.append(PutOp(scope.namespace(HANDLED), mark["id"], dict(mark)))
+    if puts:
+        await write_batch(store, puts)
+
+
+async def give_back(
+    store: BaseStore, scope: Scope, event_id: str, error: str, *, max_attempts: int
+) -> tuple[int, bool]:
+    """A tick failed: count it. Returns (failed attempts, whether the event was set aside)."""
+    item = await store.aget(scope.namespace(INBOX), event_id)
+    if item is None:
+        return 0, False
+    row = cast(InboxItem, {**item.value, "attempts": item.value["attempts"] + 1, "error": error})
+    aside = row["attempts"] >= max_attempts
+    puts = [PutOp(scope.namespace(SET_ASIDE if aside else INBOX), event_id, dict(row))]
+    if aside:
+        puts.append(PutOp(scope.namespace(INBOX), event_id, None))
+    await write_batch(store, puts)
+    return row["attempts"], aside
+
+
+async def _present(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
+    namespace = scope.namespace(INBOX)
+    found = await store.abatch([GetOp(namespace, one) for one in ids])
+    return {one for one, item in zip(ids, found, strict=True) if item is not None}
+
+
+def _arrival(scope: Scope, event: Event, now: datetime, position: int) -> list[PutOp]:
+    row: InboxItem = {
+        "event": event,
+        "received_at": now.isoformat(),
+        "order": f"{now.isoformat(timespec='microseconds')}/{position:06d}",
+        "attempts": 0,
+        "error": None,
+    }
+    return [
+        PutOp(scope.namespace(INBOX), event["id"], cast(dict[str, Any], dict(row))),
+        PutOp(scope.namespace(SET_ASIDE), event["id"], None),
+    ]

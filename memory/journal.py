@@ -1,0 +1,228 @@
+"""The journal: episodes, one namespace a day, so that no read scans everything.
+
+Store namespaces (below `(user, thread)`):
+`journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, what a night still
+has to settle. An entry's id carries its day, so an id alone finds its entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import cast
+
+from langgraph.store.base import BaseStore, GetOp, PutOp
+
+from memory.importance import TRUST, heuristic_importance
+from memory.operations import operation_id
+from memory.records import Event, JournalEntry, SourceType
+from memory.scope import Scope
+from memory.store_access import list_items
+
+PENDING = "pending"
+RECENT = 200
+"""Pending entries that a tick's recall reads: its work must not grow with the day."""
+WORD = re.compile(r"\w+")
+
+
+def entry_for_event(
+    event: Event, *, known_entities: Iterable[str], projects: Iterable[str]
+) -> JournalEntry:
+    """The entry of an event that was acted on or taken as context; no model call (ruling 2)."""
+    source: SourceType = "direct" if event["addressed"] else "observation"
+    text = event["text"]
+    return {
+        "id": _entry_id("event", event["at"], event["id"]),
+        "timestamp": event["at"],
+        "content": text,
+        "source_type": source,
+        "source_trust": TRUST[source],
+        "source_entity": event["sender"],
+        "importance": heuristic_importance(
+            text,
+            source_type=source,
+            mentioned="@" in text,
+            known_entities=[name for name in known_entities if name != event["sender"]],
+        ),
+        "scoring_method": "heuristic",
+        "tags": ["event"],
+        "related_projects": [key for key in projects if key.lower() in text.lower()],
+        "sources": [event["id"]],
+        "channel": event["channel"],
+        "consolidation": "pending",
+    }
+
+
+def entry_by_tool(
+    *,
+    content: str,
+    importance: int | None,
+    tags: Sequence[str],
+    source_entity: str | None,
+    source_events: Sequence[str],
+    position: int,
+    tick: int,
+    now: datetime,
+    known_entities: Iterable[str],
+) -> JournalEntry:
+    """The entry that `add_journal_entry` writes; its id is of the tick and the position in it."""
+    stamp = now.isoformat()
+    made_by = operation_id("journal", str(tick), str(position), *source_events)
+    return {
+        "id": _entry_id("note", stamp, made_by[:16]),
+        "timestamp": stamp,
+        "content": content,
+        "source_type": "inference",
+        "source_trust": TRUST["inference"],
+        "source_entity": source_entity,
+        "importance": importance
+        if importance is not None
+        else heuristic_importance(
+            content, source_type="inference", mentioned=False, known_entities=list(known_entities)
+        ),
+        "scoring_method": "manual" if importance is not None else "heuristic",
+        "tags": list(tags),
+        "related_projects": [],
+        "sources": list(source_events),
+        "channel": None,
+        "consolidation": "exempt" if "self" in tags else "pending",
+    }
+
+
+def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> JournalEntry:
+    """The archive of a compaction (data-flow-01, section 1): recalled as it is, no facts made."""
+    return {
+        "id": f"compact_{now:%Y%m%d_%H%M%S}",
+        "timestamp": now.isoformat(),
+        "content": f"[CONTEXT SYNTHESIS]\n{summary}",
+        "source_type": "compaction",
+        "source_trust": TRUST["compaction"],
+        "source_entity": None,
+        "importance": 7,
+        "scoring_method": "manual",
+        "tags": ["compaction", "synthesis"],
+        "related_projects": [],
+        "sources": list(sources),
+        "channel": None,
+        "consolidation": "exempt",
+    }
+
+
+def is_pending(entry: JournalEntry, min_importance: int) -> bool:
+    """Still to be scored, or important enough and not yet made into facts (ruling 12)."""
+    if entry["consolidation"] != "pending":
+        return False
+    return entry["scoring_method"] == "heuristic" or entry["importance"] >= min_importance
+
+
+def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """Oldest first; the id settles a tie."""
+    return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
+
+
+def one_line(entry: JournalEntry) -> str:
+    """How a model is shown an entry: `[id] time speaker: text`."""
+    text = " ".join(entry["content"].split())
+    return f"[{entry['id']}] {entry['timestamp'][:16]} {entry['source_entity'] or '-'}: {text}"
+
+
+def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
+    """The store writes that make `entry` stand as given, its place among the pending included."""
+    waits = {"id": entry["id"]} if entry["consolidation"] == "pending" else None
+    return [
+        PutOp(day_of(scope, entry["id"]), entry["id"], cast(dict[str, object], dict(entry))),
+        PutOp(scope.namespace(PENDING), f"{entry['timestamp']} {entry['id']}", waits),
+    ]
+
+
+def day_of(scope: Scope, entry_id: str) -> tuple[str, ...]:
+    """The namespace of the day that an entry id names."""
+    return scope.namespace("journal", entry_id.split("_", 2)[1])
+
+
+async def read(store: BaseStore, scope: Scope, entry_id: str) -> JournalEntry | None:
+    """One entry, or None."""
+    return (await read_many(store, scope, [entry_id])).get(entry_id)
+
+
+async def read_many(
+    store: BaseStore, scope: Scope, entry_ids: Iterable[str]
+) -> dict[str, JournalEntry]:
+    """The entries that exist among `entry_ids`, by id. An id that is no entry's is left out."""
+    ids = [entry_id for entry_id in entry_ids if entry_id.count("_") >= 2]
+    found = await store.abatch([GetOp(day_of(scope, entry_id), entry_id) for entry_id in ids])
+    return {
+        entry_id: cast(JournalEntry, item.value)
+        for entry_id, item in zip(ids, found, strict=True)
+        if item is not None and not isinstance(item, list)
+    }
+
+
+async def pending(
+    store: BaseStore, scope: Scope, *, newest: int | None = None
+) -> list[JournalEntry]:
+    """What a night still has to settle, oldest first; with `newest` no more than so many."""
+    namespace = scope.namespace(PENDING)
+    waiting = await list_items(store, namespace, limit=newest, newest_first=newest is not None)
+    found = await read_many(store, scope, [item.value["id"] for item in waiting])
+    return by_time(found.values())
+
+
+async def recent(store: BaseStore, scope: Scope) -> list[JournalEntry]:
+    """The newest RECENT pending entries: what recall can add to the facts before a night."""
+    return await pending(store, scope, newest=RECENT)
+
+
+async def free_archive_id(store: BaseStore, scope: Scope, entry: JournalEntry) -> str:
+    """The id of an archive; a second one of the same moment gets a number behind it."""
+    wanted, number = entry["id"], 1
+    while (standing := await read(store, scope, wanted)) is not None:
+        if standing["content"] == entry["content"]:
+            break
+        number += 1
+        wanted = f"{entry['id']}_{number}"
+    return wanted
+
+
+async def newest(
+    store: BaseStore,
+    scope: Scope,
+    *,
+    query: str | None = None,
+    tags: Sequence[str] | None = None,
+    limit: int = 10,
+    include_self: bool = True,
+) -> list[JournalEntry]:
+    """The newest first; with a query those that share a word with it, with tags any of them."""
+    words = set(WORD.findall(query.lower())) if query else None
+    hits: list[JournalEntry] = []
+    for day in await _days(store, scope):
+        items = await list_items(store, scope.namespace("journal", day))
+        entries = by_time(cast(JournalEntry, item.value) for item in items)
+        hits += [e for e in reversed(entries) if _matches(e, words, tags, include_self)]
+        if len(hits) >= limit:
+            break
+    return hits[:limit]
+
+
+async def _days(store: BaseStore, scope: Scope) -> list[str]:
+    """The days that have entries, newest first."""
+    prefix = scope.namespace("journal")
+    spaces = await store.alist_namespaces(prefix=prefix, limit=100_000)
+    return sorted((space[-1] for space in spaces), reverse=True)
+
+
+def _matches(
+    entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None, include_self: bool
+) -> bool:
+    if not include_self and "self" in entry["tags"]:
+        return False
+    if tags and not set(tags) & set(entry["tags"]):
+        return False
+    return words is None or bool(words & set(WORD.findall(entry["content"].lower())))
+
+
+def _entry_id(kind: str, timestamp: str, rest: str) -> str:
+    day = timestamp[:10].replace("-", "")
+    return f"{kind}_{day}_{rest}"

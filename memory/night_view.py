@@ -1,0 +1,132 @@
+"""A night as its steps see it: the record, the plans so far, and the entries it set out with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.store.base import BaseStore
+
+from memory import inbox, journal, night
+from memory.compaction import history_share
+from memory.errors import ModelError
+from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
+from memory.scope import Scope
+from memory.settings import Settings
+from memory.state import NightCursor, State
+
+
+@dataclass
+class Thought:
+    """What one visit of a step decided."""
+
+    operations: list[Operation] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """Inputs that it could not settle: they stay pending."""
+    errors: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
+    exchange: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = True
+
+
+@dataclass
+class NightView:
+    """One night, read from the store; what a step decides is written back before it ends."""
+
+    store: BaseStore
+    scope: Scope
+    record: NightRecord
+    plans: list[PlanRecord]
+    entries: dict[str, JournalEntry]
+    """As they stood when the night set out."""
+
+    @classmethod
+    async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
+        """Read a night."""
+        plans = await night.plans_of(store, scope, record["id"])
+        entries = await journal.read_many(store, scope, record["pending"])
+        return cls(store, scope, record, plans, entries)
+
+    @classmethod
+    async def of(cls, state: State, store: BaseStore, scope: Scope) -> NightView:
+        """Read the night that the state has in hand."""
+        cursor = state.get("night")
+        record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
+        if record is None:
+            raise LookupError("no night is in hand")
+        return await cls.load(store, scope, record)
+
+    async def plan(
+        self,
+        step: str,
+        inputs: Sequence[str],
+        think: Callable[[], Awaitable[Thought]],
+        *,
+        iteration: int = 0,
+    ) -> PlanRecord:
+        """What `step` decides about `inputs`: the kept plan, else a new one, written at once.
+
+        A model that gives no usable answer is a plan too: everything is left, the error is kept.
+        """
+        key = night.plan_key(self.record["id"], step, iteration, inputs)
+        for kept in self.plans:
+            if kept["key"] == key:
+                return kept
+        began = time.perf_counter()
+        try:
+            thought = await think()
+        except ModelError as error:
+            thought = Thought(left=list(inputs), errors=[f"{step}: {error}"])
+        plan: PlanRecord = {
+            "key": key,
+            "order": len(self.plans),
+            "step": step,
+            "phase": self.record["phase"],
+            "operations": thought.operations,
+            "inputs": list(inputs),
+            "left": thought.left,
+            "errors": thought.errors,
+            "llm_calls": thought.usage["llm_calls"],
+            "tokens": thought.usage["tokens"],
+            "seconds": time.perf_counter() - began,
+            "exchange": thought.exchange,
+            "finished": thought.finished,
+        }
+        await night.write_plan(self.store, self.scope, self.record["id"], plan)
+        self.plans.append(plan)
+        return plan
+
+    async def onward(
+        self, state: State, settings: Settings, *, compaction_done: bool = False
+    ) -> NightCursor:
+        """The cursor after a step: what comes next."""
+        failed = any(plan["errors"] for plan in self.plans)
+        due = not compaction_done and compaction_due(state, settings)
+        following = night.next_step(
+            self.record,
+            self.entries,
+            self.plans,
+            settings,
+            failed=failed,
+            waking=await self._waking(state),
+            compaction_due=due,
+        )
+        return {"id": self.record["id"], "next": following}
+
+    async def _waking(self, state: State) -> bool:
+        """A waking event is one to act on, or `request: wake` (ruling 18)."""
+        if state["mode"] == "awake":
+            return True
+        items = await inbox.waiting(self.store, self.scope, state["handled"])
+        return any(item["event"]["addressed"] for item in items)
+
+
+def compaction_due(state: State, settings: Settings) -> bool:
+    """Whether the history alone is over the night's threshold and longer than the window."""
+    messages = state["messages"]
+    if not settings.compact_enabled or len(messages) <= settings.compact_preserve_window:
+        return False
+    share = history_share(messages, state["calibration"], settings.max_context_tokens)
+    return share >= settings.compact_sleep_threshold
