@@ -1,0 +1,93 @@
+"""What every tool has in common: the time and place of its call, and the form of its answer."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+from langchain_core.messages import ToolMessage
+from langgraph.prebuilt import ToolRuntime
+from langgraph.store.base import BaseStore
+from langgraph.types import Command
+from pydantic import Field
+
+from memory.records import Event
+from memory.refusal import Refusal
+
+Runtime: TypeAlias = ToolRuntime[Any, Any]
+"""Injected: the state, settings, store and config of the call. The model never sees it."""
+
+Answer: TypeAlias = Command[str]
+
+Reasoning: TypeAlias = Annotated[
+    str | None, Field(description="Why you call this tool now, in one sentence.")
+]
+
+
+def answer(
+    runtime: Runtime,
+    result: Mapping[str, Any],
+    *,
+    artifact: Any = None,
+    **state_update: Any,
+) -> Answer:
+    """A tool's result as the model reads it (JSON), with the change of state that goes with it.
+
+    A result without `success` succeeded. `artifact` is for the loop and not shown to the model.
+    """
+    told = {"success": True, **result}
+    message = ToolMessage(
+        json.dumps(told, ensure_ascii=False),
+        tool_call_id=runtime.tool_call_id,
+        status="success" if told["success"] else "error",
+        artifact=artifact,
+    )
+    return Command(update={**state_update, "messages": [message]})
+
+
+def refusals_answered(
+    tool: Callable[..., Awaitable[Answer]],
+) -> Callable[..., Awaitable[Answer]]:
+    """Make a Refusal the tool's answer, with nothing changed."""
+
+    @functools.wraps(tool)
+    async def answered(*, runtime: Runtime, **arguments: Any) -> Answer:
+        try:
+            return await tool(runtime=runtime, **arguments)
+        except Refusal as refusal:
+            return answer(runtime, refusal.result())
+
+    return answered
+
+
+def now_of(runtime: Runtime) -> datetime:
+    """The time (UTC) that every write of the tick or night carries."""
+    return datetime.fromisoformat(runtime.state["context"]["now"])
+
+
+def event_of(runtime: Runtime) -> Event | None:
+    """The event in hand; None in an autonomous tick and in a night."""
+    event: Event | None = runtime.state.get("event")
+    return event
+
+
+def known_entities(runtime: Runtime) -> list[str]:
+    """Who the open conversations are with."""
+    conversations = runtime.state.get("conversations") or {}
+    return [conversation["entity"] for conversation in conversations.values()]
+
+
+def store_of(runtime: Runtime) -> BaseStore:
+    """The run's store. Raises RuntimeError where the graph was compiled without one."""
+    if runtime.store is None:
+        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
+    return runtime.store
+
+
+def calls_before(runtime: Runtime, tool: str | None = None) -> int:
+    """How many calls (of one tool) the tick has answered so far."""
+    loop = runtime.state.get("loop") or {"tools": []}
+    return sum(tool in (None, outcome["name"]) for outcome in loop["tools"])

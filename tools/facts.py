@@ -1,0 +1,176 @@
+"""The tool that writes long-term memory: every fact with its sources (rulings 13 and 15)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+from memory import journal
+from memory.operations import add_fact, operation_id
+from memory.persona import violation
+from memory.records import Event, FactDraft, JournalEntry, Operation
+from memory.refusal import Refusal
+from memory.resources import scope_of
+from memory.sink import PlanSink, Sink, sink_of
+from tools.answers import (
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    calls_before,
+    event_of,
+    known_entities,
+    now_of,
+    refusals_answered,
+    store_of,
+)
+
+SUGGESTION = (
+    "Mend the rejected facts and store them again: cite ids that were shown; write about the "
+    "world, people or events in the third person; name the speaker of what one says of oneself."
+)
+
+
+class FactGiven(BaseModel):
+    """One fact as the model gives it."""
+
+    text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
+    source_ids: list[str] = Field(
+        default_factory=list,
+        description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
+    )
+    speaker: str | None = Field(None, description="The person who said it.")
+    entities: list[str] = Field(
+        default_factory=list, description="The people, places and things it is about."
+    )
+
+
+@tool
+@refusals_answered
+async def store_memory(
+    facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Store facts about the world, people and events in long-term memory, each with its sources."""
+    if not facts:
+        raise Refusal("No facts were given", "Give at least one fact, or call noop.")
+    sink = sink_of(runtime.config, runtime.store)
+    sources = await _known_sources(facts, runtime, sink)
+    event = event_of(runtime)
+    default = [event["id"]] if event is not None else []
+    places = _Places(runtime, sink)
+    operations: list[Operation] = []
+    rejected: list[dict[str, str]] = []
+    for fact in facts:
+        ids = fact.source_ids or default
+        if error := _problem(fact, ids, sources):
+            rejected.append({"text": fact.text, "error": error})
+        else:
+            entries = [sources[one] for one in dict.fromkeys(ids)]
+            operations.append(places.operation(fact, entries, now_of(runtime).isoformat()))
+    written = await sink.write(operations) if operations else []
+    result = _result(operations, rejected, sink)
+    return answer(runtime, result, artifact={"written": written})
+
+
+class _Places:
+    """Gives each fact its operation id: from its sources and its place among facts of the same.
+
+    In a night the place is counted over the whole loop, awake within the call and the calls of the
+    tick. The same call made again gives the same ids.
+    """
+
+    def __init__(self, runtime: Runtime, sink: Sink) -> None:
+        planned = sink.operations if isinstance(sink, PlanSink) else []
+        taken = [one for one in planned if one["kind"] == "add_fact"]
+        self._taken = Counter(tuple(sorted(one["sources"])) for one in taken)
+        call = 0 if isinstance(sink, PlanSink) else calls_before(runtime, "store_memory")
+        self._call = f"{call}." if call else ""
+
+    def operation(self, fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> Operation:
+        """The operation that writes `fact`, which stands on `entries`."""
+        draft = _draft(fact, entries, now)
+        sources = tuple(sorted([*draft["source_entries"], *draft["source_events"]]))
+        place = f"{self._call}{self._taken[sources]}"
+        self._taken[sources] += 1
+        return add_fact({**draft, "op": operation_id("fact", *sources, place)}, "store_memory")
+
+
+def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
+    """The fact with what follows from its sources. Valid from the newest of them on."""
+    speakers = {entry["source_entity"] for entry in entries}
+    events = dict.fromkeys(event for entry in entries for event in entry["sources"])
+    return {
+        "op": "",
+        "text": " ".join(fact.text.split()),
+        "source_entries": [entry["id"] for entry in entries],
+        "source_events": list(events),
+        "speaker": _person(fact) or (speakers.pop() if len(speakers) == 1 else None),
+        "entities": list(dict.fromkeys(name.strip() for name in fact.entities if name.strip())),
+        "trust": min(entry["source_trust"] for entry in entries),
+        "importance": max(entry["importance"] for entry in entries),
+        "created": now,
+        "valid_from": max(entry["timestamp"] for entry in entries),
+    }
+
+
+def _problem(fact: FactGiven, ids: Sequence[str], sources: dict[str, JournalEntry]) -> str | None:
+    """Why this fact is not stored."""
+    if not fact.text.strip():
+        return "The text is empty"
+    if not ids:
+        return "It names no source: give source_ids"
+    if unknown := [one for one in ids if one not in sources]:
+        return f"Unknown source_ids: {', '.join(unknown)}"
+    if exempt := [one for one in ids if sources[one]["consolidation"] == "exempt"]:
+        return f"Never made into facts (archives, insights, notes on oneself): {', '.join(exempt)}"
+    return violation(fact.text, _person(fact))
+
+
+def _person(fact: FactGiven) -> str | None:
+    """The speaker as given; `-` is how an unknown one is shown."""
+    return (fact.speaker or "").strip(" -") or None
+
+
+async def _known_sources(
+    facts: Sequence[FactGiven], runtime: Runtime, sink: Sink
+) -> dict[str, JournalEntry]:
+    """What may be cited, by id: in a night what was shown; awake events in view and the journal."""
+    if sink.shown is not None:
+        return dict(sink.shown)
+    event = event_of(runtime)
+    events = [*runtime.state["context_buffer"], *([event] if event else [])]
+    cited = {one for fact in facts for one in fact.source_ids}
+    found = await journal.read_many(store_of(runtime), scope_of(runtime.config), sorted(cited))
+    return found | {one["id"]: _entry(one, runtime) for one in events}
+
+
+def _entry(event: Event, runtime: Runtime) -> JournalEntry:
+    """The journal entry of an event, which a tick writes when it ends."""
+    return journal.entry_for_event(
+        event,
+        known_entities=known_entities(runtime),
+        projects=runtime.state["projects"]["slots"],
+    )
+
+
+def _result(
+    operations: Sequence[Operation], rejected: Sequence[dict[str, str]], sink: Sink
+) -> dict[str, Any]:
+    cited = {one for operation in operations for one in operation["after"]["source_entries"]}
+    result: dict[str, Any] = {
+        "success": bool(operations),
+        "stored": len(operations),
+        "rejected": list(rejected),
+        "not_cited": [one for one in sink.shown or () if one not in cited],
+    }
+    if not operations:
+        result["error"] = "No fact was stored; see rejected"
+    if rejected:
+        result["suggestion"] = SUGGESTION
+    return result

@@ -1,0 +1,145 @@
+"""The journal tools: write an episode down, and read episodes again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import journal
+from memory.compaction import covered_events
+from memory.operations import add_entry
+from memory.records import JournalEntry
+from memory.refusal import Refusal
+from memory.resources import scope_of
+from memory.sink import PlanSink, Sink, sink_of
+from tools.answers import (
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    calls_before,
+    event_of,
+    known_entities,
+    now_of,
+    refusals_answered,
+    store_of,
+)
+
+EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
+"""First positions in the loops beside a tick's own, so that entries of two loops share no id."""
+
+_WORD = re.compile(r"\w+")
+
+
+@tool
+@refusals_answered
+async def add_journal_entry(
+    content: Annotated[str, Field(description="What happened or was learned, with dates.")],
+    runtime: Runtime,
+    importance: Annotated[
+        int | None, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
+    ] = None,
+    tags: list[str] | None = None,
+    source_entity: Annotated[str | None, Field(description="Whom it is from or about.")] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Write an entry into the journal. A night makes long-term facts of what matters."""
+    if not content.strip():
+        raise Refusal("Nothing to journal", "Give the entry's content as a sentence.")
+    if importance is not None and not 1 <= importance <= 10:
+        raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
+    sink = sink_of(runtime.config, runtime.store)
+    entry = journal.entry_by_tool(
+        content=content.strip(),
+        importance=importance,
+        tags=tags or [],
+        source_entity=source_entity,
+        source_events=_sources(content, runtime, sink),
+        position=_position(runtime, sink),
+        tick=runtime.state["tick"],
+        now=now_of(runtime),
+        known_entities=known_entities(runtime),
+    )
+    written = await sink.write([add_entry(entry, "add_journal_entry")])
+    result = {
+        "entry_id": entry["id"],
+        "importance": entry["importance"],
+        "scoring_method": entry["scoring_method"],
+    }
+    return answer(runtime, result, artifact={"written": written})
+
+
+@tool
+@refusals_answered
+async def review_journal(
+    runtime: Runtime,
+    query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
+    tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
+    limit: int = 10,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Read the newest journal entries, newest first."""
+    if limit < 1:
+        raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
+    asleep = sink_of(runtime.config, runtime.store).shown is not None
+    entries = await journal.newest(
+        store_of(runtime),
+        scope_of(runtime.config),
+        query=query,
+        tags=tags,
+        limit=limit,
+        include_self=not asleep,
+    )
+    rows = [_shown(entry) for entry in entries]
+    return answer(runtime, {"entries": rows, "count": len(rows)})
+
+
+def _shown(entry: JournalEntry) -> dict[str, Any]:
+    keys = ("id", "timestamp", "content", "source_entity", "importance", "tags")
+    return {key: value for key, value in entry.items() if key in keys}
+
+
+def _position(runtime: Runtime, sink: Sink) -> int:
+    """The call's place in its loop. The same place in the same tick makes the same entry."""
+    exchange = runtime.state.get("exchange") or []
+    earlier = sum(isinstance(message, ToolMessage) for message in exchange)
+    if isinstance(sink, PlanSink):
+        first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
+        return first + earlier + len(sink.operations)
+    first = EXTRACTION if _extracting(runtime) else 0
+    return first + earlier + calls_before(runtime)
+
+
+def _extracting(runtime: Runtime) -> bool:
+    """Whether an emergency's extraction asks, and not the tick's own loop."""
+    loop = runtime.state.get("loop")
+    return loop is not None and loop["compaction"] == "forced"
+
+
+def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
+    """The events that the entry comes from; where they are many, those nearest in words first."""
+    event = event_of(runtime)
+    if sink.shown:
+        return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
+    if sink.shown is not None or _extracting(runtime):
+        messages = runtime.state["messages"]
+        heard = [one for one in messages if isinstance(one, HumanMessage)]
+        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in heard))
+        return list(dict.fromkeys([*nearest, *covered_events(messages)]))
+    return [event["id"]] if event is not None else []
+
+
+def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
+    """The events of `texts`, those first whose text shares the most words with `content`."""
+    words = set(_WORD.findall(content.casefold()))
+
+    def distance(text: tuple[str, list[str]]) -> int:
+        return -len(words & set(_WORD.findall(text[0].casefold())))
+
+    ranked = sorted(texts, key=distance)
+    return list(dict.fromkeys(event for _, events in ranked for event in events))

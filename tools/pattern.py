@@ -1,0 +1,139 @@
+"""The execution pattern: how a call may act, composed of layers that only narrow (ruling 4).
+
+Static settings, then the context, then an assessment: each is a set of limits, and their meet is
+the pattern (architecture-context-system, section 3).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from memory.settings import Settings
+from memory.state import PatternState
+from tools.contexts import SLEEP_CONTEXTS, ContextConfig, ExecutionMode
+
+MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
+"""Narrowest first."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one layer allows. A value nearer to the default is wider."""
+
+    mode: ExecutionMode = "plan_execute"
+    max_iterations: int = sys.maxsize
+    """Model answers that may ask for tools."""
+    allowed_categories: frozenset[str] | None = None
+    """None: all."""
+    terminal_ends_loop: bool = False
+    dangerous_requires_confirm: bool = False
+    multi_tool_enabled: bool = True
+    sub_agents_enabled: bool = True
+
+
+def static_pattern(settings: Settings, asleep: bool) -> Limits:
+    """Layer 1: the hard limits of the settings."""
+    cap = settings.max_iterations_sleep if asleep else settings.max_iterations_per_tick
+    looping = settings.multi_action_enabled
+    return Limits(
+        mode="plan_execute" if looping else "single_action",
+        max_iterations=cap if looping else 1,
+        multi_tool_enabled=looping,
+        sub_agents_enabled=settings.sub_agents_enabled,
+    )
+
+
+def context_pattern(config: ContextConfig) -> Limits:
+    """Layer 2: what the context allows."""
+    categories = config.allowed_tool_categories
+    return Limits(
+        mode=config.execution_mode,
+        max_iterations=config.max_iterations,
+        allowed_categories=None if categories is None else frozenset(categories),
+        terminal_ends_loop=config.terminal_ends_loop,
+        dangerous_requires_confirm=config.dangerous_requires_confirm,
+        multi_tool_enabled=config.allows_multi_tool,
+        sub_agents_enabled=config.allows_sub_agents,
+    )
+
+
+def meet(a: Limits, b: Limits) -> Limits:
+    """The widest limits that are within both: what both layers allow."""
+    return Limits(
+        mode=min(a.mode, b.mode, key=MODES.index),
+        max_iterations=min(a.max_iterations, b.max_iterations),
+        allowed_categories=_common(a.allowed_categories, b.allowed_categories),
+        terminal_ends_loop=a.terminal_ends_loop or b.terminal_ends_loop,
+        dangerous_requires_confirm=a.dangerous_requires_confirm or b.dangerous_requires_confirm,
+        multi_tool_enabled=a.multi_tool_enabled and b.multi_tool_enabled,
+        sub_agents_enabled=a.sub_agents_enabled and b.sub_agents_enabled,
+    )
+
+
+def within(a: Limits, b: Limits) -> bool:
+    """Whether `a` allows nothing that `b` does not (a <= b)."""
+    return all(
+        (
+            MODES.index(a.mode) <= MODES.index(b.mode),
+            a.max_iterations <= b.max_iterations,
+            _subset(a.allowed_categories, b.allowed_categories),
+            a.terminal_ends_loop >= b.terminal_ends_loop,
+            a.dangerous_requires_confirm >= b.dangerous_requires_confirm,
+            a.multi_tool_enabled <= b.multi_tool_enabled,
+            a.sub_agents_enabled <= b.sub_agents_enabled,
+        )
+    )
+
+
+def select_execution_pattern(
+    settings: Settings, context: ContextConfig, assessment: Limits | None = None
+) -> PatternState:
+    """Compose the layers; `source_layers` names for each value the layer that set it.
+
+    The names are static, context and assessment; `allowed` where no layer narrowed the value.
+    """
+    layers = [
+        ("static", static_pattern(settings, context.context_type in SLEEP_CONTEXTS)),
+        ("context", context_pattern(context)),
+    ]
+    if assessment is not None:
+        layers.append(("assessment", assessment))
+    limits, sources = _compose(layers)
+    categories = limits.allowed_categories
+    return {
+        "mode": limits.mode,
+        "max_iterations": limits.max_iterations,
+        "allowed_categories": None if categories is None else sorted(categories),
+        "terminal_ends_loop": limits.terminal_ends_loop,
+        "dangerous_requires_confirm": limits.dangerous_requires_confirm,
+        "multi_tool_enabled": limits.multi_tool_enabled,
+        "sub_agents_enabled": limits.sub_agents_enabled,
+        "source_layers": sources,
+    }
+
+
+def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, str]]:
+    """The meet of all layers, and for each field the last layer that narrowed it."""
+    limits = Limits()
+    sources = dict.fromkeys(asdict(limits), "allowed")
+    for name, layer in layers:
+        narrower = meet(limits, layer)
+        before, after = asdict(limits), asdict(narrower)
+        sources |= {key: name for key in after if after[key] != before[key]}
+        limits = narrower
+    return limits, sources
+
+
+def _common(a: frozenset[T] | None, b: frozenset[T] | None) -> frozenset[T] | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def _subset(a: frozenset[T] | None, b: frozenset[T] | None) -> bool:
+    return b is None or (a is not None and a <= b)

@@ -1,0 +1,56 @@
+"""The tool that asks long-term memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import journal
+from memory.recall import recall
+from memory.refusal import Refusal
+from memory.resources import resources_of, scope_of
+from memory.sink import sink_of
+from tools.answers import (
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    now_of,
+    refusals_answered,
+    store_of,
+)
+
+MOST = 100
+
+
+@tool
+@refusals_answered
+async def recall_memories(
+    query: Annotated[str, Field(description="What to look for, in plain words.")],
+    runtime: Runtime,
+    limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
+    include_superseded: Annotated[
+        bool, Field(description="Also what is no longer held to be true.")
+    ] = False,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Recall long-term memories near a query, best first, each with its sources."""
+    if not query.strip():
+        raise Refusal("Nothing to look for", "Give a query in plain words.")
+    if not 1 <= limit <= MOST:
+        raise Refusal(f"Limit {limit} is out of range", f"Give 1 to {MOST}.")
+    resources, scope = resources_of(runtime.config), scope_of(runtime.config)
+    asleep = sink_of(runtime.config, runtime.store).shown is not None
+    memories = await recall(
+        query,
+        scope=scope,
+        now=now_of(runtime),
+        semantic=resources.semantic,
+        # In a night the pending entries are the work in hand, not memories beside it.
+        episodes=[] if asleep else await journal.recent(store_of(runtime), scope),
+        limit=limit,
+        include_superseded=include_superseded,
+    )
+    return answer(runtime, {"query": query, "memories": memories, "count": len(memories)})
