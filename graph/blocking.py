@@ -1,0 +1,158 @@
+"""The same open agent for blocking callers, also from inside a running event loop.
+
+A background thread runs one event loop; every call is handed to it and waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import queue
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any, Self, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StateSnapshot
+
+from graph.handle import AsyncAgent
+from memory.inbox import Posted
+from memory.records import RecallHit
+
+T = TypeVar("T")
+_DONE = object()
+
+
+class Agent:
+    """One agent of one data folder, for blocking use. Made by `open_agent`."""
+
+    def __init__(self, opening: AbstractAsyncContextManager[AsyncAgent]) -> None:
+        self._opening = opening
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="circadian", daemon=True
+        )
+        self._agent: AsyncAgent | None = None
+
+    @property
+    def handle(self) -> AsyncAgent:
+        """The asynchronous agent behind this one. Raises RuntimeError once it is closed."""
+        if self._agent is None:
+            raise RuntimeError("the agent is closed")
+        return self._agent
+
+    def open(self) -> Self:
+        """Start the thread and open the agent on it."""
+        self._thread.start()
+        try:
+            self._agent = self.call(self._opening.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+        atexit.register(self.close)
+        return self
+
+    def close(self) -> None:
+        """Close the agent and end the thread. Twice is the same as once."""
+        if self._agent is None:
+            return
+        self._agent = None
+        atexit.unregister(self.close)
+        try:
+            self.call(self._drain())
+        finally:
+            self._stop()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the agent's loop and wait for it; Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def invoke(
+        self,
+        input: Mapping[str, Any] | Command[Any] | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """See `AsyncAgent.ainvoke`."""
+        return self.call(self.handle.ainvoke(input, config, **options))
+
+    def stream(
+        self,
+        input: Mapping[str, Any] | Command[Any] | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """See `AsyncAgent.astream`."""
+        parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        source = self.handle.astream(input, config, **options)
+        future = asyncio.run_coroutine_threadsafe(_pour(source, parts), self._loop)
+        try:
+            while (part := parts.get()) is not _DONE:
+                yield part
+            future.result()
+        finally:
+            future.cancel()
+
+    def get_state(
+        self, config: RunnableConfig | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot:
+        """See `AsyncAgent.aget_state`."""
+        return self.call(self.handle.aget_state(config, subgraphs=subgraphs))
+
+    def get_state_history(
+        self, config: RunnableConfig | None = None, **options: Any
+    ) -> Iterator[StateSnapshot]:
+        """See `AsyncAgent.aget_state_history`."""
+        return iter(self.call(_all(self.handle.aget_state_history(config, **options))))
+
+    def update_state(
+        self,
+        values: Mapping[str, Any],
+        as_node: str | None = None,
+        config: RunnableConfig | None = None,
+    ) -> RunnableConfig:
+        """See `AsyncAgent.aupdate_state`."""
+        return self.call(self.handle.aupdate_state(values, as_node, config))
+
+    def post(self, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Posted:
+        """See `AsyncAgent.post`."""
+        return self.call(self.handle.post(events))
+
+    def recall(
+        self, query: str, limit: int = 10, *, include_superseded: bool = False
+    ) -> list[RecallHit]:
+        """See `AsyncAgent.recall`."""
+        return self.call(self.handle.recall(query, limit, include_superseded=include_superseded))
+
+    async def _drain(self) -> None:
+        """Let what still runs end, then close."""
+        mine = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not mine]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._opening.__aexit__(None, None, None)
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _pour(source: AsyncGenerator[T], parts: queue.SimpleQueue[Any]) -> None:
+    try:
+        async with aclosing(source):
+            async for part in source:
+                parts.put(part)
+    finally:
+        parts.put(_DONE)
+
+
+async def _all(source: AsyncIterator[T]) -> list[T]:
+    return [one async for one in source]

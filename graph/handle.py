@@ -1,0 +1,233 @@
+"""An open agent: the compiled graph with its persistence, its inbox and its memory."""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
+
+from memory import inbox, journal
+from memory.chat import event_of, owner_of
+from memory.errors import InputError, StateError
+from memory.inbox import Posted, valid_event
+from memory.lock import AgentLock
+from memory.recall import recall
+from memory.records import Event, RecallHit
+from memory.resources import KEY, Resources
+from memory.scope import Scope
+from memory.settings import Settings
+from memory.sqlite_store import CircadianStore
+from memory.state import Request
+from memory.store_access import count_items
+
+log = logging.getLogger("circadian")
+REQUESTS = ("tick", "sleep", "wake", "stop", "clear_stop")
+
+
+class AsyncAgent:
+    """One agent of one data folder, for asynchronous use. Made by `open_agent`."""
+
+    def __init__(
+        self,
+        graph: CompiledStateGraph[Any, Any, Any, Any],
+        store: CircadianStore,
+        resources: Resources,
+        settings: Settings,
+        scope: Scope,
+        lock: AgentLock,
+    ) -> None:
+        self.graph = graph
+        self.store = store
+        self.resources = resources
+        self.settings = settings
+        self.scope = scope
+        self._lock = lock
+
+    async def ainvoke(
+        self,
+        input: Mapping[str, Any] | Command[Any] | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Run until nothing is pending; return `messages`, `mode` and `report`.
+
+        New input is in the inbox before anything else happens, and work that an earlier run left
+        unfinished is done first.
+
+        Raises:
+            InputError: the input is malformed; nothing was taken.
+            BusyError: another process holds the agent; the input waits in the inbox.
+        """
+        prepared = await self._accept(input)
+        async with self._run(config) as bound:
+            output = await self.graph.ainvoke(prepared, bound, **self._options(options))
+        return cast(dict[str, Any], output)
+
+    async def astream(
+        self,
+        input: Mapping[str, Any] | Command[Any] | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> AsyncGenerator[Any]:
+        """As `ainvoke`, yielding what LangGraph yields. Left early, the next run goes on."""
+        prepared = await self._accept(input)
+        async with self._run(config) as bound:
+            async for part in self.graph.astream(prepared, bound, **self._options(options)):
+                yield part
+
+    async def aget_state(
+        self, config: RunnableConfig | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot:
+        """The thread's state; waits for nobody."""
+        return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
+
+    async def aget_state_history(
+        self, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[StateSnapshot]:
+        """The checkpoints that are kept, newest first."""
+        async for snapshot in self.graph.aget_state_history(self.config(config), **options):
+            yield snapshot
+
+    async def aupdate_state(
+        self,
+        values: Mapping[str, Any],
+        as_node: str | None = None,
+        config: RunnableConfig | None = None,
+    ) -> RunnableConfig:
+        """Edit the state by hand. A bad edit is one clear error at the next run."""
+        async with self._lock:
+            bound = self.config(config)
+            if as_node is None and not (await self.graph.aget_state(bound)).values:
+                as_node = "intake"
+            return await self.graph.aupdate_state(bound, dict(values), as_node=as_node)
+
+    async def post(self, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Posted:
+        """Put events into the inbox; takes no lock, so it works while a run holds the agent.
+
+        Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel`, `addressed`.
+        """
+        given = [events] if isinstance(events, Mapping) else list(events)
+        return await self._post([self._event(one) for one in given])
+
+    async def recall(
+        self, query: str, limit: int = 10, *, include_superseded: bool = False
+    ) -> list[RecallHit]:
+        """What long-term memory holds about `query`, best first."""
+        return await recall(
+            query,
+            scope=self.scope,
+            now=self.resources.clock(),
+            semantic=self.resources.semantic,
+            episodes=await journal.recent(self.store, self.scope),
+            limit=limit,
+            include_superseded=include_superseded,
+        )
+
+    def config(self, config: RunnableConfig | None = None) -> RunnableConfig:
+        """`config` with this agent's thread and resources."""
+        given = dict(config or {})
+        configurable = {
+            "thread_id": self.scope.thread,
+            **cast(dict[str, Any], given.get("configurable", {})),
+            KEY: self.resources,
+        }
+        return cast(RunnableConfig, {**given, "configurable": configurable})
+
+    async def _accept(self, input: Mapping[str, Any] | Command[Any] | None) -> Any:
+        """Check the input and put it into the inbox, before any lock is taken."""
+        if isinstance(input, Command):
+            return input
+        given = dict(input or {})
+        unknown = set(given) - {"messages", "events", "request"}
+        if unknown:
+            raise InputError(
+                f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
+            )
+        request = given.get("request")
+        if request is not None and request not in REQUESTS:
+            raise InputError(f"unknown request {request!r}; known are {', '.join(REQUESTS)}")
+        messages = _human(given.get("messages") or [])
+        owner = owner_of(self.settings, self.scope.user)
+        now = self.resources.clock()
+        spoken = [event_of(message, owner=owner, now=now) for message in messages]
+        events = [self._event(one) for one in given.get("events") or []]
+        await self._post(
+            [*(valid_event(event) for event in spoken if event["text"].strip()), *events]
+        )
+        return {"messages": messages, "events": events, "request": cast(Request | None, request)}
+
+    async def _post(self, events: Sequence[Event]) -> Posted:
+        return await inbox.post(self.store, self.scope, events, now=self.resources.clock())
+
+    def _event(self, raw: Mapping[str, Any]) -> Event:
+        """An event with what its sender may leave out filled in."""
+        if not isinstance(raw, Mapping):
+            raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
+        defaults = {
+            "id": str(uuid.uuid4()),
+            "at": self.resources.clock().isoformat(),
+            "sender": owner_of(self.settings, self.scope.user),
+            "channel": None,
+            "addressed": True,
+        }
+        return valid_event({**defaults, **raw})
+
+    @asynccontextmanager
+    async def _run(self, config: RunnableConfig | None) -> AsyncIterator[RunnableConfig]:
+        """Hold the agent for one run; finish first what an earlier run left."""
+        async with self._lock:
+            bound = self.config(config)
+            bound.setdefault("recursion_limit", await self._steps())
+            await self._resume(bound)
+            yield bound
+
+    async def _resume(self, bound: RunnableConfig) -> None:
+        """Go on with an unfinished run, told by its tasks: `next` can be empty while work waits."""
+        tasks = (await self.graph.aget_state(bound)).tasks
+        if not tasks or any(task.interrupts for task in tasks):
+            return
+        log.info("going on with the unfinished run at %s", ", ".join(t.name for t in tasks))
+        try:
+            await self.graph.ainvoke(None, bound, **self._options({}))
+        except StateError:
+            raise
+        except InputError as error:
+            log.warning("an earlier input was malformed and is dropped: %s", error)
+
+    def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"context": self.settings, "durability": "sync", **given}
+
+    async def _steps(self) -> int:
+        """The recursion limit, from the work at hand: super-steps per graph level, with room."""
+        events = await count_items(self.store, self.scope.namespace(inbox.INBOX))
+        entries = await count_items(self.store, self.scope.namespace(journal.PENDING)) + events
+        settings = self.settings
+        batches = math.ceil(entries / settings.score_batch_size)
+        batches += math.ceil(entries / settings.consolidate_batch_size) * (
+            settings.max_iterations_sleep + 1
+        )
+        return 200 + 2 * events + batches
+
+
+def _human(messages: Any) -> list[HumanMessage]:
+    """The input's messages, each with an id. Raises InputError for any other kind of message."""
+    given = [messages] if isinstance(messages, str | dict | tuple | BaseMessage) else messages
+    try:
+        converted = convert_to_messages(given)
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise InputError(f"messages: {error}") from None
+    for message in converted:
+        if not isinstance(message, HumanMessage):
+            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
+        if not message.id:
+            message.id = str(uuid.uuid4())
+    return cast(list[HumanMessage], converted)

@@ -1,0 +1,130 @@
+"""Opening an agent from Python: `async with open_agent(...)` or `with open_agent(...)`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+
+from graph.blocking import Agent
+from graph.builder import builder
+from graph.handle import AsyncAgent
+from graph.persistence import open_saver, open_store
+from memory.folder import open_folder
+from memory.lock import AgentLock
+from memory.models.seam import choose_model, model_name
+from memory.resources import Resources, utc_now
+from memory.scope import LOCAL_USER, Scope, thread_id
+from memory.settings import Deployment, Settings
+
+log = logging.getLogger("circadian")
+
+
+class open_agent:
+    """One agent of one data folder; closes also at exit.
+
+    Args:
+        data: the data folder; default CIRCADIAN_DATA, else `./.circadian`.
+        agent: the agent's name; default CIRCADIAN_AGENT, else `default`.
+        model: a name (`offline`, `openai:...`) or any LangChain chat model.
+        embedder: a name or any LangChain embeddings; fixed when the data folder is made.
+        settings: how the agent behaves.
+        tools: LangChain tools beside the built-in ones.
+        clock: gives the time (UTC); default the wall clock.
+
+    Raises:
+        FolderError: the data folder cannot be used as asked.
+        InputError: an unknown model name, or a missing key.
+    """
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        agent: str | None = None,
+        model: str | BaseChatModel | None = None,
+        embedder: str | Embeddings | None = None,
+        settings: Settings | None = None,
+        tools: Sequence[BaseTool] = (),
+        *,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._deployment = Deployment()
+        self._data = Path(data) if data is not None else self._deployment.data
+        self._agent = agent or self._deployment.agent
+        self._model, self._embedder = model, embedder
+        self._settings = settings or Settings()
+        self._tools, self._clock = tuple(tools), clock
+        self._stack = AsyncExitStack()
+        self._blocking: Agent | None = None
+
+    async def __aenter__(self) -> AsyncAgent:
+        try:
+            return await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    def __enter__(self) -> Agent:
+        self._blocking = Agent(self)
+        return self._blocking.open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._blocking is not None:
+            self._blocking.close()
+
+    async def _open(self) -> AsyncAgent:
+        deployment = self._deployment
+        model = self._chat_model()
+        named = self._embedder if isinstance(self._embedder, str) else deployment.embedder
+        given = self._embedder if isinstance(self._embedder, Embeddings) else None
+        folder = open_folder(
+            self._data, embedder=named, offline=deployment.offline, embeddings=given
+        )
+        log.info("model %s, embedder %s, data %s", model_name(model), folder.embedder, folder.path)
+        saver = await self._stack.enter_async_context(
+            open_saver(folder.checkpoints_db, keep=self._settings.checkpoints_kept)
+        )
+        store = await self._stack.enter_async_context(open_store(folder.store_db))
+        semantic = folder.semantic()
+        self._stack.callback(semantic.close)
+        resources = Resources(
+            chat_model=model,
+            semantic=semantic,
+            clock=self._clock,
+            tools=self._tools,
+            synced=True,
+        )
+        scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, self._agent))
+        return AsyncAgent(
+            builder.compile(checkpointer=saver, store=store, name="agent"),
+            store,
+            resources,
+            self._settings,
+            scope,
+            AgentLock(folder.locks_dir, scope.thread, timeout=deployment.lock_timeout),
+        )
+
+    def _chat_model(self) -> BaseChatModel:
+        if isinstance(self._model, BaseChatModel):
+            return self._model
+        return choose_model(self._model or self._deployment.model, offline=self._deployment.offline)

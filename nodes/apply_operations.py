@@ -1,0 +1,55 @@
+"""Apply a phase of the night: all its operations, idempotently and in order, then the mark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory import apply, night
+from memory.night_view import NightView, Thought
+from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State
+from memory.state_check import checked
+
+
+@checked
+async def apply_operations(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Make the phase's operations so. Visited when compacting is complete, and when dreaming is."""
+    settings = settings_of(runtime.context)
+    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    phase = view.record["phase"]
+    if phase == "compacting":
+        await _settle_unimportant(view, settings.min_importance)
+    view.record = {
+        **view.record,
+        "applied": [*view.record["applied"], phase],
+        "phase": "dreaming",
+    }
+    await apply.apply_operations(
+        night.operations_of(view.plans, phase),
+        store=view.store,
+        semantic=resources_of(config).semantic,
+        scope=view.scope,
+        also=[night.record_put(view.scope, view.record)],
+    )
+    done = phase == "dreaming"
+    return {
+        "night": await view.onward(state, settings, compaction_done=done),
+        "phase": "dreaming",
+    }
+
+
+async def _settle_unimportant(view: NightView, min_importance: int) -> None:
+    """Plan the marks of entries that were scored below the threshold."""
+    marks = night.below_threshold(view.entries, view.plans, min_importance)
+    if marks:
+
+        async def think() -> Thought:
+            return Thought(operations=marks)
+
+        await view.plan("settle", [mark["target"] for mark in marks], think)

@@ -1,0 +1,39 @@
+"""Open a tick: count it, and see whether the history must be compacted before anything else."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from memory.compaction import history_share
+from memory.resources import settings_of
+from memory.settings import Settings
+from memory.state import Loop, State
+from memory.state_check import checked
+
+
+def emergency(state: State) -> Literal["extract_facts", "assemble_context"]:
+    """The emergency check's way out (data-flow-01, section 2)."""
+    loop = state.get("loop")
+    forced = loop is not None and loop["compaction"] == "forced"
+    return "extract_facts" if forced else "assemble_context"
+
+
+@checked
+async def begin_tick(state: State, runtime: Runtime[Settings]) -> dict[str, Any]:
+    """Start the loop's counters; the tick's number is the one after the last committed tick."""
+    settings = settings_of(runtime.context)
+    share = history_share(state["messages"], state["calibration"], settings.max_context_tokens)
+    full = settings.compact_enabled and share >= settings.compact_emergency_threshold
+    loop: Loop = {
+        "iteration": 0,
+        "tools": [],
+        "written": [],
+        "llm_calls": 0,
+        "tokens": 0,
+        "reply": None,
+        "overflowed": False,
+        "compaction": "forced" if full and state["messages"] else "none",
+    }
+    return {"tick": state["tick"] + 1, "loop": loop, "context": None, "exchange": []}

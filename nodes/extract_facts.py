@@ -1,0 +1,151 @@
+"""Journal what matters before compaction cuts the history, one answer a visit (data-flow-01)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory import rendering
+from memory.chat import for_model
+from memory.errors import ModelError
+from memory.models.ask import ask
+from memory.night_view import NightView, Thought
+from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.sink import KEY, PlanSink
+from memory.state import AssembledContext, State
+from memory.state_check import checked
+from tools.contexts import CONTEXTS
+from tools.execute import execute
+from tools.pattern import select_execution_pattern
+from tools.registry import tools_for
+
+log = logging.getLogger("circadian.compaction")
+
+CONTEXT = CONTEXTS["pre_compaction"]
+MIN_MESSAGES = 5
+EMERGENCY_ITERATIONS = 3
+INSTRUCTION = (
+    "[pre-compaction] The older part of this conversation is about to be summarised. Journal the "
+    "facts that must not be lost, one entry each, with the date where it matters. Call noop when "
+    "nothing more is worth keeping."
+)
+
+
+def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
+    """The loop goes on while its exchange is open."""
+    return "extract_facts" if state.get("exchange") else "compact"
+
+
+@checked
+async def extract_facts(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """One turn of the extraction loop. Its exchange is not kept in the history (ruling 8).
+
+    It ends on noop, on an answer without a tool call, on a tool that the context does not have,
+    at the most iterations, and when the model gives no usable answer: compaction must not wait.
+    """
+    settings = settings_of(runtime.context)
+    if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
+        return {"exchange": []}
+    if state["turn"] != "night":
+        return await _in_emergency(state, settings, config)
+    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    inputs = [str(message.id) for message in state["messages"]]
+
+    async def think() -> Thought:
+        sink = PlanSink({})
+        thought = await _turn(state, settings, config, sink, view.record["started"])
+        thought.operations = sink.operations
+        return thought
+
+    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
+    exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
+    return {"exchange": [] if plan.get("finished") else exchange}
+
+
+async def _in_emergency(state: State, settings: Settings, config: RunnableConfig) -> dict[str, Any]:
+    """Awake: what is journaled is there at once. Without an answer the compaction goes on alone,
+    since a history that is too long for the model is why it is wanted.
+    """
+    now = resources_of(config).clock().isoformat()
+    try:
+        thought = await _turn(state, settings, config, None, now)
+    except ModelError as error:
+        log.warning("extraction ended: %s", error)
+        return {"exchange": []}
+    exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
+    return {"exchange": [] if thought.finished else exchange, **_counted(state, thought)}
+
+
+async def _turn(
+    state: State, settings: Settings, config: RunnableConfig, sink: PlanSink | None, now: str
+) -> Thought:
+    pattern = select_execution_pattern(settings, CONTEXT)
+    tools = tools_for(CONTEXT, pattern, ())
+    exchange = state["exchange"]
+    answer = await ask(
+        resources_of(config).chat_model,
+        [*_opening(state, settings), *exchange],
+        tools=tools,
+        config=config,
+    )
+    message = answer.message
+    known = {tool.name for tool in tools}
+    calls = [call for call in message.tool_calls if call["name"] in known]
+    if sink is not None:
+        config = {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}
+    done = await execute(calls, tools, {**state, "context": _context(now)}, config)
+    most = settings.pre_compact_max_iterations
+    if state["turn"] != "night":
+        most = min(most, EMERGENCY_ITERATIONS)
+    names = {call["name"] for call in message.tool_calls}
+    finished = not names or "noop" in names or bool(names - known) or _iteration(state) + 1 >= most
+    return Thought(
+        usage=answer.usage,
+        exchange=messages_to_dict([*exchange, message, *done.messages]),
+        finished=finished,
+    )
+
+
+def _context(now: str) -> AssembledContext:
+    """What the loop's tools read of a context: its time."""
+    return {"context_type": CONTEXT.context_type, "now": now, "system": "", "tokens": {}}
+
+
+def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+    override = CONTEXT.get_component_content_override("system_prompt")
+    system = rendering.block(
+        "system_prompt", settings.pre_compact_prompt or rendering.system_prompt(settings, override)
+    )
+    return [SystemMessage(system), *for_model(state["messages"]), HumanMessage(INSTRUCTION)]
+
+
+def _iteration(state: State) -> int:
+    return sum(isinstance(message, AIMessage) for message in state["exchange"])
+
+
+def _counted(state: State, thought: Thought) -> dict[str, Any]:
+    """In an emergency the tick's own counters carry the cost."""
+    loop = state["loop"]
+    if loop is None:
+        return {}
+    return {
+        "loop": {
+            **loop,
+            "llm_calls": loop["llm_calls"] + thought.usage["llm_calls"],
+            "tokens": loop["tokens"] + thought.usage["tokens"],
+        }
+    }

@@ -1,0 +1,30 @@
+"""A night's step broke: keep the record for the next run, and let this one go on without it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+from langgraph.errors import NodeError
+from langgraph.types import Command
+
+from memory.state import FailureReport, State
+from memory.state_check import checked
+from nodes.return_event import describe
+
+log = logging.getLogger("circadian.night")
+
+
+@checked
+async def night_failed(state: State, error: NodeError) -> Command[Literal["intake"]]:
+    """Report the failure. Nothing is lost: the next run goes on from the unfinished record."""
+    log.error("the night stopped", exc_info=error.error)
+    failure: FailureReport = {
+        "event_id": None,
+        "error": f"the night stopped: {describe(error.error)}",
+        "attempts": 0,
+        "set_aside": False,
+    }
+    report = state["report"]
+    changed = {**report, "failures": [*report["failures"], failure]}
+    return Command(update={"report": changed, "returning": True}, goto="intake")

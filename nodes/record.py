@@ -1,0 +1,93 @@
+"""Close a tick: journal its event, note the conversation, report what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory import journal
+from memory.apply import apply_operations
+from memory.operations import add_entry
+from memory.records import Conversation, Event
+from memory.resources import resources_of, scope_of, store_of
+from memory.settings import Settings
+from memory.state import HandledMark, State, TickReport
+from memory.state_check import checked
+
+OPEN_CONVERSATIONS = 50
+"""Working memory is bounded: the state is copied into every checkpoint."""
+
+
+@checked
+async def record(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Journal the event (no model call) and mark it handled.
+
+    The mark is part of the state: the event leaves the inbox only once a checkpoint holds it.
+    """
+    event, context, loop, pattern = (
+        state["event"],
+        state["context"],
+        state["loop"],
+        state["pattern"],
+    )
+    assert context is not None
+    assert loop is not None
+    assert pattern is not None
+    written = await _journal(event, state, runtime, config) if event else []
+    tick: TickReport = {
+        "tick": state["tick"],
+        "event_id": event["id"] if event else None,
+        "context_type": context["context_type"],
+        "pattern": pattern,
+        "tools": loop["tools"],
+        "llm_calls": loop["llm_calls"],
+        "tokens": loop["tokens"],
+        "reply": loop["reply"] or "",
+        "written": [*written, *loop["written"]],
+    }
+    report = state["report"]
+    update: dict[str, Any] = {"report": {**report, "ticks": [*report["ticks"], tick]}}
+    if event is not None:
+        mark = HandledMark(id=event["id"], tick=state["tick"], at=context["now"])
+        update["handled"] = [*state["handled"], mark]
+        update["conversations"] = _conversations(state["conversations"], event)
+    if state["metrics"]["session_start"] is None:
+        update["metrics"] = {**state["metrics"], "session_start": context["now"]}
+    return update
+
+
+async def _journal(
+    event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> list[str]:
+    entry = journal.entry_for_event(
+        event, known_entities=state["conversations"], projects=state["projects"]["slots"]
+    )
+    return await apply_operations(
+        [add_entry(entry, "said to the agent")],
+        store=store_of(runtime),
+        semantic=resources_of(config).semantic,
+        scope=scope_of(config),
+    )
+
+
+def _conversations(
+    standing: dict[str, Conversation], event: Event
+) -> dict[str, Conversation | None]:
+    """The event's conversation, and None for those past the newest OPEN_CONVERSATIONS."""
+    key = f"{event['sender']} @ {event['channel']}" if event["channel"] else event["sender"]
+    mine: Conversation = {
+        "entity": event["sender"],
+        "channel": event["channel"],
+        "last_event": event["id"],
+        "last_at": event["at"],
+        "pending_actions": [],
+    }
+    others = sorted(
+        (other for other in standing if other != key), key=lambda other: standing[other]["last_at"]
+    )
+    dropped = others[: max(0, len(others) + 1 - OPEN_CONVERSATIONS)]
+    return {key: mine, **dict.fromkeys(dropped)}

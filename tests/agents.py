@@ -1,0 +1,69 @@
+"""Opening agents in tests, and reading what a run did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
+
+from graph.agent import open_agent
+from graph.handle import AsyncAgent
+from memory import journal
+from memory.records import JournalEntry
+from memory.settings import Settings
+from tests.clock import Clock
+from tests.scripted import calls
+
+
+@asynccontextmanager
+async def opened(
+    data: Path,
+    model: BaseChatModel,
+    clock: Clock,
+    *,
+    settings: Settings | None = None,
+    tools: Sequence[BaseTool] = (),
+    agent: str = "default",
+) -> AsyncIterator[AsyncAgent]:
+    """An agent under `data` with the hashing embedder and a clock that stands."""
+    opening = open_agent(
+        data,
+        agent=agent,
+        model=model,
+        embedder="offline",
+        settings=settings,
+        tools=tools,
+        clock=clock,
+    )
+    async with opening as handle:
+        yield handle
+
+
+def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
+    """An input with one addressed event."""
+    return {"events": [{"text": text, "sender": sender, **more}]}
+
+
+async def entries(agent: AsyncAgent) -> list[JournalEntry]:
+    """The whole journal, oldest first."""
+    return list(reversed(await journal.newest(agent.store, agent.scope, limit=10_000)))
+
+
+def shown_ids(messages: Sequence[BaseMessage]) -> list[str]:
+    """The entry ids in a night's batch."""
+    lines = str(messages[1].text).splitlines()[1:]
+    return [line[1 : line.index("]")] for line in lines if line.startswith("[")]
+
+
+def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    """Scores every entry 7, and makes one fact of each: what a well-behaved model does."""
+    ids = shown_ids(messages)
+    if tools == ["Scores"]:
+        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
+    facts = [{"text": f"Something of {one}.", "source_ids": [one], "speaker": "Ada"} for one in ids]
+    return calls(("store_memory", {"facts": facts}))

@@ -1,0 +1,355 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from memory import inbox, night
+from memory.apply import LINKS
+from memory.errors import ContextOverflow, ModelError
+from memory.settings import Settings
+from tests.agents import entries, night_model, opened, said, shown_ids
+from tests.clock import Clock
+from tests.scripted import call, calls, scripted
+
+HEARD = [
+    {
+        "id": f"e{n}",
+        "text": f"Ada grows bean number {n} on plot 7",
+        "sender": "Ada",
+        "addressed": False,
+    }
+    for n in range(6)
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Clock) -> None:
+    model = scripted(otherwise=night_model)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        report = out["report"]["night"]
+        journal = await entries(agent)
+        facts = await agent.resources.semantic.all(agent.scope)
+        link = await agent.store.aget(agent.scope.namespace(LINKS), journal[0]["id"])
+    assert [(one["step"], one["done"], one["llm_calls"]) for one in report["steps"]] == [
+        ("score_importance", 6, 1),
+        ("consolidate", 6, 1),
+    ]
+    assert report["complete"] is True
+    assert report["held"] == []
+    assert {(e["scoring_method"], e["importance"], e["consolidation"]) for e in journal} == {
+        ("llm", 7, "consolidated")
+    }
+    assert sorted(fact["source_events"] for fact in facts) == [[f"e{n}"] for n in range(6)]
+    assert link is not None
+    assert link.value["linked_to"] == [f["id"] for f in facts if f["source_events"] == ["e0"]]
+    assert (out["mode"], len(model.calls)) == ("sleep", 2)
+
+
+async def test_the_next_day_recalls_what_was_heard_with_its_source(
+    data: Path, clock: Clock
+) -> None:
+    def store(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if tools == ["Scores"]:
+            return night_model(messages, tools)
+        facts = [
+            {"text": "Ada is allergic to walnuts.", "source_ids": shown_ids(messages)[:1]},
+            {"text": "The gate closes at nine.", "source_ids": shown_ids(messages)[1:]},
+        ]
+        return calls(("store_memory", {"facts": facts}))
+
+    async with opened(data, scripted(otherwise=store), clock) as agent:
+        await agent.ainvoke({"events": HEARD[:2]})
+        await agent.ainvoke({"request": "sleep"})
+    clock.advance(days=1)
+    model = scripted("Walnuts.")
+    async with opened(data, model, clock) as agent:
+        hits = await agent.recall("What is Ada allergic to?")
+        await agent.ainvoke(said("What am I allergic to? Ada"))
+    assert (hits[0]["text"], hits[0]["sources"]) == ("Ada is allergic to walnuts.", ["e0"])
+    assert "Ada is allergic to walnuts." in str(model.calls[0].messages[0].text)
+
+
+async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(
+    data: Path, clock: Clock
+) -> None:
+    async with opened(data, scripted(), clock) as agent:
+        out = await agent.ainvoke({"request": "sleep"})
+        assert await night.all_ids(agent.store, agent.scope) == []
+    assert out["report"]["night"]["id"] is None
+    assert out["report"]["notes"] == ["Nothing to do tonight."]
+    assert out["mode"] == "sleep"
+
+
+async def test_a_second_night_does_nothing_again(data: Path, clock: Clock) -> None:
+    model = scripted(otherwise=night_model)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        await agent.ainvoke({"request": "sleep"})
+        before = len(model.calls)
+        out = await agent.ainvoke({"request": "sleep"})
+        assert await agent.resources.semantic.count(agent.scope) == 6
+    assert out["report"]["night"]["id"] is None
+    assert len(model.calls) == before
+
+
+async def test_entries_below_the_threshold_are_settled_without_a_fact(
+    data: Path, clock: Clock
+) -> None:
+    def low(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        scores = [{"id": one, "importance": 2} for one in shown_ids(messages)]
+        return calls(("Scores", {"scores": scores}))
+
+    model = scripted(otherwise=low)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        journal = await entries(agent)
+        again = await agent.ainvoke({"request": "sleep"})
+    assert {entry["consolidation"] for entry in journal} == {"below_threshold"}
+    assert [step["step"] for step in out["report"]["night"]["steps"]] == [
+        "score_importance",
+        "settle",
+    ]
+    assert again["report"]["night"]["id"] is None
+    assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ModelError("down"),
+        calls(("Scores", {"scores": []})),
+        calls(("Scores", {"scores": [{"id": "made_20260302_up", "importance": 9}]})),
+    ],
+)
+async def test_a_broken_score_leaves_the_entries_pending(
+    data: Path, clock: Clock, broken: Any
+) -> None:
+    model = scripted(broken)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        journal = await entries(agent)
+    assert {(e["scoring_method"], e["consolidation"]) for e in journal} == {
+        ("heuristic", "pending")
+    }
+    assert sorted(out["report"]["night"]["held"]) == sorted(entry["id"] for entry in journal)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["I am sorry, I cannot help with that.", call("recall_memories", query="beans")],
+)
+async def test_an_answer_that_stores_nothing_marks_nothing(
+    data: Path, clock: Clock, answer: Any
+) -> None:
+    def refuse(messages: list[BaseMessage], tools: list[str]) -> Any:
+        return night_model(messages, tools) if tools == ["Scores"] else answer
+
+    model = scripted(otherwise=refuse)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        journal = await entries(agent)
+        assert await agent.resources.semantic.count(agent.scope) == 0
+    assert {entry["consolidation"] for entry in journal} == {"pending"}
+    assert len(out["report"]["night"]["held"]) == 6
+    assert len(model.calls) <= 1 + 10
+
+
+async def test_noop_settles_what_no_fact_cites(data: Path, clock: Clock) -> None:
+    def some(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if tools == ["Scores"]:
+            return night_model(messages, tools)
+        facts = [{"text": "Ada grows beans.", "source_ids": shown_ids(messages)[:2]}]
+        return calls(("store_memory", {"facts": facts}), ("noop", {"reasoning": "the rest"}))
+
+    async with opened(data, scripted(otherwise=some), clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        assert {e["consolidation"] for e in await entries(agent)} == {"consolidated"}
+        assert await agent.resources.semantic.count(agent.scope) == 1
+    assert out["report"]["night"]["held"] == []
+
+
+async def test_unknown_source_ids_are_refused_and_the_model_may_mend_them(
+    data: Path, clock: Clock
+) -> None:
+    def confused(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if tools == ["Scores"]:
+            return night_model(messages, tools)
+        if len(messages) == 2:
+            return call("store_memory", facts=[{"text": "A.", "source_ids": ["event_20260302_x"]}])
+        return call("store_memory", facts=[{"text": "B.", "source_ids": shown_ids(messages)}])
+
+    async with opened(data, scripted(otherwise=confused), clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        await agent.ainvoke({"request": "sleep"})
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert [fact["text"] for fact in facts] == ["B."]
+
+
+async def test_the_persona_guard_stands_before_facts(data: Path, clock: Clock) -> None:
+    def vain(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if tools == ["Scores"]:
+            return night_model(messages, tools)
+        facts = [
+            {"text": "The assistant suggested planting beans.", "source_ids": shown_ids(messages)},
+            {"text": "Ada grows beans.", "source_ids": shown_ids(messages)},
+        ]
+        return calls(("store_memory", {"facts": facts}), ("noop", {}))
+
+    async with opened(data, scripted(otherwise=vain), clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        await agent.ainvoke({"request": "sleep"})
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert {fact["text"] for fact in facts} == {"Ada grows beans."}
+
+
+async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_same_run(
+    data: Path, clock: Clock
+) -> None:
+    asked = asyncio.Event()
+
+    def slow(messages: list[BaseMessage], tools: list[str]) -> Any:
+        asked.set()
+        return night_model(messages, tools) if "Entries:" in str(messages[1].text) else "Awake."
+
+    model = scripted(otherwise=slow, delay=0.1)
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        run = asyncio.create_task(agent.ainvoke({"request": "sleep"}))
+        await asked.wait()
+        await agent.post({"id": "late", "text": "Wake up!", "sender": "Ada"})
+        out = await run
+    assert out["report"]["night"]["complete"] is True
+    assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["late"]
+    assert out["mode"] == "awake"
+
+
+async def test_overheard_events_do_not_wake(data: Path, clock: Clock) -> None:
+    async with opened(data, scripted(), clock) as agent:
+        await agent.ainvoke({"request": "sleep"})
+        out = await agent.ainvoke({"events": HEARD[:1]})
+        handled = (await agent.aget_state()).values["handled"]
+        assert await inbox.waiting(agent.store, agent.scope, handled) == []
+    assert (out["mode"], out["report"]["context_only"]) == ("sleep", ["e0"])
+
+
+async def test_wake_begins_a_new_session(data: Path, clock: Clock) -> None:
+    async with opened(data, scripted(), clock) as agent:
+        await agent.ainvoke({"request": "sleep"})
+        clock.advance(hours=8)
+        out = await agent.ainvoke({"request": "wake"})
+        metrics = (await agent.aget_state()).values["metrics"]
+    assert out["mode"] == "awake"
+    assert metrics["session_start"] == clock().isoformat()
+
+
+def talk(count: int) -> list[HumanMessage]:
+    return [HumanMessage(f"Message {n}: " + "word " * 126, name="Ada") for n in range(count)]
+
+
+async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, clock: Clock) -> None:
+    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if "Entries:" in str(messages[-1].text) or "Entries:" in str(messages[1].text):
+            return night_model(messages, tools)
+        if "add_journal_entry" in tools and "noop" in tools and len(tools) == 2:
+            return "Nothing more."
+        return "Ada said many words." if not tools else "I see."
+
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    model = scripted(otherwise=model_of)
+    async with opened(data, model, clock, settings=settings) as agent:
+        for message in talk(9):
+            await agent.ainvoke({"messages": [message]})
+        out = await agent.ainvoke({"request": "sleep"})
+        state = (await agent.aget_state()).values
+        journal = await entries(agent)
+    steps = {one["step"]: one for one in out["report"]["night"]["steps"]}
+    assert {"extract_facts", "compact"} <= steps.keys()
+    first = state["messages"][0]
+    assert isinstance(first, SystemMessage)
+    assert first.content == "[CONTEXT SUMMARY]\nAda said many words."
+    assert first.additional_kwargs["metadata"]["compacted_count"] == 14
+    assert len(state["messages"]) == 5
+    archive = [entry for entry in journal if "compaction" in entry["tags"]]
+    assert [(one["id"], one["importance"]) for one in archive] == [
+        (f"compact_{clock():%Y%m%d_%H%M%S}", 7)
+    ]
+    summary = next(c for c in model.calls if "Summarise" in str(c.messages[0].text))
+    assert "Message 8" not in summary.text
+
+
+@pytest.mark.parametrize("summary", ["word " * 5_000])
+async def test_a_longer_summary_is_refused_and_the_history_stays(
+    data: Path, clock: Clock, summary: str
+) -> None:
+    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if "Entries:" in str(messages[1].text):
+            return night_model(messages, tools)
+        return summary if not tools else "I see."
+
+    settings = Settings(
+        max_context_tokens=2_000, compact_preserve_window=4, pre_compact_extraction_enabled=False
+    )
+    async with opened(data, scripted(otherwise=model_of), clock, settings=settings) as agent:
+        for message in talk(9):
+            await agent.ainvoke({"messages": [message]})
+        before = (await agent.aget_state()).values["messages"]
+        out = await agent.ainvoke({"request": "sleep"})
+        assert (await agent.aget_state()).values["messages"] == before
+    assert "longer" in out["report"]["night"]["errors"][0]
+    assert out["report"]["night"]["complete"] is False
+
+
+async def test_in_an_emergency_facts_are_journaled_and_the_history_cut_before_the_tick(
+    data: Path, clock: Clock
+) -> None:
+    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if tools == ["add_journal_entry", "noop"]:
+            done = sum(message.type == "tool" for message in messages)
+            return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
+        return "Ada said many words." if not tools else "I see."
+
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    model = scripted(otherwise=model_of)
+    async with opened(data, model, clock, settings=settings) as agent:
+        for message in talk(30):
+            await agent.ainvoke({"messages": [message]})
+        state = (await agent.aget_state()).values
+        journal = await entries(agent)
+    assert len(state["messages"]) < 20
+    assert any(entry["content"] == "Ada likes words." for entry in journal)
+    summaries = [c for c in model.calls if "Summarise" in str(c.messages[0].text)]
+    assert len(summaries) >= 2
+    assert "[CONTEXT SUMMARY]" in summaries[-1].text
+
+
+async def test_context_overflow_leads_to_one_compaction_and_one_more_try(
+    data: Path, clock: Clock
+) -> None:
+    model = scripted(
+        *["I see."] * 6,
+        ContextOverflow("too long"),
+        "Nothing to journal.",
+        "Ada said many words.",
+        "Now it fits.",
+    )
+    settings = Settings(compact_preserve_window=2)
+    async with opened(data, model, clock, settings=settings) as agent:
+        for message in talk(6):
+            await agent.ainvoke({"messages": [message]})
+        out = await agent.ainvoke({"messages": [HumanMessage("And now?", name="Ada")]})
+        state = (await agent.aget_state()).values
+    assert out["report"]["failures"] == []
+    assert out["report"]["ticks"][0]["reply"] == "Now it fits."
+    assert str(state["messages"][0].text).startswith("[CONTEXT SUMMARY]")
