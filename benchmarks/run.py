@@ -1,0 +1,178 @@
+"""The budgets, measured: a table for people and JSON for machines.
+
+    python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
+
+Every figure is this product's own work: models answer at once, but where a delay is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.models import FixedModel
+from graph.agent import open_agent
+from graph.handle import AsyncAgent
+from memory.operations import operation_id
+from memory.recall import recall
+from memory.records import FactDraft
+from memory.settings import Settings
+
+WORDS = (
+    "garden river copper lantern harbour saffron violin thunder orchard marble compass velvet "
+    "anchor meadow falcon cedar pepper glacier mirror ribbon walnut candle tunnel feather basket"
+).split(" ")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured budget."""
+
+    name: str
+    value: float
+    unit: str
+    budget: str
+
+
+async def ticks(folder: Path, count: int) -> list[Figure]:
+    """Own work per tick and the checkpoint file, early against late."""
+    settings = Settings(max_context_tokens=6_000)
+    seconds: list[float] = []
+    sizes: dict[int, int] = {}
+    opening = open_agent(folder, model=FixedModel(), embedder="offline", settings=settings)
+    async with opening as agent:
+        for number in range(1, count + 1):
+            began = time.perf_counter()
+            await agent.ainvoke({"events": [{"text": _sentence(number), "sender": "Ada"}]})
+            seconds.append(time.perf_counter() - began)
+            if number in (count // 3, count):
+                sizes[number] = (folder / "checkpoints.db").stat().st_size
+    early, late = statistics.median(seconds[9:40]), statistics.median(seconds[-30:])
+    return [
+        Figure(f"tick, own work, around tick {count}", late * 1000, "ms", "flat"),
+        Figure(f"tick {count} / tick 10", late / early, "x", "flat"),
+        Figure(
+            f"checkpoint file, tick {count} / tick {count // 3}",
+            sizes[count] / sizes[count // 3],
+            "x",
+            "<= 1.5",
+        ),
+    ]
+
+
+async def facts(folder: Path, count: int) -> list[Figure]:
+    """Adding a fact and recalling, with `count` facts in store."""
+    async with open_agent(folder, model=FixedModel(), embedder="offline") as agent:
+        for start in range(0, count, 500):
+            await agent.resources.semantic.add(
+                agent.scope, [_draft(n) for n in range(start, min(start + 500, count))]
+            )
+        added = [await _timed_add(agent, count + n) for n in range(50)]
+        recalled = [await _timed_recall(agent, n) for n in range(100)]
+    return [
+        Figure(f"add a fact at {count}", statistics.median(added) * 1000, "ms", "<= 5"),
+        Figure(f"recall at {count}, p95", _p95(recalled) * 1000, "ms", "<= 50"),
+    ]
+
+
+async def _timed_add(agent: AsyncAgent, number: int) -> float:
+    began = time.perf_counter()
+    await agent.resources.semantic.add(agent.scope, [_draft(number)])
+    return time.perf_counter() - began
+
+
+async def _timed_recall(agent: AsyncAgent, number: int) -> float:
+    began = time.perf_counter()
+    await recall(
+        _sentence(number),
+        scope=agent.scope,
+        now=datetime.now(UTC),
+        semantic=agent.resources.semantic,
+    )
+    return time.perf_counter() - began
+
+
+async def together(folder: Path, count: int) -> list[Figure]:
+    """`count` agents wait for a model of one second at the same time."""
+    openings = [
+        open_agent(folder, agent=f"agent-{n}", model=FixedModel(delay=1.0), embedder="offline")
+        for n in range(count)
+    ]
+    agents = [await opening.__aenter__() for opening in openings]
+    began = time.perf_counter()
+    await asyncio.gather(*(agent.ainvoke({"events": [{"text": "Hello"}]}) for agent in agents))
+    took = time.perf_counter() - began
+    for opening in openings:
+        await opening.__aexit__(None, None, None)
+    return [Figure(f"{count} agents, one tick on a 1 s model", took, "s", "<= 2")]
+
+
+def _draft(number: int) -> FactDraft:
+    stamp = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+    return {
+        "op": operation_id("benchmark", str(number)),
+        "text": _sentence(number),
+        "source_entries": [f"event_20260101_{number}"],
+        "source_events": [f"e{number}"],
+        "speaker": "Ada",
+        "entities": ["Ada"],
+        "trust": 0.9,
+        "importance": 5,
+        "created": stamp,
+        "valid_from": stamp,
+    }
+
+
+def _sentence(number: int) -> str:
+    chosen = random.Random(number).choices(WORDS, k=12)
+    return f"Ada keeps number {number}: {' '.join(chosen)}."
+
+
+def _p95(values: Sequence[float]) -> float:
+    return sorted(values)[int(len(values) * 0.95)]
+
+
+async def measure(options: argparse.Namespace) -> list[Figure]:
+    """Run every benchmark, each in a data folder of its own."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        figures += await ticks(root / "ticks", options.ticks)
+        figures += await facts(root / "facts", options.facts)
+        figures += await together(root / "together", options.agents)
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(description="The budgets, measured.")
+    parser.add_argument("--ticks", type=int, default=300)
+    parser.add_argument("--facts", type=int, default=10_000)
+    parser.add_argument("--agents", type=int, default=100)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budgets.json"))
+    options = parser.parse_args(arguments)
+    figures = asyncio.run(measure(options))
+    table = Table("figure", "measured", "budget")
+    for figure in figures:
+        table.add_row(figure.name, f"{figure.value:.2f} {figure.unit}", figure.budget)
+    Console().print(table)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps([asdict(one) for one in figures], indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
