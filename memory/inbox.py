@@ -87,6 +87,7 @@ async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: 
     ids = list(dict.fromkeys(event["id"] for event in events))
     present = await _present(store, scope, ids)
     handled = await already_handled(store, scope, ids)
+    present -= handled
     fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
     last = [item["order"] for item in await waiting(store, scope)] if fresh else []
     start = 1 + int(last[-1].split("/")[1]) if last else 0
@@ -105,9 +106,14 @@ async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: 
 async def waiting(
     store: BaseStore, scope: Scope, handled: Iterable[HandledMark] = ()
 ) -> list[InboxItem]:
-    """What waits, oldest first; without events whose tick the state already contains."""
-    done = {mark["id"] for mark in handled}
+    """What waits, oldest first; without events whose tick the state already contains.
+
+    An id can be handled by one process while another is about to post it, so what was handled is
+    asked here too and not in `post` alone.
+    """
     items = await list_items(store, scope.namespace(INBOX))
+    done = await already_handled(store, scope, [item.key for item in items])
+    done |= {mark["id"] for mark in handled}
     rows = [cast(InboxItem, item.value) for item in items if item.key not in done]
     return sorted(rows, key=lambda row: row["order"])
 

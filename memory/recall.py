@@ -63,9 +63,14 @@ def telling(query: str) -> str:
 
 
 def fuse(near: Scored, worded: Scored) -> list[tuple[Fact, float]]:
-    """Half the scaled cosine and half the scaled BM25 of every fact in either list (0..1)."""
+    """Half the cosine and half the scaled BM25 of every fact in either list (0..1).
+
+    A cosine is on that scale by itself. Stretched to the best of its list, it would make a match
+    of the noise that is all there is when nothing is near; and measured on LoCoMo it ranks worse.
+    """
     facts = {fact["id"]: fact for fact, _ in (*near, *worded)}
-    by_meaning, by_words = scaled(near), scaled(worded)
+    by_meaning = {fact["id"]: max(score, 0.0) for fact, score in near}
+    by_words = scaled(worded)
     return [
         (fact, 0.5 * by_meaning.get(one, 0.0) + 0.5 * by_words.get(one, 0.0))
         for one, fact in facts.items()
@@ -73,14 +78,14 @@ def fuse(near: Scored, worded: Scored) -> list[tuple[Fact, float]]:
 
 
 def scaled(scores: Scored) -> dict[str, float]:
-    """Min-max over the whole scope, by fact id: 0 is what does not match, 1 the best match.
+    """Min-max over the whole scope, by fact id: 0 is no match, 1 the best match.
 
-    What does not match scores 0 in both lists, so that is the minimum, not the last candidate:
-    else the last of two good matches would count as none. In a list of equal scores each fact
-    gets 1, and the list says nothing about their order.
+    No match is 0 in BM25 too, so that is the minimum, not the last candidate: else the last of
+    two good matches would count for nothing. In a list of equal scores each fact gets 1, and the
+    list says nothing about their order.
     """
     best = max((score for _, score in scores), default=0.0)
-    return {fact["id"]: max(score, 0.0) / best if best > 0 else 0.0 for fact, score in scores}
+    return {fact["id"]: score / best for fact, score in scores if score > 0}
 
 
 def rank_episodes(query: str, episodes: Sequence[JournalEntry]) -> list[tuple[JournalEntry, float]]:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -50,9 +50,9 @@ class Resources:
 
 
 def resources_of(config: RunnableConfig) -> Resources:
-    """The run's resources: those in its config, else the process's own."""
+    """The run's resources: those that `open_agent` put into its config, else the process's own."""
     given = config.get("configurable", {}).get(KEY)
-    return cast(Resources, given) if given is not None else _from_environment()
+    return given if isinstance(given, Resources) else _from_environment()
 
 
 @asynccontextmanager

@@ -242,7 +242,7 @@ class SemanticMemory:
         """Mem0 is slow to import (a second), so only a write does it."""
         with self._opening:
             if self._mem0 is None:
-                _settle_mem0(self._mem0_dir)
+                settle_mem0(self._mem0_dir)
                 from memory.mem0_adapters import open_mem0
 
                 self._mem0 = open_mem0(
@@ -256,7 +256,7 @@ class SemanticMemory:
             return self._mem0
 
 
-def _settle_mem0(folder: Path) -> None:
+def settle_mem0(folder: Path) -> None:
     """Mem0 reads these once, when imported: no telemetry, and no file of its own in the home."""
     if "mem0" not in sys.modules:
         os.environ["MEM0_TELEMETRY"] = "False"

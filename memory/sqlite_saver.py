@@ -73,13 +73,15 @@ class CircadianSaver(AsyncSqliteSaver):
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
         described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
         row = (*self.serde.dumps_typed(checkpoint), described.encode("utf-8", "ignore"))
-        async with self._pruning():
+        # Only a root checkpoint makes others superfluous; a subgraph's is one statement.
+        root = not key[1]
+        async with self._pruning() if root else self._writing():
             await self.conn.execute(
                 f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*key, place.get("checkpoint_id"), *row),
             )
-            if not key[1]:
+            if root:
                 await self._prune(key[0])
         return {
             "configurable": {"thread_id": key[0], "checkpoint_ns": key[1], "checkpoint_id": key[2]}
@@ -199,6 +201,11 @@ class CircadianSaver(AsyncSqliteSaver):
             if pages := pages_to_free(free, await self._pragma("page_count")):
                 # As a script: a single statement would be stopped after its first page.
                 await self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        async with self.lock, atomic(self.conn):
+            yield
 
     async def _prune(self, thread: str) -> None:
         plan = retention(await self._roots(thread), self.keep)

@@ -50,7 +50,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
-    return _taken(state, loop, prompt, answer, capped=capped)
+    calibration = _calibration(state, approximate_tokens(prompt, tools=tools), answer.message)
+    return {**_taken(state, loop, answer, capped=capped), "calibration": calibration}
 
 
 def iterations(pattern: PatternState) -> int:
@@ -58,9 +59,7 @@ def iterations(pattern: PatternState) -> int:
     return 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
 
 
-def _taken(
-    state: State, loop: Loop, prompt: list[AnyMessage], answer: Answer, *, capped: bool
-) -> dict[str, Any]:
+def _taken(state: State, loop: Loop, answer: Answer, *, capped: bool) -> dict[str, Any]:
     message = answer.message
     if capped and message.tool_calls:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
@@ -74,7 +73,6 @@ def _taken(
     usage = answer.usage
     return {
         "messages": [kept],
-        "calibration": _calibration(state, prompt, message),
         "loop": {
             **loop,
             "iteration": loop["iteration"] + asked,
@@ -85,11 +83,9 @@ def _taken(
     }
 
 
-def _calibration(state: State, prompt: list[AnyMessage], message: AIMessage) -> float:
+def _calibration(state: State, approximate: int, message: AIMessage) -> float:
     """Correct the approximate count by what the provider reported for this prompt."""
     reported = message.usage_metadata
     if not reported:
         return state["calibration"]
-    return recalibrate(
-        state["calibration"], approximate_tokens(prompt), int(reported["input_tokens"])
-    )
+    return recalibrate(state["calibration"], approximate, int(reported["input_tokens"]))

@@ -16,7 +16,7 @@ from memory.apply import apply_operations
 from memory.chat import event_of, is_history, owner_of, withdrawn
 from memory.errors import InputError
 from memory.goals import recompute
-from memory.operations import add_entry
+from memory.operations import add_entry, operation_id
 from memory.records import Event, InboxItem, JournalEntry
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
@@ -24,8 +24,11 @@ from memory.settings import Settings
 from memory.state import HandledMark, Report, Request, State, empty_report, fresh_state
 from memory.state_check import checked, state_problem
 
-INPUT_ONLY = ("events", "request")
-"""The keys of the state that hold a run's input and nothing else."""
+RUNS = "runs"
+"""Store namespace (below `(user, thread)`): a server's run id -> the event ids of its messages."""
+
+RESUMED = "circadian_resumed"
+"""Where `config["configurable"]` carries the report of an unfinished run that was just finished."""
 
 
 def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
@@ -55,8 +58,9 @@ async def intake(
     """
     first = not state.get("returning")
     desk = _Desk(state, runtime, config, first)
-    # What the input holds is checked where it is taken, and is gone in the step after this one.
-    sound = state_problem({k: v for k, v in state.items() if k not in INPUT_ONLY}) is None
+    # These hold input only: checked where it is taken, and gone in the step after this one.
+    kept = {k: v for k, v in state.items() if k not in ("events", "request")}
+    sound = state_problem(kept) is None
     if sound:
         # First, so that an id that was handled in the run before is known as handled.
         await desk.settle()
@@ -76,9 +80,10 @@ def _new_messages(messages: Sequence[AnyMessage]) -> tuple[list[HumanMessage], l
 
     The others are no input: an answer without its question breaks the history for every provider.
     """
-    new = [m for m in messages if not is_history(m) and "metadata" not in m.additional_kwargs]
+    new = [m for m in messages if not is_history(m)]
+    others = [m for m in new if not isinstance(m, HumanMessage)]
     people = [m for m in new if isinstance(m, HumanMessage)]
-    return people, [m for m in new if not isinstance(m, HumanMessage)]
+    return people, [m for m in others if "metadata" not in m.additional_kwargs]
 
 
 class _Desk:
@@ -94,13 +99,16 @@ class _Desk:
         self.first = first
         self.settings = settings_of(runtime.context)
         self.resources: Resources = resources_of(config)
+        self.config = config
         self.scope: Scope = scope_of(config)
         self.store: BaseStore = store_of(runtime)
         self.now: datetime = self.resources.clock()
         self.given = False
         """Whether this run was given anything at all."""
+        self.resumed: Report | None = config.get("configurable", {}).get(RESUMED) if first else None
+        """What was done just now, for an earlier run: this run's report goes on with it."""
         if first:
-            self.set(report=empty_report())
+            self.set(report=self.resumed or empty_report())
 
     def set(self, **values: Any) -> None:
         """Change the state and remember the change."""
@@ -119,11 +127,13 @@ class _Desk:
     async def take_in(self) -> None:
         """New input goes to the inbox before anything is done with it."""
         if (request := self.state.get("request")) not in (None, *get_args(Request)):
-            known = ", ".join(get_args(Request))
-            raise InputError(f"unknown request {request!r}; known are {known}")
+            raise InputError(
+                f"unknown request {request!r}; known are {', '.join(get_args(Request))}"
+            )
         new, foreign = _new_messages(self.state.get("messages", []))
         owner = owner_of(self.settings, self.resources.user)
-        spoken = [event_of(m, owner=owner, now=self.now) for m in new]
+        first = await self._as_first_given(new)
+        spoken = [event_of(m, owner=owner, now=self.now) for m in first]
         events = [inbox.valid_event(raw) for raw in self.state.get("events", []) or []]
         kept = [event for event in spoken if event["text"].strip()]
         posted = await inbox.post(self.store, self.scope, [*kept, *events], now=self.now)
@@ -132,13 +142,34 @@ class _Desk:
         if foreign:
             types = ", ".join(sorted({m.type for m in foreign}))
             self.note(notes=[f"Only human messages are taken; left out: {types}."])
-        self.note(skipped=posted.skipped)
+        done = {tick["event_id"] for tick in self.report["ticks"]} | {*self.report["context_only"]}
+        self.note(skipped=[one for one in posted.skipped if one not in done])
         if new or foreign:
+            standing = _standing(self.state["messages"])
             self.update["messages"] = [
-                *(withdrawn(m, set(posted.skipped)) for m in new),
+                *(withdrawn(m, standing & set(posted.skipped)) for m in new),
                 *(RemoveMessage(id=str(m.id)) for m in foreign),
             ]
         self.given = bool(new or events)
+
+    async def _as_first_given(self, new: Sequence[HumanMessage]) -> list[HumanMessage]:
+        """The ids of the first time: after a crash a server does a run again, even an ended one.
+
+        A message that came without an id has another one then.
+        """
+        run = self.config.get("metadata", {}).get("run_id")
+        if run is None or not new:
+            return list(new)
+        # Counted from the end: what earlier runs left in the thread stands before this run's input.
+        given = {
+            operation_id(str(len(new) - at), str(m.name), str(m.content)): str(m.id)
+            for at, m in enumerate(new)
+        }
+        place = self.scope.namespace(RUNS), str(run)
+        kept = await self.store.aget(*place)
+        ids = {**given, **(kept.value if kept else {})}
+        await self.store.aput(*place, ids)
+        return [m.model_copy(update={"id": ids[k]}) for k, m in zip(given, new, strict=True)]
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
@@ -159,7 +190,7 @@ class _Desk:
         elif request == "clear_stop":
             self.set(emergency_stop=False)
             self.note(notes=["The emergency stop is cleared."])
-        self.autonomous = request == "tick" or not self.given
+        self.autonomous = request == "tick" or not (self.given or self.resumed)
         self.sleep_asked = request == "sleep"
 
     def _wake(self) -> None:
@@ -263,3 +294,12 @@ class _Desk:
             known_entities=self.state["conversations"],
             projects=self.state["projects"]["slots"],
         )
+
+
+def _standing(messages: Sequence[AnyMessage]) -> set[str]:
+    """The ids of messages that stand before the end of the history.
+
+    New input is put behind it, but for an id that is in it already: that is replaced in its place.
+    """
+    past = [at for at, one in enumerate(messages) if is_history(one)]
+    return {str(one.id) for one in messages[: past[-1] if past else 0]}

@@ -27,6 +27,8 @@ _KEY = "OPENAI_API_KEY"
 _BASE_URLS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 _NO_KEY = "none"
 """Sent where a base URL is set and no key: most servers of one's own ask for none."""
+_EACH_ITS_OWN = {"connection": "close"}
+"""A connection kept open would bind the client, which LangChain shares, to one event loop."""
 _FORMS = "`offline`, `openai:<model>` or `<provider>:<model>`"
 _DIMENSIONS = {
     "openai:text-embedding-3-small": 1536,
@@ -52,8 +54,7 @@ def load_chat_model(name: str) -> BaseChatModel:
             model=model,
             api_key=_openai_key(name),
             max_retries=0,
-            http_async_client=_async_client(),
-            stream_usage=None if _own_server() else True,
+            default_headers=_EACH_ITS_OWN,
         )
     return cast(
         BaseChatModel,
@@ -92,6 +93,7 @@ def load_embedder(name: str) -> Embeddings:
             openai_api_key=_openai_key(name),
             check_embedding_ctx_length=False,
             max_retries=0,
+            default_headers=_EACH_ITS_OWN,
         )
     return cast(Embeddings, _through_langchain("embeddings", "init_embeddings", name))
 
@@ -123,24 +125,11 @@ def _parts(name: str) -> tuple[str, str]:
 
 def _openai_key(name: str) -> SecretStr:
     key = os.environ.get(_KEY)
-    if not key and not _own_server():
+    if not key and not any(os.environ.get(variable) for variable in _BASE_URLS):
         raise InputError(
             f"{name} needs a key: set {_KEY} (or OPENAI_BASE_URL for a server of your own)"
         )
     return SecretStr(key or _NO_KEY)
-
-
-def _own_server() -> bool:
-    """Whether a base URL is set; not every server behind one reports usage when it streams."""
-    return any(os.environ.get(variable) for variable in _BASE_URLS)
-
-
-def _async_client() -> Any:
-    """A client that keeps no connection open: one kept would bind the model to its event loop."""
-    from httpx2 import Limits
-    from openai import DefaultAsyncHttpxClient
-
-    return DefaultAsyncHttpxClient(limits=Limits(max_keepalive_connections=0))
 
 
 def _through_langchain(module: str, function: str, name: str, **options: Any) -> Any:
