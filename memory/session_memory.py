@@ -18,6 +18,9 @@ from memory.refusal import Refusal
 
 MemoryType = Literal["fact", "pattern"]
 
+COMPLETED_KEPT = 200
+"""The state is copied into every checkpoint: what it lists is bounded."""
+
 
 class Counts(TypedDict):
     """How much session memory holds."""
@@ -94,8 +97,9 @@ def compact(
 
 
 def complete(memory: SessionMemory, tasks: Iterable[CompletedTask]) -> SessionMemory:
-    """Append completed root goals and projects."""
-    return {**memory, "completed_tasks": [*memory["completed_tasks"], *tasks]}
+    """Append completed root goals and projects; the newest COMPLETED_KEPT stay."""
+    kept = [*memory["completed_tasks"], *tasks][-COMPLETED_KEPT:]
+    return {**memory, "completed_tasks": kept}
 
 
 def _guard(texts: Iterable[str], *, rejected: str | None = None) -> None:

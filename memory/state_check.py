@@ -10,6 +10,7 @@ from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
 from memory.errors import StateError
+from memory.goals import recompute
 from memory.state import SCHEMA_VERSION, State
 
 
@@ -63,6 +64,10 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
             return (
                 f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
             )
+    try:
+        recompute(state.get("goals", {}))
+    except StateError as error:
+        return f"{error}. Mend it with update_state and run again"
     return None
 
 

@@ -15,11 +15,12 @@ from memory import inbox, journal, night
 from memory.apply import apply_operations
 from memory.chat import event_of, is_history, owner_of, withdrawn
 from memory.errors import InputError
-from memory.goals import recompute
+from memory.goals import completions, recompute
 from memory.operations import add_entry, operation_id
 from memory.records import Event, InboxItem, JournalEntry
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
+from memory.session_memory import complete
 from memory.settings import Settings
 from memory.state import HandledMark, Report, Request, State, empty_report, fresh_state
 from memory.state_check import checked, state_problem
@@ -173,9 +174,11 @@ class _Desk:
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
-        goals = recompute(self.state["goals"])
-        if goals != self.state["goals"]:
-            self.set(goals=goals)
+        before = self.state["goals"]
+        goals = recompute(before)
+        if goals != before:
+            done = completions(before, goals, self.now)
+            self.set(goals=goals, session_memory=complete(self.state["session_memory"], done))
 
     def take_request(self) -> None:
         """Carry out the run's request, as far as it is not a night or a tick."""
@@ -291,7 +294,7 @@ class _Desk:
     def _entry(self, event: Event) -> JournalEntry:
         return journal.entry_for_event(
             event,
-            known_entities=self.state["conversations"],
+            known_entities=[one["entity"] for one in self.state["conversations"].values()],
             projects=self.state["projects"]["slots"],
         )
 

@@ -64,7 +64,9 @@ async def _journal(
     event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> list[str]:
     entry = journal.entry_for_event(
-        event, known_entities=state["conversations"], projects=state["projects"]["slots"]
+        event,
+        known_entities=[one["entity"] for one in state["conversations"].values()],
+        projects=state["projects"]["slots"],
     )
     return await apply_operations(
         [add_entry(entry, "said to the agent")],

@@ -15,6 +15,8 @@ from tests.loopback import sitecustomize
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")
 # A proxy on loopback would lead to any host.
 _SUFFIXES = ("_API_KEY", "_PROXY")
+# Where data to test against lies: no setting of the product.
+_DATA = ("CIRCADIAN_LOCOMO",)
 _HOME = pytest.StashKey[Path]()
 
 
@@ -23,7 +25,8 @@ def unwanted_variables() -> list[str]:
     return [
         name
         for name in os.environ
-        if name.upper().startswith(_PREFIXES) or name.upper().endswith(_SUFFIXES)
+        if name not in _DATA
+        and (name.upper().startswith(_PREFIXES) or name.upper().endswith(_SUFFIXES))
     ]
 
 

@@ -268,18 +268,45 @@ async def test_a_request_does_not_stick_to_the_thread(data: Path, clock: Clock) 
         assert "request" not in (await agent.aget_state()).values
 
 
+@pytest.mark.parametrize(
+    ("edit", "mend", "says"),
+    [
+        ({"progress": "half"}, {"progress": 50}, r"goals\.goal_1_0\.progress"),
+        ({"progress": 250}, {"progress": 50}, r"goals: progress of goal_1_0 is 250"),
+        ({"parent_id": "goal_1_0"}, {"parent_id": None}, r"goals: parent_id leads in a circle"),
+    ],
+)
 async def test_a_bad_edit_by_hand_is_one_clear_error_and_can_be_mended(
-    data: Path, clock: Clock
+    data: Path, clock: Clock, edit: Any, mend: Any, says: str
 ) -> None:
     model = scripted(call("add_goal", description="Write"), "Added.", "Hello.")
     async with opened(data, model, clock) as agent:
         await agent.ainvoke(said("Add a goal"))
-        await agent.aupdate_state({"goals": {"goal_1_0": {"progress": "half"}}})
-        with pytest.raises(StateError, match=r"goals\.goal_1_0\.progress"):
+        await agent.aupdate_state({"goals": {"goal_1_0": edit}})
+        with pytest.raises(StateError, match=says):
             await agent.ainvoke(said("Hello", id="kept"))
-        await agent.aupdate_state({"goals": {"goal_1_0": {"progress": 50}}})
+        await agent.aupdate_state({"goals": {"goal_1_0": mend}})
         out = await agent.ainvoke(None)
     assert [one["event_id"] for one in out["report"]["ticks"]] == ["kept"]
+
+
+async def test_a_goal_completed_by_hand_is_a_completed_task(data: Path, clock: Clock) -> None:
+    subtasks = {"subtasks": ["One", "Two", "Three"]}
+    model = scripted(
+        call("add_goal", description="Write"),
+        call("decompose_goal", goal_id="goal_1_0"),
+        call("Subtasks", **subtasks),
+        "Added.",
+        "Hello.",
+    )
+    async with opened(data, model, clock) as agent:
+        await agent.ainvoke(said("Add a goal"))
+        done = {"progress": 100, "status": "completed"}
+        await agent.aupdate_state({"goals": {f"goal_1_{n}": done for n in (1, 2, 3)}})
+        await agent.ainvoke(said("Hello"))
+        state = (await agent.aget_state()).values
+    assert state["goals"]["goal_1_0"]["status"] == "completed"
+    assert [one["description"] for one in state["session_memory"]["completed_tasks"]] == ["Write"]
 
 
 async def test_an_edit_of_a_subtask_is_rolled_up(data: Path, clock: Clock) -> None:
