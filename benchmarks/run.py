@@ -31,10 +31,33 @@ from memory.recall import recall
 from memory.records import FactDraft
 from memory.settings import Settings
 
-WORDS = (
-    "garden river copper lantern harbour saffron violin thunder orchard marble compass velvet "
-    "anchor meadow falcon cedar pepper glacier mirror ribbon walnut candle tunnel feather basket"
-).split(" ")
+WORDS = [
+    "garden",
+    "river",
+    "copper",
+    "lantern",
+    "harbour",
+    "saffron",
+    "violin",
+    "thunder",
+    "orchard",
+    "marble",
+    "compass",
+    "velvet",
+    "anchor",
+    "meadow",
+    "falcon",
+    "cedar",
+    "pepper",
+    "glacier",
+    "mirror",
+    "ribbon",
+    "walnut",
+    "candle",
+    "tunnel",
+    "feather",
+    "basket",
+]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import logging
 import math
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -28,6 +29,7 @@ from memory.settings import Settings
 from memory.sqlite_store import CircadianStore
 from memory.state import Request
 from memory.store_access import count_items
+from nodes.intake import RESUMED
 
 log = logging.getLogger("circadian")
 REQUESTS = ("tick", "sleep", "wake", "stop", "clear_stop")
@@ -61,15 +63,19 @@ class AsyncAgent:
         """Run until nothing is pending; return `messages`, `mode` and `report`.
 
         New input is in the inbox before anything else happens, and work that an earlier run left
-        unfinished is done first.
+        unfinished is done first: the report covers it.
 
         Raises:
             InputError: the input is malformed; nothing was taken.
             BusyError: another process holds the agent; the input waits in the inbox.
         """
         prepared = await self._accept(input)
-        async with self._run(config) as bound:
-            output = await self.graph.ainvoke(prepared, bound, **self._options(options))
+        options = self._options(options)
+        async with self._run(config, options) as bound:
+            async with aclosing(self._resume(bound, options)) as earlier:
+                async for _ in earlier:
+                    pass
+            output = await self.graph.ainvoke(prepared, bound, **options)
         return cast(dict[str, Any], output)
 
     async def astream(
@@ -80,9 +86,15 @@ class AsyncAgent:
     ) -> AsyncGenerator[Any]:
         """As `ainvoke`, yielding what LangGraph yields. Left early, the next run goes on."""
         prepared = await self._accept(input)
-        async with self._run(config) as bound:
-            async for part in self.graph.astream(prepared, bound, **self._options(options)):
-                yield part
+        options = self._options(options)
+        # Closed here and not by the garbage collector: no step may outlive the lock.
+        async with self._run(config, options) as bound:
+            async with aclosing(self._resume(bound, options)) as earlier:
+                async for part in earlier:
+                    yield part
+            async with aclosing(_stream(self.graph, prepared, bound, options)) as parts:
+                async for part in parts:
+                    yield part
 
     async def aget_state(
         self, config: RunnableConfig | None = None, *, subgraphs: bool = False
@@ -133,13 +145,19 @@ class AsyncAgent:
         )
 
     def config(self, config: RunnableConfig | None = None) -> RunnableConfig:
-        """`config` with this agent's thread and resources."""
+        """`config` with this agent's thread and resources.
+
+        Raises:
+            InputError: it names another thread, which is another agent.
+        """
         given = dict(config or {})
-        configurable = {
-            "thread_id": self.scope.thread,
-            **cast(dict[str, Any], given.get("configurable", {})),
-            KEY: self.resources,
-        }
+        named = cast(dict[str, Any], given.get("configurable", {}))
+        if named.get("thread_id", self.scope.thread) != self.scope.thread:
+            raise InputError(
+                f"thread {named['thread_id']!r} is not this agent's, which is {self.scope.thread}: "
+                "leave thread_id out, and open another agent with open_agent(agent=NAME)"
+            )
+        configurable = {**named, "thread_id": self.scope.thread, KEY: self.resources}
         return cast(RunnableConfig, {**given, "configurable": configurable})
 
     async def _accept(self, input: Mapping[str, Any] | Command[Any] | None) -> Any:
@@ -182,26 +200,39 @@ class AsyncAgent:
         return valid_event({**defaults, **raw})
 
     @asynccontextmanager
-    async def _run(self, config: RunnableConfig | None) -> AsyncIterator[RunnableConfig]:
-        """Hold the agent for one run; finish first what an earlier run left."""
+    async def _run(
+        self, config: RunnableConfig | None, options: Mapping[str, Any]
+    ) -> AsyncIterator[RunnableConfig]:
+        """Hold the agent for one run."""
         async with self._lock:
             bound = self.config(config)
             bound.setdefault("recursion_limit", await self._steps())
-            await self._resume(bound)
+            if options["durability"] != "sync":
+                bound["configurable"][KEY] = replace(self.resources, synced=False)
             yield bound
 
-    async def _resume(self, bound: RunnableConfig) -> None:
-        """Go on with an unfinished run, told by its tasks: `next` can be empty while work waits."""
+    async def _resume(
+        self, bound: RunnableConfig, options: Mapping[str, Any]
+    ) -> AsyncGenerator[Any]:
+        """Finish an unfinished run, told by its tasks: `next` can be empty while work waits.
+
+        Its report is put into `bound`, for the run that follows to go on with.
+        """
         tasks = (await self.graph.aget_state(bound)).tasks
         if not tasks or any(task.interrupts for task in tasks):
             return
         log.info("going on with the unfinished run at %s", ", ".join(t.name for t in tasks))
         try:
-            await self.graph.ainvoke(None, bound, **self._options({}))
+            async with aclosing(_stream(self.graph, None, bound, options)) as parts:
+                async for part in parts:
+                    yield part
         except StateError:
             raise
         except InputError as error:
             log.warning("an earlier input was malformed and is dropped: %s", error)
+        else:
+            done = await self.graph.aget_state(bound)
+            bound["configurable"][RESUMED] = done.values.get("report")
 
     def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"context": self.settings, "durability": "sync", **given}
@@ -216,6 +247,16 @@ class AsyncAgent:
             settings.max_iterations_sleep + 1
         )
         return 200 + 2 * events + batches
+
+
+def _stream(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    input: Any,
+    config: RunnableConfig,
+    options: Mapping[str, Any],
+) -> AsyncGenerator[Any]:
+    """LangGraph's stream, typed as what it is: a generator, which can be closed."""
+    return cast(AsyncGenerator[Any], graph.astream(input, config, **options))
 
 
 def _human(messages: Any) -> list[HumanMessage]:

@@ -7,6 +7,7 @@ nothing here may live in the module: no lock, no connection, no cache.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,9 +18,13 @@ import aiosqlite
 from memory.errors import FolderError
 from memory.folder import Folder, open_folder
 from memory.lock import FolderLock
+from memory.models.seam import model_name
+from memory.resources import process_resources
 from memory.settings import Deployment, Settings
 from memory.sqlite_saver import CircadianSaver
 from memory.sqlite_store import CircadianStore
+
+log = logging.getLogger("circadian")
 
 BUSY_SECONDS = 30.0
 """How long a statement waits for another process's transaction."""
@@ -75,9 +80,19 @@ async def checkpointer() -> AsyncIterator[CircadianSaver]:
 
 @asynccontextmanager
 async def store() -> AsyncIterator[CircadianStore]:
-    """A server's store."""
+    """A server's store; what its runs work with is made here too, before the first of them.
+
+    Raises:
+        InputError: an unknown model name, or a missing key.
+    """
     folder = await _folder(Deployment())
-    async with open_store(folder.store_db) as opened:
+    async with process_resources() as resources, open_store(folder.store_db) as opened:
+        log.info(
+            "model %s, embedder %s, data %s",
+            model_name(resources.chat_model),
+            folder.embedder,
+            folder.path,
+        )
         yield opened
 
 

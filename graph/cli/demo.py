@@ -1,0 +1,212 @@
+"""`circadian demo`: plays the story in `examples/`, each part in a process of its own.
+
+Nothing here knows the story. What is shown at the end is found in the agent: what it recalls about
+the last question, and its projects and goals before and after the restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.access import opened_for_reading
+from graph.cli.commands import OFFLINE, recalled
+from graph.cli.console import Screen, counted, date, day, one_line
+from graph.cli.options import Options
+from graph.cli.replay_file import steps
+from graph.status import status
+from memory.errors import CircadianError, FolderError, InputError
+from memory.models.offline import OfflineChatModel
+from memory.models.seam import choose_model
+from memory.models.words import shortened
+from memory.records import Event, RecallHit
+
+ROOT = Path(__file__).resolve().parents[2]
+STORY = ROOT / "examples" / "story"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is found once the story is over."""
+
+    question: Event
+    reply: str
+    hit: RecallHit
+    told: Event
+    """The event of the first day that the recalled memory stands on."""
+
+
+async def demo(options: Options) -> int:
+    """Play the story and show what lasted.
+
+    Raises:
+        InputError: the story is missing, or the data folder is in use already.
+        CircadianError: a part of the story failed, or nothing of the first day was recalled.
+    """
+    screen = Screen(json=options.json)
+    parts = _parts()
+    options = replace(options, folder=_fresh_folder(options.data))
+    if isinstance(choose_model(options.model, offline=options.offline), OfflineChatModel):
+        screen.note(OFFLINE)
+    processes: list[int] = []
+    states: list[dict[str, Any]] = []
+    for part in parts:
+        if processes:
+            screen.show("", _restart(processes[-1]))
+        processes.append(await _play(options, part))
+        states.append(await _state(options))
+    ending = await _ending(options, [event for part in parts for event in _events(part)])
+    screen.result(
+        _document(options, processes, states, ending),
+        "",
+        _heading("Recalled"),
+        _recalled_view(ending),
+        "",
+        _heading("Survived the restart"),
+        _survived(processes, states),
+        "",
+    )
+    screen.line(f"To look around: circadian chat --data {options.folder}")
+    return 0
+
+
+def _parts() -> list[Path]:
+    parts = sorted(STORY.glob("*.jsonl"))
+    if not parts:
+        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; use a full checkout")
+    return parts
+
+
+def _fresh_folder(given: Path | None) -> Path:
+    """The folder to play in: a new temporary one, or the one given, which must be empty."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
+    if given.exists() and (not given.is_dir() or any(given.iterdir())):
+        raise FolderError(f"{given} is not an empty folder; the demo begins with a new one")
+    return given
+
+
+async def _play(options: Options, part: Path) -> int:
+    """Replay one part in a new process; returns its id."""
+    shared = {
+        "--data": str(options.folder),
+        "--agent": options.agent,
+        "--model": options.model,
+        "--embedder": options.embedder,
+    }
+    given = [word for name, value in shared.items() if value for word in (name, value)]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "graph.cli", "replay", str(part), *given),
+        "--json" if options.json else "--conversation",
+        stdout=asyncio.subprocess.DEVNULL if options.json else None,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    if await process.wait():
+        raise CircadianError(f"{part.name} was not played to its end; see above")
+    return process.pid
+
+
+async def _state(options: Options) -> dict[str, Any]:
+    async with opened_for_reading(options) as agent:
+        return await status(agent)
+
+
+def _events(part: Path) -> list[Event]:
+    return [event for step in steps(part) for event in step.events]
+
+
+async def _ending(options: Options, events: Sequence[Event]) -> Ending:
+    """The last question, its answer, and what was recalled for it from the story's first day."""
+    question = [event for event in events if event["addressed"]][-1]
+    first_day = {event["id"]: event for event in events if day(event["at"]) == day(events[0]["at"])}
+    async with opened_for_reading(options) as agent:
+        messages = (await agent.aget_state()).values["messages"]
+        hits = await agent.recall(question["text"])
+    for hit in hits:
+        told = [first_day[source] for source in hit["sources"] if source in first_day]
+        if told:
+            return Ending(question, str(messages[-1].text), hit, told[0])
+    raise CircadianError("nothing of the first day was recalled for the last question")
+
+
+def _document(
+    options: Options, processes: list[int], states: list[dict[str, Any]], ending: Ending
+) -> dict[str, Any]:
+    """What `demo --json` prints."""
+    told = ending.told
+    return {
+        "data": str(options.folder),
+        "processes": processes,
+        "question": ending.question["text"],
+        "reply": ending.reply,
+        "recalled": recalled(ending.hit),
+        "told": {k: told[k] for k in ("id", "at", "sender", "text", "channel")},
+        "before_restart": states[0],
+        "after": states[-1],
+    }
+
+
+def _recalled_view(ending: Ending) -> RenderableType:
+    """The question, the memory, and where it comes from."""
+    question, told = ending.question, ending.told
+    place = f", {told['channel']}" if told["channel"] else ""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold")
+    rows.add_column()
+    rows.add_row("Asked", _said(question["text"], f"{question['sender']}, {date(question['at'])}"))
+    rows.add_row("Recalled", _said(ending.hit["text"], f"score {ending.hit['score']:.2f}"))
+    source = f"event {told['id']}, told by {told['sender']} on {date(told['at'])}{place}"
+    rows.add_row("Source", Text(one_line(source), style="green"))
+    return rows
+
+
+def _said(text: str, origin: str) -> Text:
+    return Text.assemble(one_line(text), (f"  ({one_line(origin)})", "dim"))
+
+
+def _survived(processes: list[int], states: list[dict[str, Any]]) -> Table:
+    """Projects, goals and session memory, as the first process left them and as they are now."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    table.add_column("")
+    table.add_column(f"process {processes[0]} ended with")
+    table.add_column(f"process {processes[-1]} ended with")
+    before, after = _lines(states[0]), _lines(states[-1])
+    for name in {**before, **after}:
+        table.add_row(Text(name), Text(before.get(name, "-")), Text(after.get(name, "-")))
+    return table
+
+
+def _lines(state: dict[str, Any]) -> dict[str, str]:
+    """What is compared, by its name."""
+    slots = state["projects"]["slots"]
+    lines = {f"project {one_line(key)}": slot["status"] for key, slot in slots.items()}
+    for goal in state["goals"]:
+        level = "  " if goal["parent_id"] else ""
+        name = shortened(f"{level}goal {one_line(goal['description'])}", 48)
+        lines[name] = f"{goal['progress']} %, {goal['status']}"
+    memory = state["session_memory"]
+    lines["session memory"] = counted(len(memory["key_facts"]), "fact")
+    lines["long-term memory"] = counted(state["memory"]["facts"], "fact")
+    return lines
+
+
+def _restart(process: int) -> Rule:
+    text = f"process {process} has ended; a new one goes on from what is on disk"
+    return Rule(Text(text, style="bold magenta"), style="magenta", characters="═")
+
+
+def _heading(text: str) -> Rule:
+    return Rule(Text(text, style="bold"), align="left", style="dim")

@@ -1,0 +1,146 @@
+"""`circadian doctor`: is everything there that the agent needs, and sound?"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from langchain_core.messages import HumanMessage
+from rich.table import Table
+from rich.text import Text
+from typing_extensions import TypedDict
+
+from graph.cli.access import missing_folder, opened_for_reading
+from graph.cli.console import Screen, one_line
+from graph.cli.options import Options
+from graph.handle import AsyncAgent
+from graph.status import status
+from memory.errors import BusyError, CircadianError, InputError
+from memory.folder import FOLDER_SCHEMA, Folder, open_folder
+from memory.integrity import quick_check
+from memory.lock import AgentLock
+from memory.models.ask import ask
+from memory.models.offline import OfflineChatModel
+from memory.models.seam import choose_model, model_name
+from memory.scope import LOCAL_USER, thread_id
+
+OLDEST = (3, 11)
+LIBRARIES = ("langgraph", "mem0ai")
+
+
+class Check(TypedDict):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+async def doctor(options: Options, *, call: bool) -> int:
+    """Look at everything, print it; status 1 where something is wrong.
+
+    `call` asks the model one word; without it only its name and key are looked at.
+
+    Raises:
+        FolderError: there is no data folder; the other checks are printed first.
+    """
+    screen = Screen(json=options.json)
+    checks = [_python(), *map(_library, LIBRARIES), await _model(options, call=call)]
+    missing = missing_folder(options)
+    if missing is None:
+        checks += await _folder_checks(options)
+    ok = all(check["ok"] for check in checks)
+    screen.result({"ok": ok and missing is None, "checks": checks}, _view(checks))
+    if missing is not None:
+        raise missing
+    return 0 if ok else 1
+
+
+def _python() -> Check:
+    return {
+        "name": "python",
+        "ok": sys.version_info >= OLDEST,
+        "detail": platform.python_version(),
+    }
+
+
+def _library(name: str) -> Check:
+    return {"name": name, "ok": True, "detail": version(name)}
+
+
+async def _model(options: Options, *, call: bool) -> Check:
+    """The chat model: can it be made, and does it answer?"""
+    try:
+        model = choose_model(options.model, offline=options.offline)
+        detail = model_name(model)
+        if isinstance(model, OfflineChatModel):
+            return {"name": "model", "ok": True, "detail": detail}
+        if call:
+            await ask(model, [HumanMessage("Answer with the one word: ready")], attempts=1)
+        answer = "it answers" if call else "a key is set; --call asks it"
+        return {"name": "model", "ok": True, "detail": f"{detail}, {answer}"}
+    except CircadianError as error:
+        return {"name": "model", "ok": False, "detail": str(error)}
+
+
+async def _folder_checks(options: Options) -> list[Check]:
+    """The folder, its files, who holds it, and what waits. What cannot be opened ends the list."""
+    try:
+        folder = open_folder(options.folder, embedder=options.embedder, offline=options.offline)
+    except InputError as error:
+        return [{"name": "data folder", "ok": False, "detail": str(error)}]
+    detail = f"{folder.path}, writable, schema {FOLDER_SCHEMA}, embedder {folder.embedder}"
+    checks: list[Check] = [{"name": "data folder", "ok": True, "detail": detail}]
+    checks += [await _file(path) for path in _files(folder)]
+    if not all(check["ok"] for check in checks):
+        return checks
+    checks.append(await _holder(options, folder))
+    async with opened_for_reading(options) as agent:
+        checks.append(await _inbox(agent))
+    return checks
+
+
+def _files(folder: Folder) -> list[Path]:
+    """The databases that exist; each is made when it is first needed."""
+    every = (folder.checkpoints_db, folder.store_db, folder.facts_db)
+    return [path for path in every if path.exists()]
+
+
+async def _file(path: Path) -> Check:
+    wrong, size = await asyncio.to_thread(lambda: (quick_check(path), path.stat().st_size))
+    detail = wrong or f"sound, {size / 1e6:,.1f} MB"
+    return {"name": path.name, "ok": wrong is None, "detail": detail}
+
+
+async def _holder(options: Options, folder: Folder) -> Check:
+    """Who runs the agent now. That somebody does is no problem."""
+    lock = AgentLock(folder.locks_dir, thread_id(LOCAL_USER, options.agent), timeout=0)
+    try:
+        async with lock:
+            detail = "nobody runs the agent now"
+    except BusyError as error:
+        detail = str(error)
+    return {"name": "lock", "ok": True, "detail": detail}
+
+
+async def _inbox(agent: AsyncAgent) -> Check:
+    """What waits, what was set aside, and whether the emergency stop stands."""
+    now = await status(agent)
+    aside = now["inbox"]["set_aside"]
+    lines = [f"{now['inbox']['waiting']:,} waiting"]
+    lines += [f"set aside: {one['id']}: {one['error']}" for one in aside]
+    if now["emergency_stop"]:
+        lines.append("the emergency stop stands (`circadian clear-stop`)")
+    ok = not aside and not now["emergency_stop"]
+    return {"name": "inbox", "ok": ok, "detail": "; ".join(lines)}
+
+
+def _view(checks: list[Check]) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    for check in checks:
+        mark = Text("ok", style="green") if check["ok"] else Text("problem", style="bold red")
+        rows.add_row(mark, check["name"], Text(one_line(check["detail"]), style="dim"))
+    return rows

@@ -1,0 +1,214 @@
+"""Reports as a person likes to read them: the status, a night, recalled memories. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from graph.cli.console import bar, context_meter, counted, date, day, one_line, short_id
+from memory.records import Goal, NightStep, Operation, RecallHit
+from memory.state import NightReport
+
+MOST_FACTS = 12
+"""Facts that a night's report shows; the rest is counted."""
+
+STEP_NAMES = {
+    "score_importance": "weigh what happened",
+    "consolidate": "make it into facts",
+    "settle": "settle the unimportant",
+    "extract_facts": "save facts from the history",
+    "compact": "compact the history",
+}
+_PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
+_GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
+
+
+def status_view(status: Mapping[str, Any], agent: str) -> RenderableType:
+    """`circadian status` for people."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold")
+    rows.add_column()
+    rows.add_row("Context", context_meter(status["context"]))
+    if status["projects"]["slots"]:
+        rows.add_row("Projects", projects_view(status["projects"]))
+    if status["goals"]:
+        rows.add_row("Goals", goals_view(status["goals"]))
+    remembered = _session_memory(status["session_memory"])
+    if remembered:
+        rows.add_row("Session", _bullets(remembered))
+    rows.add_row("Memory", _memory(status))
+    rows.add_row("Inbox", _inbox(status["inbox"]))
+    if status["approvals"]:
+        rows.add_row("Asks", _bullets(str(one["question"]) for one in status["approvals"]))
+    return Group(_headline(status, agent), rows)
+
+
+def projects_view(projects: Mapping[str, Any]) -> RenderableType:
+    """The active project first, then the others as they were made."""
+    slots, active = projects["slots"], projects["active"]
+    rows = Table.grid(padding=(0, 1))
+    for key in sorted(slots, key=lambda one: one != active):
+        slot = slots[key]
+        style = "bold" if key == active else ""
+        mark = Text(_PROJECT_MARK[slot["status"]], style="cyan" if key == active else "dim")
+        name = Text.assemble((one_line(key), style), (f" ({slot['status']})", "dim"))
+        rows.add_row(mark, name, Text(one_line(slot["summary"]), style="dim"))
+    return rows
+
+
+def goals_view(goals: Sequence[Goal]) -> RenderableType:
+    """The goal tree with a progress bar each. `goals` holds each goal before its subtasks."""
+    root = Tree("", hide_root=True, guide_style="dim")
+    branches: dict[str, Tree] = {}
+    for goal in goals:
+        above = branches.get(goal["parent_id"] or "", root)
+        branches[goal["id"]] = above.add(_goal(goal))
+    return root
+
+
+def night_view(report: NightReport) -> RenderableType:
+    """A night's report: steps, what was learned from whom, what is held over and why."""
+    if report["id"] is None:
+        return Text("Nothing to do tonight: no journal entry is pending, no model was called.")
+    parts: list[RenderableType] = [_night_head(report)]
+    if report["steps"]:
+        parts.append(steps_view(report["steps"]))
+    facts = [one for one in report["operations"] if one["kind"] == "add_fact"]
+    if facts:
+        parts += [Text(f"Learned {counted(len(facts), 'fact')}", style="bold"), _facts(facts)]
+    summaries = [one for one in report["operations"] if one["kind"] == "compact"]
+    if summaries:
+        parts.append(Text("The conversation so far was compacted into a summary."))
+    if report["held"]:
+        parts.append(_held(report))
+    for error in report["errors"]:
+        parts.append(Text.assemble(("! ", "red"), one_line(error)))
+    return Group(*parts)
+
+
+def steps_view(steps: Sequence[NightStep]) -> Table:
+    """The steps of a night, a line each."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("step")
+    for name in ("done", "held", "calls", "tokens", "seconds"):
+        table.add_column(name, justify="right")
+    for step in steps:
+        table.add_row(
+            STEP_NAMES.get(step["step"], step["step"]),
+            f"{step['done']:,}",
+            f"{step['skipped']:,}",
+            f"{step['llm_calls']:,}",
+            f"{step['tokens']:,}",
+            f"{step['seconds']:.1f}",
+        )
+    return table
+
+
+def recall_view(hits: Sequence[RecallHit]) -> RenderableType:
+    """Recalled memories, best first."""
+    if not hits:
+        return Text("Nothing is remembered about that.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("score", justify="right")
+    table.add_column("when", no_wrap=True)
+    table.add_column("who", no_wrap=True)
+    table.add_column("what (sources)")
+    for hit in hits:
+        journal = "in the journal, not yet a fact, " if hit["kind"] == "episode" else ""
+        origin = f" ({journal}{', '.join(map(short_id, hit['sources']))})"
+        what = Text.assemble(one_line(hit["text"]), (origin, "dim"))
+        who = Text(one_line(hit["speaker"] or "-"))
+        table.add_row(f"{hit['score']:.2f}", date(hit["at"]), who, what)
+    return table
+
+
+def day_rule(at: str) -> Rule:
+    """A line across the screen with a date."""
+    return Rule(Text(day(at), style="bold"), align="left", style="dim")
+
+
+def _headline(status: Mapping[str, Any], agent: str) -> Text:
+    mode = status["mode"] + (f", {status['phase']}" if status["phase"] else "")
+    style = "yellow" if status["mode"] == "awake" else "blue"
+    line = Text.assemble(
+        (one_line(agent), "bold"), "  ", (mode, style), ("  tick ", "dim"), str(status["tick"])
+    )
+    if status["emergency_stop"]:
+        line.append("  EMERGENCY STOP (circadian clear-stop)", style="bold red")
+    return line
+
+
+def _goal(goal: Goal) -> Text:
+    style = _GOAL_STYLE[goal["status"]]
+    gone = " strike" if goal["status"] == "abandoned" else ""
+    return Text.assemble(
+        bar(goal["progress"], style, width=10),
+        f" {goal['progress']:>3} % ",
+        (one_line(goal["description"]), f"default{gone}"),
+        (f"  {goal['priority']}, {goal['status']}, {goal['id']}", "dim"),
+    )
+
+
+def _session_memory(memory: Mapping[str, Any]) -> list[str]:
+    done = [f"done: {task['description']}" for task in memory["completed_tasks"]]
+    return [*memory["key_facts"], *memory["learned_patterns"], *done]
+
+
+def _memory(status: Mapping[str, Any]) -> Text:
+    memory = status["memory"]
+    return Text.assemble(
+        f"{counted(memory['journal'], 'journal entry', 'journal entries')} ",
+        (f"({memory['pending']:,} for the next night)", "dim"),
+        f" · {counted(memory['facts'], 'fact')} · {counted(memory['links'], 'link')}",
+        (f" · importance since the last reflection {status['cumulative_importance']:,}", "dim"),
+    )
+
+
+def _inbox(inbox: Mapping[str, Any]) -> RenderableType:
+    waiting = f"{inbox['waiting']:,} waiting" if inbox["waiting"] else "empty"
+    aside = [f"set aside: {one['id']}: {one['error']}" for one in inbox["set_aside"]]
+    return Group(Text(waiting), *(Text(one_line(line), style="red") for line in aside))
+
+
+def _night_head(report: NightReport) -> Text:
+    state = "complete" if report["complete"] else "not complete"
+    return Text.assemble(
+        ("☾ ", "blue"),
+        (f"Night of {day(report['started'])}", "bold"),
+        (f"  {report['id']}, {state}", "dim"),
+    )
+
+
+def _facts(facts: Sequence[Operation]) -> RenderableType:
+    rows = Table.grid(padding=(0, 1))
+    for fact in facts[:MOST_FACTS]:
+        draft = fact["after"]
+        source = ", ".join(map(short_id, draft["source_events"] or draft["source_entries"]))
+        who = f"{draft['speaker']}, " if draft["speaker"] else ""
+        origin = f"({who}{date(draft['valid_from'])}, {source})"
+        text = Text.assemble(one_line(draft["text"]), " ", (one_line(origin), "dim"))
+        rows.add_row(Text("•", style="green"), text)
+    if len(facts) > MOST_FACTS:
+        rows.add_row("", Text(f"and {len(facts) - MOST_FACTS:,} more", style="dim"))
+    return Padding(rows, (0, 0, 0, 1))
+
+
+def _held(report: NightReport) -> Text:
+    why = "see below" if report["errors"] else "the model did not settle them"
+    entries = counted(len(report["held"]), "journal entry", "journal entries")
+    return Text(f"Held over for the next night: {entries} ({why})", style="yellow")
+
+
+def _bullets(lines: Iterable[str]) -> RenderableType:
+    rows = Table.grid(padding=(0, 1))
+    for line in lines:
+        rows.add_row(Text("•", style="dim"), Text(one_line(line)))
+    return rows

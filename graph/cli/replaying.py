@@ -1,0 +1,200 @@
+"""`circadian replay`: how a person follows a replay, and what is printed at its end."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.access import opening
+from graph.cli.commands import say_model, what_next
+from graph.cli.console import Screen, clock_time, counted, day, one_line
+from graph.cli.following import follow
+from graph.cli.options import Options
+from graph.cli.render import day_rule, night_view
+from graph.cli.replay import Clock, Tally, replay
+from graph.cli.replay_file import Step, count_lines
+from graph.cli.talk import NightWatch, tool_line
+from graph.handle import AsyncAgent
+from memory.models.seam import model_name
+from memory.records import Event
+from memory.state import FailureReport, Report
+
+REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
+
+
+async def replay_file(options: Options, path: Path, *, conversation: bool) -> int:
+    """Replay a file. Status 1 when something in it failed and did not succeed later."""
+    screen = Screen(json=options.json)
+    lines = count_lines(path)
+    clock = Clock()
+    async with opening(options, clock=clock) as agent:
+        if screen.json and screen.err.is_terminal:
+            say_model(screen, agent)
+        model = model_name(agent.resources.chat_model)
+        screen.show(Text(f"{path.name}: {counted(lines, 'line')}, model {model}", style="dim"))
+        watcher = Conversation(screen) if conversation else Days(screen, lines)
+        with watcher:
+            tally = await replay(agent, path, clock, watcher)
+        screen.result(tally.as_json(), _summary(tally))
+        return _failed(screen, tally, agent.settings.max_failed_ticks)
+
+
+class Days:
+    """A line for each day and each night; on a terminal with a progress bar below them."""
+
+    def __init__(self, screen: Screen, lines: int) -> None:
+        self._screen = screen
+        self._today: str | None = None
+        self._heard = self._answered = 0
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=screen.out,
+            transient=True,
+            disable=not screen.live,
+        )
+        self._task = self._progress.add_task("replaying", total=lines)
+
+    def __enter__(self) -> Days:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close_day()
+        self._progress.stop()
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Run, and count what the day brought."""
+        if step.events and day(step.events[-1]["at"]) != self._today:
+            self._close_day()
+            self._today = day(step.events[-1]["at"])
+        report: Report = (await agent.ainvoke(given))["report"]
+        self._heard += len(step.events)
+        self._answered += len(report["ticks"])
+        if report["night"] is not None:
+            self._close_day()
+            self._screen.show(_night_line(report))
+        self._progress.advance(self._task, step.lines)
+        return report
+
+    def skip(self, step: Step) -> None:
+        """Nothing to do but to move the bar."""
+        self._progress.advance(self._task, step.lines)
+
+    def _close_day(self) -> None:
+        if self._today is not None and self._heard:
+            events = counted(self._heard, "event")
+            self._screen.show(f"{self._today}: {events}, {self._answered} answered")
+        self._today, self._heard, self._answered = None, 0, 0
+
+
+class Conversation(AbstractContextManager["Conversation"]):
+    """What is said, by whom and when, the answers and the tools, and each night's report."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._today: str | None = None
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing stays open."""
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Show the events, run, show the answers."""
+        for event in given.get("events", []):
+            self._event(event)
+        if step.request == "sleep":
+            return await self._night(agent, given)
+        if step.request:
+            self._day(step.at)
+            self._screen.show(_line(_time(step.at), Text(), Text(REQUESTED[step.request], "dim")))
+        with self._screen.waiting("thinking") if step.events else nullcontext():
+            report: Report = (await agent.ainvoke(given))["report"]
+        self._answers(report)
+        return report
+
+    def skip(self, step: Step) -> None:
+        """What was handled before was shown before."""
+
+    def _event(self, event: Event) -> None:
+        self._day(event["at"])
+        text = Text(one_line(event["text"]), style="" if event["addressed"] else "dim italic")
+        who = Text(one_line(event["sender"]), style="cyan" if event["addressed"] else "dim")
+        if event["channel"]:
+            text.append(f" ({one_line(event['channel'])})", style="dim")
+        self._screen.show(_line(_time(event["at"]), who, text))
+
+    def _day(self, at: str | None) -> None:
+        if at is not None and day(at) != self._today:
+            self._today = day(at)
+            self._screen.show("", day_rule(at))
+
+    def _answers(self, report: Report) -> None:
+        for tick in report["ticks"]:
+            for outcome in tick["tools"]:
+                self._screen.show(_line(Text(), Text(), tool_line(outcome)))
+            self._screen.show(_line(Text(), Text("Circadian", style="yellow"), Text(tick["reply"])))
+        for failure in report["failures"]:
+            failed = Text(f"failed: {failure['error']}", style="red")
+            self._screen.show(_line(Text(), Text(), failed))
+
+    async def _night(self, agent: AsyncAgent, given: dict[str, Any]) -> Report:
+        with NightWatch(self._screen, agent) as watch:
+            report = await follow(agent, given, watch)
+        if report["night"] is not None:
+            self._screen.show("", night_view(report["night"]))
+        self._answers(report)
+        return report
+
+
+def _line(time: Text, who: Text, text: Text) -> Table:
+    """Time, name and text in columns, the text wrapped in its own."""
+    row = Table.grid(padding=(0, 1))
+    row.add_column(width=5)
+    row.add_column(width=10, no_wrap=True, overflow="ellipsis")
+    row.add_column()
+    row.add_row(time, who, text)
+    return row
+
+
+def _time(at: str | None) -> Text:
+    return Text(clock_time(at) if at else "", style="dim")
+
+
+def _night_line(report: Report) -> Text:
+    night = report["night"]
+    if night is None or night["id"] is None:
+        return Text("night: nothing to do")
+    facts = sum(one["kind"] == "add_fact" for one in night["operations"])
+    calls = sum(step["llm_calls"] for step in night["steps"])
+    line = f"night: {counted(facts, 'fact')} learned, {counted(calls, 'model call')}"
+    return Text(line + (f", {len(night['held']):,} held over" if night["held"] else ""))
+
+
+def _summary(tally: Tally) -> Text:
+    return Text.assemble(
+        (counted(tally.events, "event"), "bold"),
+        f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, "
+        f"{tally.skipped:,} skipped, {counted(tally.nights, 'night')}",
+    )
+
+
+def _failed(screen: Screen, tally: Tally, most: int) -> int:
+    """A line for each failure; the exit status."""
+    for failure in tally.failed.values():
+        screen.problem(_failure(failure, most))
+    return 1 if tally.failed else 0
+
+
+def _failure(failure: FailureReport, most: int) -> str:
+    if failure["event_id"] is None:
+        return failure["error"]
+    kept = "kept in the inbox; the replay ended here"
+    after = what_next(failure, most) if failure["attempts"] else kept
+    return f"{failure['event_id']}: {failure['error']} ({after})"

@@ -1,0 +1,125 @@
+"""How a person follows a run on the screen: a tick's words and tools, a night's steps."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.status import Status
+from rich.text import Text
+
+from graph.cli.console import Screen, Words, clean, counted
+from graph.cli.render import STEP_NAMES, steps_view
+from graph.handle import AsyncAgent
+from memory import night
+from memory.state import ToolOutcome
+
+
+class Silent:
+    """Listens and shows nothing."""
+
+    def words(self, text: str, message_id: str) -> None:
+        """Words of a reply."""
+
+    def asked(self, tools: list[str]) -> None:
+        """Tools that are about to run."""
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        """Tools that ran."""
+
+    async def night(self, node: str) -> None:
+        """A step of a night."""
+
+
+class Talk(Silent):
+    """Shows a tick: words as they come, a line per tool, a spinner while nothing else moves."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._message: str | None = None
+        """The answer whose words are coming."""
+        self._words: Words | None = None
+        self._status: Status | None = None
+        self._wait("thinking")
+
+    def words(self, text: str, message_id: str) -> None:
+        """Words go on in the open line; those of another answer begin a new one."""
+        self._still()
+        if self._message != message_id:
+            self._end_line()
+        self._message = message_id
+        self._words = self._words or Words(self._screen)
+        self._words.add(text)
+
+    def asked(self, tools: list[str]) -> None:
+        """Say which tools are at work."""
+        self._end_line()
+        self._wait(", ".join(tools))
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        """A line for each tool."""
+        for outcome in outcomes:
+            self._screen.show(tool_line(outcome))
+        self._wait("thinking")
+
+    async def night(self, node: str) -> None:
+        """An unfinished night goes on before anything else."""
+        self._wait(f"first the unfinished night: {STEP_NAMES.get(node, node)}")
+
+    def end(self) -> None:
+        """Leave the screen at the beginning of a line."""
+        self._still()
+        self._end_line()
+
+    def _end_line(self) -> None:
+        if self._words is not None:
+            self._words.end()
+        self._words = None
+
+    def _wait(self, text: str) -> None:
+        self._still()
+        if self._screen.live:
+            line = Text(clean(text), style="dim")
+            self._status = self._screen.out.status(line, spinner="dots")
+            self._status.start()
+
+    def _still(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+        self._status = None
+
+
+class NightWatch(Silent):
+    """Shows the steps of a night while it goes on; leaves nothing behind."""
+
+    def __init__(self, screen: Screen, agent: AsyncAgent) -> None:
+        self._screen, self._agent = screen, agent
+        self._spinner = Spinner("dots", Text("falling asleep", style="dim"))
+        self._live = Live(self._spinner, console=screen.out, transient=True)
+
+    def __enter__(self) -> NightWatch:
+        if self._screen.live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    async def night(self, node: str) -> None:
+        """Read from the night's record how far it is."""
+        if not self._screen.live:
+            return
+        store, scope = self._agent.store, self._agent.scope
+        record = await night.unfinished(store, scope)
+        if record is not None:
+            steps = night.step_lines(await night.plans_of(store, scope, record["id"]))
+            entries = counted(len(record["pending"]), "journal entry", "journal entries")
+            self._spinner.update(text=Text(f"{record['phase']}: {entries}", style="dim"))
+            self._live.update(Group(steps_view(steps), self._spinner))
+
+
+def tool_line(outcome: ToolOutcome) -> Text:
+    """`✓ add_goal`, or `✗ add_goal (refused)`."""
+    mark, style = ("✓", "green") if outcome["ok"] else ("✗", "red")
+    failed = "" if outcome["ok"] else " (failed)"
+    return Text.assemble((f"  {mark} ", style), (clean(outcome["name"]) + failed, "dim"))

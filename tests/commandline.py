@@ -1,0 +1,47 @@
+"""The command `circadian`, run inside the test's own process."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from graph.cli.app import main
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> str:
+        """The one line on stderr."""
+        (line,) = self.err.splitlines()
+        return line
+
+
+def circadian(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Done:
+    """Run it; the logging that it sets up ends with it."""
+    root, ours = logging.getLogger(), [logging.getLogger(name) for name in ("circadian", "memory")]
+    handlers, level, levels = root.handlers[:], root.level, [one.level for one in ours]
+    capsys.readouterr()
+    try:
+        status = main([str(one) for one in args])
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        for one, before in zip(ours, levels, strict=True):
+            one.setLevel(before)
+    printed = capsys.readouterr()
+    return Done(status, printed.out, printed.err)

@@ -1,0 +1,75 @@
+"""What is printed: words broken between words, text cleaned, numbers counted."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from graph.cli.console import Screen, Words, bar, clean, counted, date, day, short_id
+
+
+def screen(*, terminal: bool, width: int = 20) -> Screen:
+    found = Screen(json=False)
+    found.out = Console(
+        file=io.StringIO(), force_terminal=terminal, width=width, color_system=None, markup=False
+    )
+    return found
+
+
+def printed(found: Screen) -> str:
+    assert isinstance(found.out.file, io.StringIO)
+    return found.out.file.getvalue()
+
+
+def test_on_a_terminal_a_reply_breaks_between_words() -> None:
+    shown = screen(terminal=True)
+    words = Words(shown)
+    for piece in ("The quick br", "own fox jum", "ps over", " the lazy\ndog"):
+        words.add(piece)
+    words.end()
+    assert printed(shown).splitlines() == ["The quick brown fox ", "jumps over the lazy", "dog"]
+
+
+def test_elsewhere_a_reply_stays_as_it_is() -> None:
+    shown = screen(terminal=False)
+    words = Words(shown)
+    for piece in ("The quick brown", " fox jumps over the\n\n  lazy dog"):
+        words.add(piece)
+    words.end()
+    assert printed(shown) == "The quick brown fox jumps over the\n\n  lazy dog\n"
+
+
+def test_a_word_longer_than_the_line_is_not_lost() -> None:
+    shown = screen(terminal=True, width=10)
+    words = Words(shown)
+    words.add("see " + "x" * 25 + " end")
+    words.end()
+    assert printed(shown).replace("\n", "").count("x") == 25
+
+
+@pytest.mark.parametrize("evil", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\x00"])
+def test_text_is_cleaned_of_what_steers_a_terminal(evil: str) -> None:
+    assert evil[0] not in clean(f"a{evil}b")
+    assert clean("a\tb\nc ünïcödé 🌱") == "a\tb\nc ünïcödé 🌱"
+
+
+@pytest.mark.parametrize(
+    ("percentage", "full"), [(-5, 0), (0, 0), (4, 0), (50, 5), (100, 10), (250, 10)]
+)
+def test_a_bar_is_as_full_as_its_percentage(percentage: float, full: int) -> None:
+    assert bar(percentage, "green", width=10).plain == "█" * full + "░" * (10 - full)
+
+
+def test_of_a_uuid_a_person_sees_the_beginning() -> None:
+    assert short_id("aea331bb-2018-45d5-a134-62abc8dcead0") == "aea331bb…"
+    assert short_id("sat-03") == "sat-03"
+
+
+def test_dates_and_counts_read_like_sentences() -> None:
+    assert day("2026-05-02T08:00:00+00:00") == "Saturday 2 May 2026"
+    assert date("2026-05-02T08:00:00+00:00") == "2 May 2026"
+    assert [counted(n, "entry", "entries") for n in (0, 1, 1200)] == [
+        *("0 entries", "1 entry", "1,200 entries")
+    ]

@@ -1,0 +1,209 @@
+"""The agent at a glance: every field of the contract, and how a person sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from rich.console import Console, RenderableType
+
+from graph.cli.render import goals_view, night_view, status_view
+from graph.status import context_use, status
+from memory.lock import AgentLock
+from memory.models.offline import OfflineChatModel
+from memory.records import Goal
+from memory.scope import LOCAL_USER, thread_id
+from memory.settings import Settings
+from memory.state import NightReport, State, fresh_state
+from tests.agents import opened, said
+from tests.clock import Clock
+from tests.commandline import circadian
+
+
+def plain(part: RenderableType, width: int = 100) -> str:
+    """What a person reads, without colours."""
+    stream = io.StringIO()
+    Console(file=stream, width=width, markup=False, emoji=False, highlight=False).print(part)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+async def test_of_an_agent_that_never_ran_every_field_is_there(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        now = await status(agent)
+    used = now["context"].pop("used")
+    assert 0 < used < 1000
+    assert now == {
+        "mode": "awake",
+        "phase": None,
+        "tick": 0,
+        "projects": {"active": None, "slots": {}},
+        "goals": [],
+        "session_memory": fresh_state()["session_memory"],
+        "context": {"limit": 100_000, "percentage": round(used / 1000, 1), "level": "normal"},
+        "memory": {"journal": 0, "pending": 0, "facts": 0, "entities": 0, "links": 0},
+        "inbox": {"waiting": 0, "set_aside": []},
+        "approvals": [],
+        "cumulative_importance": 0,
+        "emergency_stop": False,
+    }
+
+
+async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("I moved to Oslo in March"))
+        await agent.ainvoke(said("Thank you!"))
+        before = await status(agent)
+        await agent.ainvoke({"request": "sleep"})
+        after = await status(agent)
+    assert before["memory"] == {"journal": 2, "pending": 2, "facts": 0, "entities": 0, "links": 0}
+    assert after["memory"] == {"journal": 2, "pending": 0, "facts": 1, "entities": 0, "links": 1}
+    assert after["mode"] == "sleep"
+
+
+async def test_importance_adds_up_without_what_is_exempt(tmp_path: Path, clock: Clock) -> None:
+    """Ruling 2: direct messages score 5; notes on the assistant itself add nothing."""
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("I moved to Oslo in March"))
+        await agent.ainvoke(said("The roof leaks"))
+        assert (await status(agent))["cumulative_importance"] == 10
+        store, scope = agent.store, agent.scope
+        note = {"importance": 9, "timestamp": "2026-03-02T09:00:00+00:00", "content": "I was slow"}
+        note |= {"id": "note_20260302_x", "consolidation": "exempt", "tags": ["self"]}
+        await store.aput(scope.namespace("journal", "20260302"), "note_20260302_x", note)
+        assert (await status(agent))["cumulative_importance"] == 10
+
+
+async def test_an_event_that_is_posted_waits(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.post({"text": "Hello", "sender": "Ana"})
+        assert (await status(agent))["inbox"] == {"waiting": 1, "set_aside": []}
+
+
+async def test_an_event_whose_tick_the_state_contains_does_not_wait(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
+        mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
+        await agent.aupdate_state({"handled": [mark]})
+        assert (await status(agent))["inbox"]["waiting"] == 0
+
+
+def test_the_context_is_counted_with_what_stands_in_the_prompt() -> None:
+    state: State = {**fresh_state(), "messages": []}
+    empty = context_use(state, Settings())
+    state["messages"] = [HumanMessage("word " * 4000)]
+    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 1000)}
+    full = context_use(state, Settings(max_context_tokens=8000))
+    assert full["used"] > empty["used"] + 6000
+    assert full["level"] == "critical"
+    assert context_use({**state, "calibration": 2.0}, Settings())["used"] == pytest.approx(
+        2 * full["used"], abs=2
+    )
+
+
+# For people
+
+
+def goal(goal_id: str, **more: Any) -> Goal:
+    made: Any = {
+        "id": goal_id,
+        "description": "Mend the fence",
+        "priority": "high",
+        "status": "active",
+        "progress": 0,
+        "created": "2026-05-02T08:00:00+00:00",
+        "parent_id": None,
+        "subtask_ids": [],
+        "auto_generated": False,
+    }
+    found: Goal = made | more
+    return found
+
+
+def test_goals_are_a_tree_with_progress_bars() -> None:
+    goals = [
+        goal("goal_1_0", progress=50),
+        goal("goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"),
+        goal("goal_1_2", parent_id="goal_1_0", description="Nail"),
+        goal("goal_2_3", description="Paint", priority="low"),
+    ]
+    assert plain(goals_view(goals)).splitlines() == [
+        "█████░░░░░  50 % Mend the fence  high, active, goal_1_0",
+        "├── ██████████ 100 % Saw  high, completed, goal_1_1",
+        "└── ░░░░░░░░░░   0 % Nail  high, active, goal_1_2",
+        "░░░░░░░░░░   0 % Paint  low, active, goal_2_3",
+    ]
+
+
+async def test_a_person_sees_projects_memory_inbox_and_the_stop(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("Start a project to build a shed in the garden"))
+        await agent.ainvoke(said("Create a project fence: mend the old fence"))
+        await agent.ainvoke(said("Remember that the gate is locked at night"))
+        await agent.ainvoke({"request": "stop"})
+        now = await status(agent)
+    now["inbox"]["set_aside"] = [{"id": "e9", "error": "it broke"}]
+    seen = plain(status_view(now, "default"))
+    assert seen.startswith(
+        "default  awake  tick 3  EMERGENCY STOP (circadian clear-stop)\nContext "
+    )
+    assert "● fence (active)" in seen
+    assert "○ build_shed_garden (paused)" in seen
+    assert "• The gate is locked at night" in seen
+    assert "3 journal entries (3 for the next night) · 0 facts" in seen
+    assert "set aside: e9: it broke" in seen
+
+
+def night(**more: Any) -> NightReport:
+    made: Any = {
+        "id": "night_20260502_220000",
+        "dry_run": False,
+        "started": "2026-05-02T22:00:00+00:00",
+        "ended": "2026-05-02T22:01:00+00:00",
+        "complete": True,
+        "held": [],
+        "steps": [],
+        "operations": [],
+        "errors": [],
+    }
+    found: NightReport = made | more
+    return found
+
+
+def test_a_night_says_what_is_held_over_and_why() -> None:
+    report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
+    seen = plain(night_view(report))
+    assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
+    assert "Held over for the next night: 2 journal entries (see below)" in seen
+    assert "! consolidate: no answer" in seen
+
+
+def test_a_long_list_of_facts_is_counted() -> None:
+    fact = {"text": "A fact", "speaker": None, "source_events": ["e1"], "source_entries": []}
+    after = {**fact, "valid_from": "2026-05-02T08:00:00+00:00"}
+    operations = [{"id": str(n), "kind": "add_fact", "after": after} for n in range(15)]
+    seen = plain(night_view(night(operations=operations)))
+    assert "Learned 15 facts" in seen
+    assert seen.count("• A fact (2 May 2026, e1)") == 12
+    assert "and 3 more" in seen
+
+
+def test_status_of_a_running_agent_is_read_without_waiting(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The lock is another process's; the last checkpoint is shown."""
+    circadian(capsys, "send", "Hello", "--data", tmp_path)
+    lock = AgentLock(tmp_path / "locks", thread_id(LOCAL_USER, "default"))
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "status", "--data", tmp_path, "--json")
+    lock.release()
+    assert done.document["tick"] == 1
