@@ -99,7 +99,8 @@ async def live(agent: AsyncAgent, clock: list[datetime], sample: dict[str, Any])
         clock[0] = start + timedelta(hours=8)
         slept = await agent.ainvoke({"request": "sleep"})
         for step in slept["report"]["night"]["steps"]:
-            calls[step["step"]] += step["llm_calls"]
+            if step["llm_calls"]:
+                calls[step["step"]] += step["llm_calls"]
     return calls
 
 

@@ -120,6 +120,8 @@ class BatchedHistory(SQLiteManager):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may cost its last rows: the facts themselves are in the table.
+        self.connection.execute("PRAGMA synchronous = NORMAL")
         self._held: list[dict[str, Any]] | None = None
 
     @contextmanager

@@ -140,7 +140,7 @@ class SemanticMemory:
         with self._opening:
             mem0, db = self._mem0, self._db
             self._mem0 = self._index = self._db = None
-        # Outside of the lock: a write in hand asks for it while it holds the table's.
+        # Outside of the lock: nobody waits for it who only wants to open the files again.
         if db is not None:
             db.close()
         if mem0 is not None:
@@ -169,7 +169,7 @@ class SemanticMemory:
         return dict(zip(distinct, vectors, strict=True))
 
     def _select(self, scope: Scope, filters: Mapping[str, object]) -> list[Row]:
-        return self._open_db().select({**scope_filters(scope), **filters})
+        return _rows(self._open_db(), scope, filters)
 
     def _write(
         self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, list[float]]
@@ -177,12 +177,12 @@ class SemanticMemory:
         ops = {"op": [draft["op"] for draft in drafts]}
         with self._writing() as mem0, mem0.embedder.ready(vectors):
             # Looked up again: another process may have written while texts were embedded.
-            standing = {row.payload["op"] for row in self._select(scope, ops)}
+            standing = {row.payload["op"] for row in _rows(mem0.db, scope, ops)}
             for draft in drafts:
                 if draft["op"] not in standing:
                     standing.add(draft["op"])
                     mem0.add(draft["text"], scope_filters(scope), metadata_of(draft))
-            facts = {row.payload["op"]: fact_of(row) for row in self._select(scope, ops)}
+            facts = {row.payload["op"]: fact_of(row) for row in _rows(mem0.db, scope, ops)}
         return [facts[draft["op"]] for draft in drafts]
 
     def _change(
@@ -193,7 +193,7 @@ class SemanticMemory:
         vectors: Mapping[str, list[float]],
     ) -> Fact:
         with self._writing() as mem0:
-            old = self._existing(scope, fact_id)
+            old = _existing(mem0.db, scope, fact_id)
             new = checked_fact({**old, **changes})
             # Mem0 embeds at every update; where the text stays, so does its vector.
             kept = {old["text"]: mem0.stored_vector(fact_id)}
@@ -203,14 +203,8 @@ class SemanticMemory:
 
     def _remove(self, scope: Scope, fact_id: str) -> None:
         with self._writing() as mem0:
-            self._existing(scope, fact_id)
+            _existing(mem0.db, scope, fact_id)
             mem0.delete(fact_id)
-
-    def _existing(self, scope: Scope, fact_id: str) -> Fact:
-        rows = self._select(scope, {"id": fact_id})
-        if not rows:
-            raise InputError(f"there is no fact {fact_id!r} in this memory")
-        return fact_of(rows[0])
 
     @contextmanager
     def _writing(self) -> Iterator[Mem0]:
@@ -254,6 +248,17 @@ class SemanticMemory:
                     chat_model=self._chat_model,
                 )
             return self._mem0
+
+
+def _rows(db: FactsDb, scope: Scope, filters: Mapping[str, object]) -> list[Row]:
+    return db.select({**scope_filters(scope), **filters})
+
+
+def _existing(db: FactsDb, scope: Scope, fact_id: str) -> Fact:
+    rows = _rows(db, scope, {"id": fact_id})
+    if not rows:
+        raise InputError(f"there is no fact {fact_id!r} in this memory")
+    return fact_of(rows[0])
 
 
 def settle_mem0(folder: Path) -> None:

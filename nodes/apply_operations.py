@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from memory import apply, night
 from memory.night_view import NightView, Thought
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -19,9 +19,25 @@ from memory.state_check import checked
 async def apply_operations(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Make the phase's operations so. Visited when compacting is complete, and when dreaming is."""
+    """Make the phase's operations so. Visited when compacting is complete, and when dreaming is.
+
+    What the record says to be applied already was, by a visit whose checkpoint was lost.
+    """
     settings = settings_of(runtime.context)
     view = await NightView.of(state, store_of(runtime), scope_of(config))
+    phase = view.record["phase"]
+    again = phase in view.record["applied"]
+    if not again and not (phase == "dreaming" and state["phase"] == "compacting"):
+        await _apply(view, settings, resources_of(config))
+    done = "dreaming" in view.record["applied"]
+    return {
+        "night": await view.onward(state, settings, compaction_done=done),
+        "phase": "dreaming",
+    }
+
+
+async def _apply(view: NightView, settings: Settings, resources: Resources) -> None:
+    """All operations of the record's phase, and with them the mark that it is applied."""
     phase = view.record["phase"]
     if phase == "compacting":
         await _settle_unimportant(view, settings.min_importance)
@@ -33,15 +49,10 @@ async def apply_operations(
     await apply.apply_operations(
         night.operations_of(view.plans, phase),
         store=view.store,
-        semantic=resources_of(config).semantic,
+        semantic=resources.semantic,
         scope=view.scope,
         also=[night.record_put(view.scope, view.record)],
     )
-    done = phase == "dreaming"
-    return {
-        "night": await view.onward(state, settings, compaction_done=done),
-        "phase": "dreaming",
-    }
 
 
 async def _settle_unimportant(view: NightView, min_importance: int) -> None:

@@ -62,7 +62,8 @@ async def consolidate(
     async def think() -> Thought:
         return await _turn(state, view, batch, turns, settings, config)
 
-    await view.plan("consolidate", ids, think, iteration=len(turns))
+    if batch:  # none is left where the last plan was kept and the step after it was not
+        await view.plan("consolidate", ids, think, iteration=len(turns))
     return {"night": await view.onward(state, settings)}
 
 

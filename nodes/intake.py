@@ -225,9 +225,10 @@ class _Desk:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             return self.rest()
+        # Also before a night: it is to know what was heard by then.
+        event = await self._next_event()
         if await self._night_due():
             return self.set(turn="night", event=None)
-        event = await self._next_event()
         if event is not None:
             if self.state["mode"] == "sleep":
                 self._wake()

@@ -57,7 +57,8 @@ async def score_importance(
         operations, left = scored(batch, answer)
         return Thought(operations=operations, left=left, usage=usage)
 
-    await view.plan("score_importance", [entry["id"] for entry in batch], think)
+    if batch:  # none is left where the last plan was kept and the step after it was not
+        await view.plan("score_importance", [entry["id"] for entry in batch], think)
     return {"night": await view.onward(state, settings)}
 
 
