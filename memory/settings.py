@@ -97,7 +97,6 @@ class Deployment(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CIRCADIAN_", extra="ignore")
 
     data: Path = Field(Path(".circadian"), description="The data folder.")
-    database_url: str | None = Field(None, description="PostgreSQL instead of the data folder.")
     model: str | None = Field(
         None, description="`offline`, `openai:<model>`, `<provider>:<model>`."
     )

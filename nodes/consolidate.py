@@ -85,7 +85,11 @@ async def _turn(
     sink.operations += [o for turn in turns for o in turn["operations"]]
     before = len(sink.operations)
     done = await execute(
-        answer.message.tool_calls, tools, _side(state, view, exchange), _with_sink(config, sink)
+        answer.message.tool_calls,
+        tools,
+        _side(state, view, exchange),
+        _with_sink(config, sink),
+        seconds=settings.tool_timeout,
     )
     new = sink.operations[before:]
     cited = _cited([*operations_of(turns), *new])

@@ -107,7 +107,8 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if sink is not None:
         config = {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}
-    done = await execute(calls, tools, {**state, "context": _context(now)}, config)
+    side: State = {**state, "context": _context(now)}
+    done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
         most = min(most, EMERGENCY_ITERATIONS)

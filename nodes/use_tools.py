@@ -6,9 +6,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
 
 from memory.chat import MARK
-from memory.resources import resources_of
+from memory.resources import resources_of, settings_of
+from memory.settings import Settings
 from memory.state import PatternState, State
 from memory.state_check import checked
 from tools.contexts import CONTEXTS
@@ -17,7 +19,9 @@ from tools.registry import tools_for
 
 
 @checked
-async def use_tools(state: State, config: RunnableConfig) -> dict[str, Any]:
+async def use_tools(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
     """Answer every call of the last model answer; a failing tool answers the model."""
     context, pattern, loop = state["context"], state["pattern"], state["loop"]
     assert context is not None
@@ -27,7 +31,8 @@ async def use_tools(state: State, config: RunnableConfig) -> dict[str, Any]:
     assert isinstance(last, AIMessage)
     tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
     allowed, excess = _within(last.tool_calls, pattern)
-    done = await execute(allowed, tools, state, config)
+    limit = settings_of(runtime.context).tool_timeout
+    done = await execute(allowed, tools, state, config, seconds=limit)
     refused = refuse(excess, "one tool call only in this tick", "Answer now; ask again later.")
     outcomes = [*done.outcomes, *refused.outcomes]
     metrics = state["metrics"]

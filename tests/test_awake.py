@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,21 @@ async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
     assert "no such place" in str(answers[0].content)
     assert "description" in str(answers[2].content)
     assert out["report"]["failures"] == []
+
+
+async def test_a_tool_that_hangs_is_ended_and_answers_the_model(data: Path, clock: Clock) -> None:
+    @tool
+    async def wait() -> str:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return "never"
+
+    model = scripted(call("wait"), "It did not answer.")
+    settings = Settings(tool_timeout=0.05)
+    async with opened(data, model, clock, tools=[wait], settings=settings) as agent:
+        out = await agent.ainvoke(said("Wait"))
+    assert out["report"]["ticks"][0]["reply"] == "It did not answer."
+    assert "did not answer within 0.05 s" in str(model.calls[1].messages[-1].content)
 
 
 async def test_unaddressed_events_are_context_only_and_cost_no_call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from langgraph.types import Command
 
 from memory.records import Usage
 from memory.state import Loop, State, ToolOutcome, merge_by_id, merge_projects
+from tools.registry import BUILT_IN, ToolCategory, category_of
 
 
 @dataclass
@@ -33,22 +35,42 @@ class Executed:
 
 
 async def execute(
-    calls: Sequence[ToolCall], tools: Sequence[BaseTool], state: State, config: RunnableConfig
+    calls: Sequence[ToolCall],
+    tools: Sequence[BaseTool],
+    state: State,
+    config: RunnableConfig,
+    *,
+    seconds: float,
 ) -> Executed:
     """Run `calls` one after the other; every call gets exactly one answer.
 
     Siblings of one answer are not run side by side: a rollup or a project swap must see what the
-    call before it did. A tool that raises, an unknown tool and bad arguments answer the model.
+    call before it did. A tool that raises, or takes longer than `seconds`, an unknown tool
+    and bad arguments answer the model.
     """
     done = Executed()
     node = ToolNode(list(tools), handle_tool_errors=failure)
+    limits = {tool.name: limit_of(tool, seconds) for tool in tools}
     working = dict(state)
     for call in calls:
         ask = AIMessage("", tool_calls=[call])
         seen = {**working, "messages": [*state.get("messages", []), ask]}
-        message, update = _read(await node.ainvoke(seen, config))
+        try:
+            async with asyncio.timeout(limits.get(call["name"], seconds)):
+                message, update = _read(await node.ainvoke(seen, config))
+        except TimeoutError:
+            late = f"{call['name']} did not answer within {seconds:g} s"
+            message = refuse([call], late, "Go on without it, or ask for less.").messages[0]
+            update = {}
         _take(done, working, message, update)
     return done
+
+
+def limit_of(tool: BaseTool, seconds: float) -> float | None:
+    """Seconds that a call may take. A tool that calls a model or an outside store has none."""
+    known = BUILT_IN.get(tool.name)
+    category = known[1] if known else category_of(tool)
+    return None if category == ToolCategory.ASYNC_REQUIRED else seconds
 
 
 def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
