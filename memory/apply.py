@@ -71,13 +71,15 @@ def entries_after(
     """The overlay: entries as they stand once `operations` are applied, in order.
 
     An entry that stands is not written again: the same write twice is one entry, and what a night
-    did with it stays.
+    did with it stays. In a tick that is done again the same place may hold other words: they count.
     """
     after = dict(entries)
     for operation in operations:
         target = operation["target"]
         if operation["kind"] == "add_entry":
-            after.setdefault(target, cast(JournalEntry, operation["after"]))
+            added = cast(JournalEntry, operation["after"])
+            if target not in after or after[target]["content"] != added["content"]:
+                after[target] = added
         elif operation["kind"] in ("score_entry", "mark_entry") and target in after:
             after[target] = cast(JournalEntry, {**after[target], **operation["after"]})
     return after

@@ -13,8 +13,8 @@ CircadianError
 from __future__ import annotations
 
 
-class CircadianError(Exception):
-    """Base of every error that this project raises on purpose."""
+class CircadianError(RuntimeError):
+    """Base of all errors raised on purpose. A server shows the text of standard types only."""
 
 
 class InputError(CircadianError):

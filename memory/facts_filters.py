@@ -27,7 +27,7 @@ def where_clause(filters: Mapping[str, object]) -> tuple[str, list[object]]:
 
 
 def _payload_column(key: str) -> str:
-    if not re.fullmatch(r"\w+", key) or key in ("AND", "OR", "NOT"):
+    if not re.fullmatch(r"\w+", key):
         raise ValueError(f"{key!r} is no field to filter by")
     return f"json_extract(payload, '$.\"{key}\"')"
 

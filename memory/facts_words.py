@@ -98,7 +98,7 @@ class WordIndex:
         ).fetchone()[0]
         self._connection.execute(
             f"CREATE VIRTUAL TABLE words_{number} USING"
-            " fts5(text, content='facts', content_rowid='seq', tokenize='porter unicode61')"
+            " fts5(text, content='', tokenize='porter unicode61')"
         )
         return f"words_{number}"
 
