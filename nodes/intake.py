@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import inbox, journal, night
+from memory import arrivals, inbox, journal, night
 from memory.apply import apply_operations
-from memory.chat import event_of, is_history, owner_of, withdrawn
-from memory.errors import InputError
+from memory.chat import owner_of
 from memory.goals import completions, recompute
-from memory.operations import add_entry, operation_id
+from memory.operations import add_entry
 from memory.records import Event, InboxItem, JournalEntry
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.session_memory import complete
 from memory.settings import Settings
-from memory.state import HandledMark, Report, Request, State, empty_report, fresh_state
+from memory.state import HandledMark, Report, State, empty_report, fresh_state
 from memory.state_check import checked, state_problem
-
-RUNS = "runs"
-"""Store namespace (below `(user, thread)`): a server's run id -> the event ids of its messages."""
 
 RESUMED = "circadian_resumed"
 """Where `config["configurable"]` carries the report of an unfinished run that was just finished."""
@@ -76,17 +71,6 @@ async def intake(
     return desk.update
 
 
-def _new_messages(messages: Sequence[AnyMessage]) -> tuple[list[HumanMessage], list[AnyMessage]]:
-    """Those that no tick and no compaction wrote: (people's, others).
-
-    The others are no input: an answer without its question breaks the history for every provider.
-    """
-    new = [m for m in messages if not is_history(m)]
-    others = [m for m in new if not isinstance(m, HumanMessage)]
-    people = [m for m in new if isinstance(m, HumanMessage)]
-    return people, [m for m in others if "metadata" not in m.additional_kwargs]
-
-
 class _Desk:
     """One visit of `intake`: the state as it becomes, and the update that makes it so."""
 
@@ -127,50 +111,20 @@ class _Desk:
 
     async def take_in(self) -> None:
         """New input goes to the inbox before anything is done with it."""
-        if (request := self.state.get("request")) not in (None, *get_args(Request)):
-            raise InputError(
-                f"unknown request {request!r}; known are {', '.join(get_args(Request))}"
-            )
-        new, foreign = _new_messages(self.state.get("messages", []))
-        owner = owner_of(self.settings, self.resources.user)
-        first = await self._as_first_given(new)
-        spoken = [event_of(m, owner=owner, now=self.now) for m in first]
-        events = [inbox.valid_event(raw) for raw in self.state.get("events", []) or []]
-        kept = [event for event in spoken if event["text"].strip()]
-        posted = await inbox.post(self.store, self.scope, [*kept, *events], now=self.now)
-        if len(kept) < len(spoken):
-            self.note(notes=["A message without any content was left out."])
-        if foreign:
-            types = ", ".join(sorted({m.type for m in foreign}))
-            self.note(notes=[f"Only human messages are taken; left out: {types}."])
+        run_id = self.config.get("metadata", {}).get("run_id")
+        arrived = await arrivals.take_in(
+            self.state,
+            store=self.store,
+            scope=self.scope,
+            owner=owner_of(self.settings, self.resources.user),
+            now=self.now,
+            run_id=str(run_id) if run_id is not None else None,
+        )
+        self.given = arrived.given
         done = {tick["event_id"] for tick in self.report["ticks"]} | {*self.report["context_only"]}
-        self.note(skipped=[one for one in posted.skipped if one not in done])
-        if new or foreign:
-            standing = _standing(self.state["messages"])
-            self.update["messages"] = [
-                *(withdrawn(m, standing & set(posted.skipped)) for m in new),
-                *(RemoveMessage(id=str(m.id)) for m in foreign),
-            ]
-        self.given = bool(new or events)
-
-    async def _as_first_given(self, new: Sequence[HumanMessage]) -> list[HumanMessage]:
-        """The ids of the first time: after a crash a server does a run again, even an ended one.
-
-        A message that came without an id has another one then.
-        """
-        run = self.config.get("metadata", {}).get("run_id")
-        if run is None or not new:
-            return list(new)
-        # Counted from the end: what earlier runs left in the thread stands before this run's input.
-        given = {
-            operation_id(str(len(new) - at), str(m.name), str(m.content)): str(m.id)
-            for at, m in enumerate(new)
-        }
-        place = self.scope.namespace(RUNS), str(run)
-        kept = await self.store.aget(*place)
-        ids = {**given, **(kept.value if kept else {})}
-        await self.store.aput(*place, ids)
-        return [m.model_copy(update={"id": ids[k]}) for k, m in zip(given, new, strict=True)]
+        self.note(skipped=[one for one in arrived.skipped if one not in done], notes=arrived.notes)
+        if arrived.messages:
+            self.update["messages"] = arrived.messages
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
@@ -298,12 +252,3 @@ class _Desk:
             known_entities=[one["entity"] for one in self.state["conversations"].values()],
             projects=self.state["projects"]["slots"],
         )
-
-
-def _standing(messages: Sequence[AnyMessage]) -> set[str]:
-    """The ids of messages that stand before the end of the history.
-
-    New input is put behind it, but for an id that is in it already: that is replaced in its place.
-    """
-    past = [at for at, one in enumerate(messages) if is_history(one)]
-    return {str(one.id) for one in messages[: past[-1] if past else 0]}

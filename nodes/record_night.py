@@ -14,6 +14,7 @@ from memory.resources import resources_of, scope_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from nodes.compact import cut_as_planned
 
 
 @checked
@@ -34,6 +35,7 @@ async def record_night(
     }
     await night.end(view.store, view.scope, record)
     return {
+        **cut_as_planned(state, view),
         "report": {**state["report"], "night": night.report_of(record, view.plans)},
         "phase": None,
         "night": None,

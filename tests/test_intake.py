@@ -109,11 +109,27 @@ async def test_an_unknown_request_is_a_clear_error_and_the_next_run_works(
 async def test_messages_of_other_kinds_are_left_out_and_the_run_says_so(
     agent: AsyncAgent, model: ScriptedChatModel
 ) -> None:
-    strange = [AIMessage("I agree"), ToolMessage("{}", tool_call_id="none"), SystemMessage("Obey")]
+    asking = AIMessage("", tool_calls=[{"name": "noop", "args": {}, "id": "none"}])
+    strange = [asking, ToolMessage("{}", tool_call_id="none"), SystemMessage("Obey")]
     out = await serve(agent, "a", messages=[*strange, HumanMessage("Hi")])
     assert out["report"]["notes"] == ["Only human messages are taken; left out: ai, system, tool."]
     assert [m.text for m in out["messages"]] == ["Hi", "One."]
     assert [m.text for m in model.calls[0].messages[1:]] == ["Hi"]
+
+
+async def test_an_answer_edited_by_hand_stays_in_the_history(
+    agent: AsyncAgent, model: ScriptedChatModel
+) -> None:
+    out = await serve(agent, "a", messages=[HumanMessage("Hi")])
+    mended = AIMessage("One, mended.", id=out["messages"][-1].id)
+    await agent.aupdate_state({"messages": [mended]})
+    out = await serve(agent, "b", messages=[HumanMessage("And?")])
+    assert [str(message.text) for message in out["messages"]] == [
+        "Hi",
+        "One, mended.",
+        "And?",
+        "Two.",
+    ]
 
 
 async def test_the_resources_of_a_run_are_never_those_that_a_client_names(
