@@ -29,6 +29,7 @@ from memory.fact_payload import (
     scope_filters,
 )
 from memory.facts_db import FactsDb, Row
+from memory.models.embed import embed_query, embed_texts
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 
@@ -47,8 +48,8 @@ class SemanticMemory:
     """The facts of one data folder. Cheap to make: it opens its files when first used.
 
     Raises MemoryStoreError where a file cannot be read or written (nothing is then half done),
-    InputError for a draft or a change that breaks the record's form, and whatever the embedder
-    raises.
+    InputError for a draft or a change that breaks the record's form, ModelError where the
+    embedder gives no vectors.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class SemanticMemory:
     ) -> list[tuple[Fact, float]]:
         """The `limit` facts nearest in meaning, nearest first, with cosine (-1..1)."""
         embeddings = await asyncio.to_thread(self._open_embeddings)
-        vector = await embeddings.aembed_query(query)
+        vector = await embed_query(embeddings, query)
         filters = recall_filters(scope, include_superseded)
         rows = await self._run(lambda: self._open_index().search(vector, filters, limit))
         return [(fact_of(row), score) for row, score in rows]
@@ -161,11 +162,7 @@ class SemanticMemory:
         if not distinct:
             return {}
         embeddings = await asyncio.to_thread(self._open_embeddings)
-        vectors = await embeddings.aembed_documents(distinct)
-        if len(vectors) != len(distinct):
-            raise MemoryStoreError(
-                f"the embedder gave {len(vectors)} vectors for {len(distinct)} texts"
-            )
+        vectors = await embed_texts(embeddings, distinct)
         return dict(zip(distinct, vectors, strict=True))
 
     def _select(self, scope: Scope, filters: Mapping[str, object]) -> list[Row]:

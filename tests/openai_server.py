@@ -88,6 +88,8 @@ class OpenAIServer:
         self.replies = list(replies)
         self.requests: list[dict[str, Any]] = []
         self.embedded: list[dict[str, Any]] = []
+        self.embedding_errors: list[Reply] = []
+        """Errors that the next embedding requests get."""
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.script = self
@@ -141,7 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path.endswith("/embeddings"):
             self.server.script.embedded.append(body)
-            self._send(200, _embeddings(body))
+            if self.server.script.embedding_errors:
+                failed = self.server.script.embedding_errors.pop(0)
+                self._send(failed.status, {"error": dict(failed.error)}, failed.headers)
+            else:
+                self._send(200, _embeddings(body))
             return
         reply = self.server.script.next_reply(body)
         if reply.kind == "error":

@@ -15,9 +15,12 @@ from pydantic import BaseModel
 
 from memory.errors import ContextOverflow, ModelError
 from memory.models.ask import Answer, ask, ask_for
+from memory.models.embed import embed_query, embed_texts
+from memory.models.retry import retrying
 from memory.models.seam import choose_model, embedding_dimension, load_chat_model, load_embedder
 from tests import openai_server as server_replies
 from tests.openai_server import DIMENSION, OpenAIServer, Reply, text, tool_call
+from tests.scripted import Waits
 
 PROMPT: list[AnyMessage] = [
     SystemMessage("You tell the time."),
@@ -213,6 +216,24 @@ async def test_the_default_model_is_openais_when_a_key_is_set(serve: Serve) -> N
     server = serve(text("noon"))
     await ask(choose_model(None), PROMPT)
     assert server.requests[0]["model"] == "gpt-4o-mini"
+
+
+async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve) -> None:
+    server = serve()
+    server.embedding_errors = [server_replies.rate_limited("2"), server_replies.error(500)]
+    waits = Waits()
+    vectors = await embed_texts(load_embedder("openai:e"), ["one"], retrying(sleep=waits))
+    assert len(vectors) == 1
+    assert len(server.embedded) == 3
+    assert waits.seconds[0] == 2.0
+
+
+async def test_an_embedder_that_stays_down_is_one_clear_error(serve: Serve) -> None:
+    server = serve()
+    server.embedding_errors = [server_replies.error(503)] * 4
+    with pytest.raises(ModelError, match="after 4 tries"):
+        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
+    assert len(server.embedded) == 4
 
 
 def test_embeddings_are_sent_as_text_in_one_batch(serve: Serve) -> None:

@@ -1,10 +1,8 @@
-"""The one place where models are called, and where a failed call is tried again."""
+"""The one place where chat models are called; failed calls are tried again by `retry`."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,25 +13,19 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity import AsyncRetrying
 
-from memory.errors import CircadianError, ContextOverflow, ModelError
-from memory.models.failures import Failure, judge, without_secrets
+from memory.errors import ModelError
+from memory.models.failures import Failure
+from memory.models.retry import Again, Sleep, persist, retrying, safe
 from memory.records import Usage
 from memory.tokens import approximate_tokens
 
 T = TypeVar("T", bound=BaseModel)
-Sleep = Callable[[float], Awaitable[None]]
 Send = Callable[[], Awaitable[AIMessage]]
 
-BASE_SECONDS = 0.5
-"""Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
-LONGEST_WAIT = 30.0
-"""Seconds. A provider that asks for a longer wait is not waited for."""
 CORRECTIONS = 2
 """How often a model is shown why its structured answer does not fit."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,7 +63,7 @@ async def ask(
     async def send() -> AIMessage:
         return await runnable.ainvoke(list(messages), config)
 
-    return await _persist(send, _Meter(messages, tools), _retrying(attempts, sleep, jitter))
+    return await _answer(send, _Meter(messages, tools), retrying(attempts, sleep, jitter))
 
 
 async def ask_for(
@@ -101,14 +93,14 @@ async def ask_for(
 
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(shown)
-        answer = await _persist(send, meter, _retrying(attempts, sleep, jitter))
+        answer = await _answer(send, meter, retrying(attempts, sleep, jitter))
         spent = _sum(spent, answer.usage)
         try:
             return schema.model_validate(_arguments(answer.message, schema)), spent
         except ValidationError as error:
             problem = _explained(error)
         shown = [*shown, answer.message, *_corrections(answer.message, schema, problem)]
-    raise ModelError(f"the model's {schema.__name__} does not fit: {_safe(problem)}")
+    raise ModelError(f"the model's {schema.__name__} does not fit: {safe(problem)}")
 
 
 @dataclass
@@ -128,82 +120,19 @@ class _Meter:
         return approximate_tokens(self.prompt, tools=self.tools) + approximate_tokens([message])
 
 
-class _Again(Exception):
-    """A try that may be repeated."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
-def _retrying(attempts: int, sleep: Sleep, jitter: Callable[[], float]) -> AsyncRetrying:
-    def wait(state: RetryCallState) -> float:
-        asked = _failure_of(state).retry_after
-        backoff = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (state.attempt_number - 1))
-        return asked if asked is not None else backoff * (0.5 + jitter())
-
-    return AsyncRetrying(
-        stop=stop_after_attempt(attempts),
-        wait=wait,
-        sleep=sleep,
-        retry=retry_if_exception_type(_Again),
-        before_sleep=_log_wait,
-        reraise=True,
-    )
-
-
-async def _persist(send: Send, meter: _Meter, retrying: AsyncRetrying) -> Answer:
-    try:
-        message: AIMessage = await retrying(_usable, send, meter)
-    except _Again as last:
-        tries = retrying.statistics["attempt_number"]
-        reason = _safe(last.failure.reason)
-        line = f"no usable answer from the model after {tries} tr{'y' if tries == 1 else 'ies'}"
-        raise ModelError(f"{line}: {reason}") from last.__cause__
-    return Answer(message, meter.usage)
-
-
-async def _usable(send: Send, meter: _Meter) -> AIMessage:
-    """One try. Cancellation and errors that are bugs pass as they are."""
-    try:
+async def _answer(send: Send, meter: _Meter, policy: AsyncRetrying) -> Answer:
+    async def usable() -> AIMessage:
         message = await send()
-    except CircadianError:
-        raise
-    except Exception as error:
-        failure = judge(error)
-        if failure.verdict == "unknown":
-            raise
-        raise _translated(failure) from error
-    meter.add(message)
-    if message.invalid_tool_calls:
-        names = ", ".join(str(call.get("name")) for call in message.invalid_tool_calls)
-        raise _Again(Failure("again", f"tool calls whose arguments are not JSON: {names}"))
-    if not message.tool_calls and not str(message.text).strip():
-        raise _Again(Failure("again", "an empty answer"))
-    return message
+        meter.add(message)
+        if message.invalid_tool_calls:
+            names = ", ".join(str(call.get("name")) for call in message.invalid_tool_calls)
+            raise Again(Failure("again", f"tool calls whose arguments are not JSON: {names}"))
+        if not message.tool_calls and not str(message.text).strip():
+            raise Again(Failure("again", "an empty answer"))
+        return message
 
-
-def _translated(failure: Failure) -> Exception:
-    if failure.verdict == "overflow":
-        return ContextOverflow(
-            f"the prompt is longer than the model takes: {_safe(failure.reason)}"
-        )
-    if failure.verdict == "give_up":
-        return ModelError(f"the model call failed: {_safe(failure.reason)}")
-    if failure.retry_after is not None and failure.retry_after > LONGEST_WAIT:
-        wait = f"the provider asks to wait {failure.retry_after:.0f} s"
-        return ModelError(f"the model call failed, {wait}: {_safe(failure.reason)}")
-    return _Again(failure)
-
-
-def _failure_of(state: RetryCallState) -> Failure:
-    error = state.outcome.exception() if state.outcome is not None else None
-    return error.failure if isinstance(error, _Again) else Failure("again", "")
-
-
-def _log_wait(state: RetryCallState) -> None:
-    wait = state.next_action.sleep if state.next_action is not None else 0.0
-    log.warning("model call: %s; next try in %.1f s", _safe(_failure_of(state).reason), wait)
+    message = await persist(usable, policy)
+    return Answer(message, meter.usage)
 
 
 def _arguments(message: AIMessage, schema: type[BaseModel]) -> Any:
@@ -239,7 +168,3 @@ def _sum(one: Usage, other: Usage) -> Usage:
         "llm_calls": one["llm_calls"] + other["llm_calls"],
         "tokens": one["tokens"] + other["tokens"],
     }
-
-
-def _safe(text: str) -> str:
-    return without_secrets(text, os.environ)
