@@ -10,6 +10,7 @@ import atexit
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Self, TypeVar
 
@@ -30,6 +31,9 @@ class Agent:
     def __init__(self, opening: AbstractAsyncContextManager[AsyncAgent]) -> None:
         self._opening = opening
         self._loop = asyncio.new_event_loop()
+        self._executor = ThreadPoolExecutor(thread_name_prefix="circadian")
+        """Ours, so that its threads end with the agent and not some time later."""
+        self._loop.set_default_executor(self._executor)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="circadian", daemon=True
         )
@@ -138,10 +142,12 @@ class Agent:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._opening.__aexit__(None, None, None)
+        await self._loop.shutdown_asyncgens()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._executor.shutdown()
         self._loop.close()
 
 

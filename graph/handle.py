@@ -26,7 +26,7 @@ from memory.records import Event, RecallHit
 from memory.resources import KEY, Resources
 from memory.scope import Scope
 from memory.settings import Settings
-from memory.sqlite_store import CircadianStore
+from memory.sqlite.store import CircadianStore
 from memory.state import Request
 from memory.store_access import count_items
 from nodes.intake import RESUMED

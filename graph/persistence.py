@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiosqlite
@@ -21,8 +21,9 @@ from memory.lock import FolderLock
 from memory.models.seam import model_name
 from memory.resources import process_resources
 from memory.settings import Deployment, Settings
-from memory.sqlite_saver import CircadianSaver
-from memory.sqlite_store import CircadianStore
+from memory.sqlite.saver import CircadianSaver
+from memory.sqlite.store import CircadianStore
+from memory.sqlite.wal import use_wal
 
 log = logging.getLogger("circadian")
 
@@ -121,11 +122,16 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
         await conn.close()
 
 
+def _prepare(path: Path) -> None:
+    """What stays with the file. Vacuuming first: it takes effect only while the file is empty."""
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        use_wal(connection)
+
+
 async def _configure(conn: aiosqlite.Connection, path: Path) -> None:
     try:
-        # First: it takes effect only while the file is empty.
-        await conn.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        await conn.execute("PRAGMA journal_mode = WAL")
+        await asyncio.to_thread(_prepare, path)
         await conn.execute("PRAGMA synchronous = FULL")
         await conn.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
     except sqlite3.DatabaseError as error:

@@ -20,7 +20,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from memory.errors import InputError, MemoryStoreError
-from memory.fact_payload import (
+from memory.facts.db import FactsDb, Row
+from memory.facts.payload import (
     checked_draft,
     checked_fact,
     fact_of,
@@ -28,14 +29,13 @@ from memory.fact_payload import (
     recall_filters,
     scope_filters,
 )
-from memory.facts_db import FactsDb, Row
 from memory.models.embed import embed_query, embed_texts
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 
 if TYPE_CHECKING:
-    from memory.facts_index import FactsIndex
-    from memory.mem0_adapters import Mem0
+    from memory.facts.index import FactsIndex
+    from memory.facts.mem0_adapters import Mem0
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -216,7 +216,7 @@ class SemanticMemory:
             return self._db
 
     def _open_index(self) -> FactsIndex:
-        from memory.facts_index import FactsIndex
+        from memory.facts.index import FactsIndex
 
         with self._opening:
             if self._index is None:
@@ -234,7 +234,7 @@ class SemanticMemory:
         with self._opening:
             if self._mem0 is None:
                 settle_mem0(self._mem0_dir)
-                from memory.mem0_adapters import open_mem0
+                from memory.facts.mem0_adapters import open_mem0
 
                 self._mem0 = open_mem0(
                     self._open_db(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.retention import FREE_PAGES_KEPT, VACUUM_PAGES, Root, pages_to_free, retention
+from memory.sqlite.retention import FREE_PAGES_KEPT, VACUUM_PAGES, Root, pages_to_free, retention
 
 
 def roots(*described: str) -> list[Root]:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
 from memory.errors import FolderError
-from memory.sqlite_saver import CircadianSaver
+from memory.sqlite.saver import CircadianSaver
 from tests.saver_graph import Story, ask, pragma, rows, stock_saver, thread
 
 

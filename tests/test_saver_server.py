@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.types import Command
 
 from graph.persistence import open_saver
-from memory.sqlite_saver import CircadianSaver
+from memory.sqlite.saver import CircadianSaver
 from tests.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, rows, thread
 
 OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]

@@ -16,7 +16,7 @@ from langgraph.store.base import GetOp, PutOp, SearchOp
 
 from graph.persistence import open_store
 from memory.errors import FolderError
-from memory.sqlite_store import PUTS_PER_STATEMENT, CircadianStore
+from memory.sqlite.store import PUTS_PER_STATEMENT, CircadianStore
 from tests.source_files import ROOT
 
 NS = ("local", "t", "journal")

@@ -20,12 +20,12 @@ from graph.handle import AsyncAgent
 from graph.status import status
 from memory.errors import BusyError, CircadianError, InputError
 from memory.folder import FOLDER_SCHEMA, Folder, open_folder
-from memory.integrity import quick_check
 from memory.lock import AgentLock
 from memory.models.ask import ask
 from memory.models.offline import OfflineChatModel
 from memory.models.seam import choose_model, model_name
 from memory.scope import LOCAL_USER, thread_id
+from memory.sqlite.integrity import quick_check
 
 OLDEST = (3, 11)
 LIBRARIES = ("langgraph", "mem0ai")

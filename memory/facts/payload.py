@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from memory.errors import InputError
-from memory.facts_db import Row
+from memory.facts.db import Row
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory import facts_words
-from memory.facts_filters import where_clause
-from memory.facts_words import WordIndex, Words
+from memory.facts import words as word_index
+from memory.facts.filters import where_clause
+from memory.facts.words import WordIndex, Words
+from memory.sqlite.wal import use_wal
 
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's write."""
@@ -80,9 +81,9 @@ class FactsDb:
 
     def _prepare(self) -> None:
         """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        use_wal(self._connection)
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {facts_words.SCHEMA} COMMIT;")
+        self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {word_index.SCHEMA} COMMIT;")
 
     def close(self) -> None:
         """Close the file. Nothing is lost: every write was committed."""

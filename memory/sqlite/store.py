@@ -12,7 +12,7 @@ import aiosqlite
 from langgraph.store.base import Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from memory.sqlite_transaction import atomic
+from memory.sqlite.transaction import atomic
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement, whose number of parameters SQLite limits."""

@@ -26,9 +26,10 @@ from mem0.vector_stores.configs import VectorStoreConfig
 from pydantic import BaseModel, ValidationError
 
 from memory.errors import ModelError
-from memory.facts_db import FactsDb
-from memory.facts_index import FactsIndex, Vector
-from memory.vectors import COLLECTION, FactsConfig
+from memory.facts.db import FactsDb
+from memory.facts.index import FactsIndex, Vector
+from memory.facts.vectors import COLLECTION, FactsConfig
+from memory.sqlite.wal import use_wal
 
 PROVIDER = "circadian"
 """Mem0's provider name of the two model adapters."""
@@ -119,7 +120,7 @@ class BatchedHistory(SQLiteManager):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self.connection.execute("PRAGMA journal_mode = WAL")
+        use_wal(self.connection)
         # A power cut may cost its last rows: the facts themselves are in the table.
         self.connection.execute("PRAGMA synchronous = NORMAL")
         self._held: list[dict[str, Any]] | None = None
@@ -203,7 +204,7 @@ def open_mem0(
     folder.mkdir(parents=True, exist_ok=True)
     EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{LangChainEmbedder.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{LangChainChat.__name__}")
-    VectorStoreFactory.provider_to_class["faiss"] = "memory.vectors.SQLiteFaissStore"
+    VectorStoreFactory.provider_to_class["faiss"] = "memory.facts.vectors.SQLiteFaissStore"
     _keep_spacy_from_downloading()
     table: Any = FactsConfig(
         collection_name=COLLECTION,

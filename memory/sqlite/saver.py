@@ -24,8 +24,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from memory.retention import Root, pages_to_free, retention
-from memory.sqlite_transaction import atomic
+from memory.sqlite.retention import Root, pages_to_free, retention
+from memory.sqlite.transaction import atomic
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"
 _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"

@@ -1,0 +1,1 @@
+"""LangGraph's checkpointer and store on SQLite, with the guarantees that this product gives."""
