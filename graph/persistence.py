@@ -112,7 +112,7 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     lose an event that was acknowledged.
     """
     try:
-        conn = await aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+        conn = await _connected(path)
     except sqlite3.DatabaseError as error:
         raise FolderError(f"cannot open {path}: {error}") from error
     try:
@@ -127,6 +127,20 @@ def _prepare(path: Path) -> None:
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         use_wal(connection)
+
+
+async def _connected(path: Path) -> aiosqlite.Connection:
+    """A new connection. Cancelled while its thread opens the file, it is closed and not left."""
+    opening = asyncio.ensure_future(_open(path))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await (await opening).close()
+        raise
+
+
+async def _open(path: Path) -> aiosqlite.Connection:
+    return await aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
 
 
 async def _configure(conn: aiosqlite.Connection, path: Path) -> None:

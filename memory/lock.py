@@ -20,6 +20,9 @@ from memory.errors import BusyError
 PAUSE = 0.05
 """Seconds between two tries."""
 
+SERVER_PATIENCE = 3.0
+"""Seconds to wait for a server, as it restarts."""
+
 FOLDER_FILE = "folder.lock"
 
 
@@ -50,15 +53,19 @@ class Lock:
             BusyError: another handle kept it for `timeout` seconds; the message says which process.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout
+        began = loop.time()
         while isinstance(taken := await self._attempt(), Path):
-            if loop.time() >= deadline:
+            if loop.time() >= began + self._patience(taken):
                 holder = await asyncio.to_thread(_holder, taken)
                 raise BusyError(
                     f"{self._what} is in use by {holder}: wait until it has ended, or stop it"
                 )
             await asyncio.sleep(PAUSE)
         self._files = taken
+
+    def _patience(self, refused: Path) -> float:
+        """Seconds to wait for the claim that is refused."""
+        return self._timeout
 
     def release(self) -> None:
         """Give the lock back. Does nothing where it is not held."""
@@ -97,6 +104,12 @@ class AgentLock(Lock):
             Claim(_agent_file(locks_dir, thread), exclusive=True),
         ]
         super().__init__(claims, f"the agent with thread {thread!r}", role, timeout)
+
+    def _patience(self, refused: Path) -> float:
+        """A server keeps the folder as long as it lives: only its restart is waited for."""
+        if refused.name == FOLDER_FILE:
+            return min(self._timeout, SERVER_PATIENCE)
+        return self._timeout
 
 
 class FolderLock(Lock):

@@ -231,7 +231,7 @@ async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve)
 async def test_an_embedder_that_stays_down_is_one_clear_error(serve: Serve) -> None:
     server = serve()
     server.embedding_errors = [server_replies.error(503)] * 4
-    with pytest.raises(ModelError, match="after 4 tries"):
+    with pytest.raises(ModelError, match="embedder after 4 tries"):
         await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
     assert len(server.embedded) == 4
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -127,3 +129,19 @@ async def test_a_failing_run_keeps_the_connections_usable(data: Path) -> None:
             await Story(fail).compile(saver).ainvoke({}, config)
         await Story().compile(saver).ainvoke(None, config)
         assert await pragma(saver, "journal_mode") == "wal"
+
+
+async def test_cancelled_while_it_opens_a_file_it_leaves_no_thread_behind(tmp_path: Path) -> None:
+    async def opened() -> None:
+        async with persistence.open_store(tmp_path / "store.db"):
+            pass
+
+    before = set(threading.enumerate())
+    for turns in range(12):
+        opening = asyncio.create_task(opened())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+    pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
+    assert set(threading.enumerate()) - before - pool == set()

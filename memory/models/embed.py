@@ -15,14 +15,18 @@ async def embed_query(
     embeddings: Embeddings, text: str, policy: AsyncRetrying | None = None
 ) -> list[float]:
     """The vector of a query. Raises ModelError when the embedder gives none."""
-    return await persist(lambda: embeddings.aembed_query(text), policy or retrying())
+    return await persist(
+        lambda: embeddings.aembed_query(text), policy or retrying(), whom="embedder"
+    )
 
 
 async def embed_texts(
     embeddings: Embeddings, texts: Sequence[str], policy: AsyncRetrying | None = None
 ) -> list[list[float]]:
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
-    vectors = await persist(lambda: embeddings.aembed_documents(list(texts)), policy or retrying())
+    vectors = await persist(
+        lambda: embeddings.aembed_documents(list(texts)), policy or retrying(), whom="embedder"
+    )
     if len(vectors) != len(texts):
         raise ModelError(f"the embedder gave {len(vectors)} vectors for {len(texts)} texts")
     return vectors

@@ -53,7 +53,9 @@ def retrying(
     )
 
 
-async def persist(send: Callable[[], Awaitable[T]], policy: AsyncRetrying) -> T:
+async def persist(
+    send: Callable[[], Awaitable[T]], policy: AsyncRetrying, *, whom: str = "model"
+) -> T:
     """What `send` gives, tried again while it raises Again or a provider's passing failure.
 
     Cancellation and errors that are bugs pass as they are. Raises ContextOverflow and ModelError,
@@ -66,14 +68,14 @@ async def persist(send: Callable[[], Awaitable[T]], policy: AsyncRetrying) -> T:
         except (CircadianError, Again):
             raise
         except Exception as error:
-            raise _translated(error) from error
+            raise _translated(error, whom) from error
 
     try:
         answer: T = await policy(one_try)
     except Again as last:
         made = policy.statistics["attempt_number"]
         tries = "1 try" if made == 1 else f"{made} tries"
-        line = f"no usable answer from the model after {tries}: {safe(last.failure.reason)}"
+        line = f"no usable answer from the {whom} after {tries}: {safe(last.failure.reason)}"
         raise ModelError(line) from last.__cause__
     return answer
 
@@ -83,17 +85,17 @@ def safe(text: str) -> str:
     return without_secrets(text, os.environ)
 
 
-def _translated(error: Exception) -> Exception:
+def _translated(error: Exception, whom: str) -> Exception:
     failure = judge(error)
     if failure.verdict == "unknown":
         return error
     if failure.verdict == "overflow":
         return ContextOverflow(f"the prompt is longer than the model takes: {safe(failure.reason)}")
     if failure.verdict == "give_up":
-        return ModelError(f"the model call failed: {safe(failure.reason)}")
+        return ModelError(f"the {whom} call failed: {safe(failure.reason)}")
     if failure.retry_after is not None and failure.retry_after > LONGEST_WAIT:
         wait = f"the provider asks to wait {failure.retry_after:.0f} s"
-        return ModelError(f"the model call failed, {wait}: {safe(failure.reason)}")
+        return ModelError(f"the {whom} call failed, {wait}: {safe(failure.reason)}")
     return Again(failure)
 
 
