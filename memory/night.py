@@ -15,13 +15,14 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.apply import entries_after
-from memory.journal import by_time
+from memory.journal import by_time, one_line
 from memory.operations import mark_entry, operation_id
 from memory.records import JournalEntry, NightRecord, NightStep, Operation, PlanRecord
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import NightReport
 from memory.store_access import list_items, write_batch
+from memory.tokens import approximate_tokens
 
 NIGHTS, OPEN = "nights", "open_night"
 STEPS = ("score_importance", "consolidate", "settle", "extract_facts", "compact")
@@ -63,11 +64,21 @@ def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list
     return list(seen.values())
 
 
+def model_is_down(plans: Sequence[PlanRecord]) -> bool:
+    """Two steps in a row without a usable answer: no further thinking this night.
+
+    One alone may be the fault of its batch, and must not keep the others from being settled.
+    """
+    last = [bool(plan["errors"]) and not plan.get("overflowed") for plan in plans[-2:]]
+    return len(last) == 2 and all(last)
+
+
 def to_score(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], size: int
+    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], *, size: int, tokens: int
 ) -> list[JournalEntry]:
     """The next batch to score: still heuristic, not yet tried tonight; oldest first."""
-    tried = {one for plan in plans if plan["step"] == "score_importance" for one in plan["inputs"]}
+    mine = [plan for plan in plans if plan["step"] == "score_importance"]
+    tried = {one for plan in mine if not _comes_again(plan) for one in plan["inputs"]}
     waiting = [
         entry
         for entry in by_time(entries.values())
@@ -75,7 +86,7 @@ def to_score(
         and entry["scoring_method"] == "heuristic"
         and entry["id"] not in tried
     ]
-    return waiting[:size]
+    return _batch(waiting, mine, size, tokens)
 
 
 def to_consolidate(
@@ -84,14 +95,12 @@ def to_consolidate(
     *,
     min_importance: int,
     size: int,
+    tokens: int,
 ) -> list[JournalEntry]:
     """The next batch for `consolidate`: scored, important enough, loop not closed; oldest first."""
-    closed = {
-        one
-        for plan in plans
-        if plan["step"] == "consolidate" and plan.get("finished")
-        for one in plan["inputs"]
-    }
+    mine = [plan for plan in plans if plan["step"] == "consolidate"]
+    done = [plan for plan in mine if plan.get("finished") and not _comes_again(plan)]
+    closed = {one for plan in done for one in plan["inputs"]}
     after = entries_after(dict(entries), operations_of(plans, "compacting"))
     waiting = [
         entry
@@ -102,7 +111,39 @@ def to_consolidate(
         and entry["id"] not in closed
         and entry["id"] in entries
     ]
-    return waiting[:size]
+    return _batch(waiting, mine, size, tokens)
+
+
+def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
+    """The batch as a model is shown it, a line an entry; one that alone is over `tokens` is cut."""
+    return "\n".join(_cut(one_line(entry), tokens) for entry in batch)
+
+
+def _batch(
+    waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
+) -> list[JournalEntry]:
+    """The first entries that are at most `size` and `tokens` together, and at least one.
+
+    After an overflow batches are half as large as the one that was too long.
+    """
+    halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
+    most, batch = min([size, *halves]), list[JournalEntry]()
+    left = tokens
+    for entry in waiting[:most]:
+        left -= approximate_tokens(_cut(one_line(entry), tokens))
+        if batch and left < 0:
+            break
+        batch.append(entry)
+    return batch
+
+
+def _cut(line: str, tokens: int) -> str:
+    used = approximate_tokens(line)
+    return line if used <= tokens else f"{line[: len(line) * tokens // used]} [...]"
+
+
+def _comes_again(plan: PlanRecord) -> bool:
+    return bool(plan.get("overflowed")) and not plan["errors"]
 
 
 def below_threshold(
@@ -142,10 +183,11 @@ def next_step(
 ) -> str:
     """The node to visit next. The one place that orders a night (design section 2)."""
     if "compacting" not in record["applied"]:
-        if not failed and to_score(entries, plans, 1):
+        most = settings.night_batch_tokens
+        if not failed and to_score(entries, plans, size=1, tokens=most):
             return "score_importance"
         least = settings.min_importance
-        if not failed and to_consolidate(entries, plans, min_importance=least, size=1):
+        if not failed and to_consolidate(entries, plans, min_importance=least, size=1, tokens=most):
             return "consolidate"
         return "apply_operations"
     if "dreaming" not in record["applied"]:

@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore
 
 from memory import inbox, journal, night
 from memory.compaction import history_share
-from memory.errors import ModelError
+from memory.errors import ContextOverflow, ModelError
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
 from memory.settings import Settings
@@ -29,6 +29,7 @@ class Thought:
     usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
     exchange: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = True
+    overflowed: bool = False
 
 
 @dataclass
@@ -69,6 +70,7 @@ class NightView:
         """What `step` decides about `inputs`: the kept plan, else a new one, written at once.
 
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
+        Inputs that are too long together are left without an error: they come again in halves.
         """
         key = night.plan_key(self.record["id"], step, iteration, inputs)
         for kept in self.plans:
@@ -77,6 +79,10 @@ class NightView:
         began = time.perf_counter()
         try:
             thought = await think()
+        except ContextOverflow as error:
+            halves = len(inputs) > 1 and iteration == 0
+            told = [] if halves else [f"{step}: {error}"]
+            thought = Thought(left=list(inputs), errors=told, overflowed=True)
         except ModelError as error:
             thought = Thought(left=list(inputs), errors=[f"{step}: {error}"])
         plan: PlanRecord = {
@@ -93,6 +99,7 @@ class NightView:
             "seconds": time.perf_counter() - began,
             "exchange": thought.exchange,
             "finished": thought.finished,
+            "overflowed": thought.overflowed,
         }
         await night.write_plan(self.store, self.scope, self.record["id"], plan)
         self.plans.append(plan)
@@ -102,14 +109,13 @@ class NightView:
         self, state: State, settings: Settings, *, compaction_done: bool = False
     ) -> NightCursor:
         """The cursor after a step: what comes next."""
-        failed = any(plan["errors"] for plan in self.plans)
         due = not compaction_done and compaction_due(state, settings)
         following = night.next_step(
             self.record,
             self.entries,
             self.plans,
             settings,
-            failed=failed,
+            failed=night.model_is_down(self.plans),
             waking=await self._waking(state),
             compaction_due=due,
         )

@@ -229,6 +229,8 @@ class PlanRecord(TypedDict):
     """The loop's own messages so far, where the step is a loop (serialised)."""
     finished: NotRequired[bool]
     """For a loop: whether this was its last iteration."""
+    overflowed: NotRequired[bool]
+    """The prompt was longer than the model takes; smaller batches follow."""
 
 
 class RecallHit(TypedDict):

@@ -79,8 +79,8 @@ class Settings(BaseModel):
     consolidate_batch_size: int = Field(
         25, ge=1, le=100, description="Journal entries consolidated per call."
     )
-    stale_conversation_hours: float = Field(
-        1.0, gt=0, description="Open conversations idle this long (hours) are cleared in the night."
+    night_batch_tokens: int = Field(
+        8_000, ge=100, description="Journal text shown in one call of a night, tokens at most."
     )
     max_failed_ticks: int = Field(
         3, ge=1, description="Failed ticks after which an event is set aside."

@@ -19,9 +19,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import rendering
-from memory.journal import one_line
 from memory.models.ask import ask
-from memory.night import operations_of, to_consolidate
+from memory.night import entry_lines, operations_of, to_consolidate
 from memory.night_view import NightView, Thought
 from memory.operations import link, mark_entry
 from memory.recall import recall
@@ -55,6 +54,7 @@ async def consolidate(
         view.plans,
         min_importance=settings.min_importance,
         size=settings.consolidate_batch_size,
+        tokens=settings.night_batch_tokens,
     )
     ids = [entry["id"] for entry in batch]
     turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
@@ -145,7 +145,7 @@ async def _opening(
         rendering.block("system_prompt", rendering.system_prompt(settings, override)),
         rendering.block("semantic_memories", memories),
     ]
-    lines = "\n".join(one_line(entry) for entry in batch)
+    lines = entry_lines(batch, settings.night_batch_tokens)
     return [
         SystemMessage("\n\n".join(part for part in system if part)),
         HumanMessage(f"Entries:\n{lines}"),

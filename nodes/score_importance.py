@@ -10,9 +10,8 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory import rendering
-from memory.journal import one_line
 from memory.models.ask import ask_for
-from memory.night import to_score
+from memory.night import entry_lines, to_score
 from memory.night_view import NightView, Thought
 from memory.operations import score_entry
 from memory.records import Goal, JournalEntry
@@ -48,11 +47,15 @@ async def score_importance(
     """Score the next batch that is still heuristic. A broken answer leaves it pending."""
     settings = settings_of(runtime.context)
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    batch = to_score(view.entries, view.plans, settings.score_batch_size)
+    most = settings.night_batch_tokens
+    batch = to_score(view.entries, view.plans, size=settings.score_batch_size, tokens=most)
 
     async def think() -> Thought:
         answer, usage = await ask_for(
-            resources_of(config).chat_model, prompt(batch, state["goals"]), Scores, config=config
+            resources_of(config).chat_model,
+            prompt(entry_lines(batch, most), state["goals"]),
+            Scores,
+            config=config,
         )
         operations, left = scored(batch, answer)
         return Thought(operations=operations, left=left, usage=usage)
@@ -62,12 +65,11 @@ async def score_importance(
     return {"night": await view.onward(state, settings)}
 
 
-def prompt(batch: list[JournalEntry], goals: dict[str, Goal]) -> list[BaseMessage]:
+def prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:
     """The system prompt with the goals, and the entries by id."""
     system = "\n\n".join(
         part for part in (PROMPT, rendering.block("goals", rendering.goals(goals))) if part
     )
-    lines = "\n".join(one_line(entry) for entry in batch)
     return [SystemMessage(system), HumanMessage(f"Entries:\n{lines}")]
 
 

@@ -9,6 +9,7 @@ from memory import inbox, night
 from memory.apply import LINKS
 from memory.errors import ContextOverflow, ModelError
 from memory.settings import Settings
+from memory.tokens import approximate_tokens
 from tests.agents import entries, night_model, opened, said, shown_ids
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted
@@ -163,6 +164,69 @@ async def test_an_answer_that_stores_nothing_marks_nothing(
     assert {entry["consolidation"] for entry in journal} == {"pending"}
     assert len(out["report"]["night"]["held"]) == 6
     assert len(model.calls) <= 1 + 10
+
+
+async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
+    data: Path, clock: Clock
+) -> None:
+    def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if len(shown_ids(messages)) > 2:
+            raise ContextOverflow("too long")
+        return night_model(messages, tools)
+
+    async with opened(data, scripted(otherwise=narrow), clock) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+        facts = await agent.resources.semantic.all(agent.scope)
+    night_report = out["report"]["night"]
+    assert (night_report["complete"], night_report["held"]) == (True, [])
+    assert sorted(fact["source_events"] for fact in facts) == [[f"e{n}"] for n in range(6)]
+
+
+async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
+    data: Path, clock: Clock
+) -> None:
+    def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if "POISON" in str(messages[1].text):
+            raise ContextOverflow("too long")
+        return night_model(messages, tools)
+
+    bad = {"id": "bad", "text": "POISON", "sender": "Ada", "addressed": False}
+    async with opened(data, scripted(otherwise=narrow), clock) as agent:
+        await agent.ainvoke({"events": [bad, *HEARD]})
+        out = await agent.ainvoke({"request": "sleep"})
+        assert await agent.resources.semantic.count(agent.scope) == 6
+    held = out["report"]["night"]["held"]
+    assert [one.endswith("_bad") for one in held] == [True]
+    assert out["report"]["night"]["complete"] is False
+
+
+async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
+    data: Path, clock: Clock
+) -> None:
+    huge = [
+        {"id": f"h{n}", "text": f"Ada wrote {n}: " + "word " * 15_000, "sender": "Ada"}
+        | {"addressed": False}
+        for n in range(3)
+    ]
+    model = scripted(otherwise=night_model)
+    settings = Settings(night_batch_tokens=2_000)
+    async with opened(data, model, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": [*huge, *HEARD]})
+        out = await agent.ainvoke({"request": "sleep"})
+        assert await agent.resources.semantic.count(agent.scope) == 9
+    assert out["report"]["night"]["complete"] is True
+    assert max(approximate_tokens(str(one.messages[1].text)) for one in model.calls) < 2_200
+
+
+async def test_two_failures_in_a_row_end_the_thinking_of_a_night(data: Path, clock: Clock) -> None:
+    model = scripted(ModelError("down"), ModelError("down"))
+    settings = Settings(score_batch_size=2)
+    async with opened(data, model, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": HEARD})
+        out = await agent.ainvoke({"request": "sleep"})
+    assert len(out["report"]["night"]["held"]) == 6
+    assert len(model.calls) == 2
 
 
 async def test_noop_settles_what_no_fact_cites(data: Path, clock: Clock) -> None:

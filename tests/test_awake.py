@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,7 @@ async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
     answers = [m for m in model.calls[1].messages if isinstance(m, ToolMessage)]
     assert [answer.status for answer in answers] == ["error"] * 3
     assert "no such place" in str(answers[0].content)
+    assert json.loads(str(answers[1].content))["error"] == "there is no tool 'nonsense'"
     assert "description" in str(answers[2].content)
     assert out["report"]["failures"] == []
 

@@ -53,6 +53,11 @@ async def execute(
     limits = {tool.name: limit_of(tool, seconds) for tool in tools}
     working = dict(state)
     for call in calls:
+        if call["name"] not in limits:
+            known = ", ".join(sorted(limits)) or "none"
+            unknown = refuse([call], f"there is no tool {call['name']!r}", f"Tools here: {known}.")
+            _take(done, working, unknown.messages[0], {})
+            continue
         ask = AIMessage("", tool_calls=[call])
         seen = {**working, "messages": [*state.get("messages", []), ask]}
         try:
