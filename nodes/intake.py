@@ -16,11 +16,11 @@ from memory.chat import owner_of
 from memory.goals import completions, recompute
 from memory.operations import add_entry
 from memory.records import Event, InboxItem, JournalEntry
-from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
+from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.session_memory import complete
 from memory.settings import Settings
-from memory.state import HandledMark, Report, State, empty_report, fresh_state
+from memory.state import REDUCED_KEYS, HandledMark, Report, State, empty_report, fresh_state
 from memory.state_check import checked, state_problem
 
 RESUMED = "circadian_resumed"
@@ -54,16 +54,17 @@ async def intake(
     """
     first = not state.get("returning")
     desk = _Desk(state, runtime, config, first)
-    # These hold input only: checked where it is taken, and gone in the step after this one.
-    kept = {k: v for k, v in state.items() if k not in ("events", "request")}
-    sound = state_problem(kept) is None
+    # What is decided anew here is not kept from before, right or wrong.
+    anew = ("turn", "report") if first else ("turn",)
+    sound = state_problem({k: v for k, v in state.items() if k not in anew}) is None
     if sound:
         # First, so that an id that was handled in the run before is known as handled.
         await desk.settle()
     if first:
         await desk.take_in()
     if not sound:
-        desk.set(turn="refuse", event=None)
+        # Nothing of what is wrong is put right here: `refuse` is to find it.
+        desk.set(turn="refuse")
         return desk.update
     desk.recompute_goals()
     desk.take_request()
@@ -78,7 +79,11 @@ class _Desk:
         self, state: State, runtime: Runtime[Settings], config: RunnableConfig, first: bool
     ) -> None:
         # LangGraph begins a key with a reducer as {}: not yet a value of ours.
-        missing = {k: v for k, v in fresh_state().items() if state.get(k, {}) == {}}
+        missing = {
+            key: value
+            for key, value in fresh_state().items()
+            if key not in state or (key in REDUCED_KEYS and state.get(key) == {})
+        }
         self.update: dict[str, Any] = dict(missing)
         self.state = cast(State, {**state, **missing})
         self.first = first
@@ -90,7 +95,7 @@ class _Desk:
         self.now: datetime = self.resources.clock()
         self.given = False
         """Whether this run was given anything at all."""
-        self.resumed: Report | None = config.get("configurable", {}).get(RESUMED) if first else None
+        self.resumed: Report | None = _resumed(config) if first else None
         """What was done just now, for an earlier run: this run's report goes on with it."""
         if first:
             self.set(report=self.resumed or empty_report())
@@ -138,7 +143,7 @@ class _Desk:
         """Carry out the run's request, as far as it is not a night or a tick."""
         request = self.state.get("request") if self.first else None
         self.given = self.given or request is not None
-        if request == "sleep":
+        if request == "sleep" and not self.state["emergency_stop"]:
             self.set(mode="sleep", phase="compacting")
         elif request == "wake":
             self._wake()
@@ -252,3 +257,10 @@ class _Desk:
             known_entities=[one["entity"] for one in self.state["conversations"].values()],
             projects=self.state["projects"]["slots"],
         )
+
+
+def _resumed(config: RunnableConfig) -> Report | None:
+    """What `open_agent` left there. A server's client cannot: its config holds no Resources."""
+    given = config.get("configurable", {})
+    ours = isinstance(given.get(KEY), Resources)
+    return cast(Report | None, given.get(RESUMED)) if ours else None

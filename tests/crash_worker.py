@@ -1,0 +1,296 @@
+"""Processes that run an agent and die of SIGKILL at a chosen point, or stand there to be killed.
+
+Started as a script it reads one JSON command a line and answers each with one line:
+`{"run": <Job>}` forks a process that does the job, and gives its pid; `{"wait": pid, "seconds": s}`
+gives its exit status (-9: killed), or "running". Forking saves importing everything every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.store.base import PutOp
+
+from graph.builder import builder
+from graph.handle import AsyncAgent
+from memory.errors import CircadianError
+from memory.resources import KEY
+from memory.semantic import SemanticMemory
+from memory.settings import Settings
+from memory.sqlite.saver import CircadianSaver
+from memory.sqlite.store import CircadianStore
+from memory.state import AgentInput
+from tests.agents import night_model, opened
+from tests.clock import Clock
+from tests.scripted import ScriptedChatModel, calls
+
+START = "2026-03-02T09:00:00+00:00"
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a process ends: at the `nth` call (from 1) of one kind, before or after its work.
+
+    Kinds: `write` (a checkpoint, a task's writes, a store batch with puts, or a batch of facts:
+    counted together), `checkpoint`, `puts`, `facts`, `fact` (one fact inside a batch), `model`.
+    """
+
+    kind: str
+    nth: int
+    when: str = "after"
+    hold: bool = False
+    """Stand still there for a minute, instead of dying at once."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process does: open the agent of `data`, run each input, write what came out."""
+
+    data: str
+    inputs: list[Any] = field(default_factory=list)
+    """Inputs of runs, in order."""
+    post: list[dict[str, Any]] = field(default_factory=list)
+    """Events posted before the runs."""
+    point: Point | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    now: str = START
+    plain: bool = False
+    """A plain compiled graph with `durability="async"` and fresh input, as a server runs it."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of each run, as `durability`."""
+    delay: float = 0.0
+    """Seconds that the model takes."""
+    name: str = "first"
+    """Tells the jobs on one data folder apart."""
+
+    @property
+    def log(self) -> Path:
+        """Where all processes on one data folder count model calls."""
+        return Path(f"{self.data}.calls")
+
+    @property
+    def out(self) -> Path:
+        """Where the process writes what it saw."""
+        return Path(f"{self.data}.{self.name}.out")
+
+    @property
+    def reached(self) -> Path:
+        """A file that stands once the point is reached with `hold`."""
+        return Path(f"{self.data}.{self.name}.reached")
+
+
+def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+    """The model of these tests: what it says follows from the prompt alone, whatever the process.
+
+    Asked to build, it calls four tools in two answers; any other message it repeats.
+    """
+    if "Entries:" in str(messages[1].text):
+        return night_model(messages, tools)
+    if "Summarise" in str(messages[0].text):
+        return f"They spoke; so says process {os.getpid()}."  # no model says the same twice
+    if tools == ["add_journal_entry", "noop"]:
+        told = any(isinstance(one, ToolMessage) for one in messages)
+        return calls(("noop", {}) if told else ("add_journal_entry", {"content": "Beans grow."}))
+    newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
+    text = str(messages[newest].text)
+    if not text.startswith("Build"):
+        return f"Heard: {text[:40]}"
+    match sum(isinstance(one, AIMessage) for one in messages[newest:]):
+        case 0:
+            project = {"project_key": "tavern", "summary": "A tavern", "initial_context": "North."}
+            return calls(("create_project", project), ("add_goal", {"description": "Open it"}))
+        case 1:
+            fact = {"text": "Ada wants a tavern.", "speaker": "Ada"}
+            note = {"content": "The tavern stands in the north."}
+            return calls(("add_journal_entry", note), ("store_memory", {"facts": [fact]}))
+        case _:
+            return "It is begun."
+
+
+class Points:
+    """Counts calls of each kind, and ends the process at its point."""
+
+    def __init__(self, job: Job) -> None:
+        self.counts: dict[str, int] = {}
+        self._point, self._reached = job.point, job.reached
+
+    async def around(self, kinds: tuple[str, ...], work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do `work` as one call of each of `kinds`."""
+        numbers = {kind: self.count(kind) for kind in kinds}
+        self.end_at(numbers, "before")
+        result = await work()
+        self.end_at(numbers, "after")
+        return result
+
+    def count(self, kind: str) -> int:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        return self.counts[kind]
+
+    def end_at(self, numbers: dict[str, int], when: str) -> None:
+        point = self._point
+        if point is None or point.when != when or numbers.get(point.kind) != point.nth:
+            return
+        if not point.hold:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._reached.touch()
+        time.sleep(60)
+
+
+def watch(points: Points) -> None:
+    """Let `points` see every durable write of this process."""
+    from memory.facts.mem0_adapters import Mem0
+
+    for owner, name, kind in (
+        (CircadianSaver, "aput", "checkpoint"),
+        (CircadianSaver, "aput_writes", "checkpoint"),
+        (CircadianStore, "abatch", "puts"),
+        (SemanticMemory, "add", "facts"),
+    ):
+        setattr(owner, name, _watched(points, getattr(owner, name), kind))
+    add = Mem0.add
+
+    def one_fact(self: Mem0, *args: Any, **kwargs: Any) -> None:
+        number = {"fact": points.count("fact")}
+        points.end_at(number, "before")
+        add(self, *args, **kwargs)
+        points.end_at(number, "after")
+
+    setattr(Mem0, "add", one_fact)  # noqa: B010  # mypy takes no assignment to a method
+
+
+def _watched(
+    points: Points, method: Callable[..., Awaitable[Any]], kind: str
+) -> Callable[..., Awaitable[Any]]:
+    async def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kind == "puts":
+            args = (list(args[0]),)
+            if not any(isinstance(op, PutOp) for op in args[0]):
+                return await method(self, *args)
+        return await points.around((kind, "write"), lambda: method(self, *args, **kwargs))
+
+    return watched
+
+
+def model_of(job: Job, points: Points) -> ScriptedChatModel:
+    """The model, whose calls are points too: `before` its answer and `after` it was made."""
+
+    def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        number = {"model": points.count("model")}
+        points.end_at(number, "before")
+        return behave(messages, tools)
+
+    return ScriptedChatModel(otherwise=answer, log_path=job.log, delay=job.delay)
+
+
+Run = Callable[[Any], Awaitable[dict[str, Any]]]
+
+
+@asynccontextmanager
+async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, Run]]:
+    """The agent of a job, and what runs it."""
+    clock = Clock(datetime.fromisoformat(job.now))
+    settings = Settings(**job.settings)
+    async with opened(Path(job.data), model_of(job, points), clock, settings=settings) as agent:
+        yield agent, plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
+
+
+def plain_run(agent: AsyncAgent) -> Run:
+    """Runs the graph as a server does: every input is fresh, checkpoints are not awaited."""
+    resources = replace(agent.resources, synced=False)
+    graph = builder.compile(checkpointer=agent.graph.checkpointer, store=agent.store)
+    config = agent.config()
+    nothing: AgentInput = {"messages": []}
+    config["configurable"][KEY] = resources
+
+    async def run(given: Any) -> dict[str, Any]:
+        output = await graph.ainvoke(
+            given or nothing, config, context=agent.settings, durability="async"
+        )
+        return cast(dict[str, Any], output)
+
+    return run
+
+
+async def work(job: Job) -> None:
+    """Do a job."""
+    points = Points(job)
+    watch(points)
+    result: dict[str, Any] = {"reports": [], "posted": [], "error": None}
+    try:
+        async with running(job, points) as (agent, run):
+            points.counts.clear()
+            if job.post:
+                result["posted"] = (await agent.post(job.post))._asdict()
+            for given in job.inputs:
+                result["reports"].append((await run(given))["report"])
+    except CircadianError as error:
+        result["error"] = [type(error).__name__, str(error)]
+    result["counts"] = points.counts
+    partial = job.out.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps(result))
+    partial.replace(job.out)
+
+
+def as_job(raw: dict[str, Any]) -> Job:
+    point = raw.pop("point")
+    return Job(**raw, point=Point(**point) if point else None)
+
+
+def start(job: Job) -> int:
+    """Fork a process that does `job`; give its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        asyncio.run(work(job))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def wait(pid: int, seconds: float) -> int | str:
+    """The exit status of a process, negative for a signal; "running" when it has none in time."""
+    end = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > end:
+            return "running"
+        time.sleep(0.005)
+
+
+def main() -> None:
+    """Answer commands until the input ends."""
+    importlib.import_module("memory.facts.mem0_adapters")  # slow: once for all that are forked
+    for line in sys.stdin:
+        command = json.loads(line)
+        if "run" in command:
+            answer: int | str = start(as_job(command["run"]))
+        else:
+            answer = wait(command["wait"], command["seconds"])
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

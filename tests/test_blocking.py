@@ -1,0 +1,177 @@
+"""The blocking agent: from plain code and inside a running event loop, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk
+
+from graph.blocking import Agent
+from graph.opening import open_agent
+from memory.errors import InputError, StateError
+from tests.agents import entries, said
+from tests.clock import Clock
+from tests.scripted import call, scripted
+from tests.source_files import ROOT
+
+
+@contextmanager
+def opened(data: Path, model: BaseChatModel) -> Iterator[Agent]:
+    with open_agent(data, model=model, embedder="offline", clock=Clock()) as agent:
+        yield agent
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_stays() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+def use(data: Path) -> None:
+    """Every method once."""
+    model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.", "Fine.")
+    with opened(data, model) as agent:
+        out = agent.invoke(said("Add a goal", id="e1"))
+        assert out["report"]["ticks"][0]["reply"] == "Added."
+        agent.update_state({"goals": {"goal_1_0": {"progress": 50}}})
+        assert agent.get_state().values["goals"]["goal_1_0"]["progress"] == 50
+        assert agent.post({"id": "e2", "text": "Hello", "sender": "Ada"}).accepted == ["e2"]
+        parts = list(agent.stream(said("How are you?", id="e3"), stream_mode="values"))
+        ticks = [tick["event_id"] for tick in parts[-1]["report"]["ticks"]]
+        assert ticks == ["e2", "e3"]
+        assert [hit["sources"] for hit in agent.recall("goal")] == [["e1"]]
+        newest = next(agent.get_state_history(limit=1))
+        assert newest.values["tick"] == 3
+
+
+def test_every_method_works_from_plain_code(data: Path) -> None:
+    use(data)
+
+
+async def test_every_method_works_inside_a_running_event_loop(data: Path) -> None:
+    use(data)
+
+
+async def test_tokens_and_steps_of_subgraphs_are_streamed(data: Path) -> None:
+    with opened(data, scripted("Good morning, Ada.")) as agent:
+        modes = ["messages", "updates"]
+        parts = list(agent.stream(said("Hi"), stream_mode=modes, subgraphs=True, version="v2"))
+    said_so_far = [part["data"][0] for part in parts if part["type"] == "messages"]
+    words = [str(one.text) for one in said_so_far if isinstance(one, AIMessageChunk)]
+    steps = [node for part in parts if part["type"] == "updates" for node in part["data"]]
+    assert (words[:3], "".join(words)) == (["Good", " morning,", " Ada."], "Good morning, Ada.")
+    assert {"intake", "act", "record"} <= set(steps)
+
+
+async def test_a_tick_that_a_stream_left_is_finished_by_the_next_run(data: Path) -> None:
+    model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.")
+    with opened(data, model) as agent:
+        given = said("Add a goal", id="e1")
+        for part in agent.stream(given, stream_mode="updates", subgraphs=True):
+            if "use_tools" in part[1]:
+                break
+        out = agent.invoke(said("Hello", id="e2"))
+        assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1", "e2"]
+        assert list(agent.get_state().values["goals"]) == ["goal_1_0"]
+        journal = agent.call(entries(agent.handle))
+    assert [entry["sources"] for entry in journal] == [["e1"], ["e2"]]
+    assert len(model.calls) == 3
+
+
+async def test_a_tick_that_a_stream_left_is_finished_by_the_next_stream(data: Path) -> None:
+    model = scripted(call("noop"), "Done.")
+    with opened(data, model) as agent:
+        next(iter(agent.stream(said("Hi", id="e1"), stream_mode="updates")))
+        parts = list(agent.stream(None, stream_mode="values"))
+    assert [tick["event_id"] for tick in parts[-1]["report"]["ticks"]] == ["e1"]
+
+
+def test_a_stream_that_is_never_read_does_nothing(data: Path) -> None:
+    with opened(data, scripted()) as agent:
+        agent.stream(said("Hi"))
+        assert agent.get_state().values == {}
+
+
+async def test_errors_reach_the_caller_and_the_agent_stays_usable(data: Path) -> None:
+    with opened(data, scripted("Hello.")) as agent:
+        with pytest.raises(InputError, match="unknown request 'dance'"):
+            agent.invoke({"request": "dance"})
+        with pytest.raises(InputError, match="unknown input: mesages"):
+            list(agent.stream({"mesages": []}))
+        agent.invoke({"request": "wake"})
+        agent.update_state({"tick": "one"})
+        with pytest.raises(StateError, match="tick"):
+            list(agent.stream(said("Hi", id="e1")))
+        agent.update_state({"tick": 0})
+        assert agent.invoke(None)["report"]["ticks"][0]["event_id"] == "e1"
+
+
+async def test_another_threads_id_is_refused(data: Path) -> None:
+    config: Any = {"configurable": {"thread_id": "1"}}
+    with opened(data, scripted("Hello.")) as agent:
+        with pytest.raises(InputError, match=r"thread '1' is not this agent's, .*agent=NAME"):
+            agent.invoke(said("Hi", id="e1"), config)
+        own: Any = {"configurable": {"thread_id": agent.handle.scope.thread}}
+        out = agent.invoke(said("Hi", id="e1"), own)
+    assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
+
+
+async def test_an_exception_of_the_block_passes_and_closes_the_agent(data: Path) -> None:
+    with pytest.raises(ZeroDivisionError), opened(data, scripted()) as agent:
+        raise ZeroDivisionError
+    with pytest.raises(RuntimeError, match="the agent is closed"):
+        agent.get_state()
+
+
+async def test_closing_twice_is_the_same_as_once(data: Path) -> None:
+    with opened(data, scripted()) as agent:
+        agent.close()
+        agent.close()
+        with pytest.raises(RuntimeError, match="the agent is closed"):
+            agent.invoke(None)
+
+
+async def test_a_folder_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_text("no folder")
+    with pytest.raises(Exception, match="cannot be used"), opened(file, scripted()):
+        pass
+
+
+FORGETS = """
+import sys
+from graph.agent import open_agent
+agent = open_agent(sys.argv[1], model="offline", embedder="offline").__enter__()
+said = {"events": [{"text": "Remember that Ada likes beans", "sender": "Ada"}]}
+if sys.argv[2] == "stream":
+    next(iter(agent.stream(said, stream_mode="updates")))
+else:
+    agent.invoke(said)
+"""
+
+
+@pytest.mark.parametrize("how", ["invoke", "stream"])
+def test_a_process_that_forgets_to_close_ends_without_a_warning(data: Path, how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", FORGETS, str(data), how],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

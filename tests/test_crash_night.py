@@ -1,0 +1,177 @@
+"""A night killed at any point: every entry is consolidated once and no answer is paid for twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.handle import AsyncAgent
+from memory import inbox, night
+from memory.apply import LINKS
+from memory.journal import PENDING
+from memory.store_access import list_items
+from tests.agents import entries
+from tests.crash_worker import START, Job, Point, Points, running
+from tests.scripted import logged_calls
+from tests.workers import workers
+
+HEARD = [
+    {
+        "id": f"e{n:02d}",
+        "text": f"Ada grows bean number {n} on plot 7",
+        "sender": "Ada",
+        "at": START,
+        "addressed": False,
+    }
+    for n in range(60)
+]
+SLEEP = {"request": "sleep"}
+HELLO = {"events": [{"id": "hello", "text": "Good morning", "sender": "Ada", "at": START}]}
+NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
+SETTINGS = {"score_batch_size": 20, "consolidate_batch_size": 10}
+CALLS, WRITES = 3 + 6, 55
+AT = {
+    "once the night is begun": Point("puts", 2),
+    "when a plan is written": Point("puts", 5),
+    "when the last plan is written": Point("puts", 11),
+    "in the middle of adding facts": Point("fact", 31),
+    "before the first fact": Point("facts", 1, "before"),
+    "between the facts and their marks": Point("facts", 1),
+    "when compacting is applied": Point("puts", 12),
+    "when dreaming is applied": Point("puts", 13),
+}
+LATER = "2026-03-02T11:00:00+00:00"
+
+
+@pytest.fixture(scope="module")
+def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose agent has heard sixty things."""
+    data = tmp_path_factory.mktemp("night") / "data"
+    job = Job(data=str(data), inputs=[{"events": HEARD}])
+    assert len(workers().done(job)["reports"][0]["context_only"]) == 60
+    return data
+
+
+@pytest.fixture
+def job(evening: Path, tmp_path: Path) -> Job:
+    data = tmp_path / "data"
+    shutil.copytree(evening, data)
+    return Job(data=str(data), inputs=[SLEEP], settings=SETTINGS)
+
+
+async def test_an_undisturbed_night_has_these_points(job: Job) -> None:
+    counts = workers().done(job)["counts"]
+    assert (counts["model"], counts["fact"], counts["write"]) == (CALLS, len(HEARD), WRITES)
+
+
+@pytest.mark.parametrize("call", [1, 3, 4, CALLS])
+async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await all_is_there_once(job, list(NEXT)[call % 3], repeated=1)
+
+
+@pytest.mark.parametrize("name", AT)
+async def test_killed(job: Job, name: str) -> None:
+    workers().killed(replace(job, point=AT[name]))
+    await all_is_there_once(job, list(NEXT)[len(name) % 3], repeated=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+@pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
+@pytest.mark.parametrize("call", range(1, CALLS + 1))
+async def test_killed_while_any_answer_is_awaited(
+    job: Job, call: int, plain: bool, given: str
+) -> None:
+    job = replace(job, plain=plain)
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await all_is_there_once(job, given, repeated=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("nth", range(3, WRITES))
+async def test_killed_at_any_write(job: Job, nth: int, when: str, given: str) -> None:
+    workers().killed(replace(job, point=Point("write", nth, when)))
+    await all_is_there_once(job, given, repeated=1)
+
+
+@pytest.mark.parametrize("call", [2, 7])
+async def test_killed_on_a_server_while_the_model_is_asked(job: Job, call: int) -> None:
+    job = replace(job, plain=True)
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await all_is_there_once(job, list(NEXT)[call % 3], repeated=1)
+
+
+@pytest.mark.parametrize("name", AT)
+async def test_killed_on_a_server(job: Job, name: str) -> None:
+    job = replace(job, plain=True)
+    workers().killed(replace(job, point=AT[name]))
+    await all_is_there_once(job, list(NEXT)[len(name) % 3], repeated=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("nth", range(12, WRITES - 4))
+async def test_killed_at_any_write_on_a_server(job: Job, nth: int, when: str, given: str) -> None:
+    job = replace(job, plain=True)
+    workers().killed(replace(job, point=Point("write", nth, when)))
+    await all_is_there_once(job, given, repeated=1)
+
+
+async def all_is_there_once(job: Job, given: str, *, repeated: int) -> None:
+    """Run once more in this process: the night is complete and was paid for once."""
+    job = replace(job, now=LATER)
+    async with running(job, Points(job)) as (agent, run):
+        ended = await night.unfinished(agent.store, agent.scope) is None
+        report = (await run(NEXT[given]))["report"]
+        await consolidated(agent)
+    assert report["failures"] == []
+    assert [tick["event_id"] for tick in report["ticks"]] == ["hello"] * ("message" in given)
+    if not (ended and job.plain):  # a server's next run knows nothing of a night that had ended
+        assert (report["night"]["complete"], report["night"]["held"]) == (True, [])
+        assert len(report["night"]["operations"]) == 60 * 4
+    batches = Counter(str(call) for call in shown(job))
+    assert len(batches) == CALLS
+    assert sum(batches.values()) <= CALLS + repeated
+
+
+def shown(job: Job) -> list[tuple[str, str]]:
+    """The calls of the night: what was asked for, and the beginning of the batch."""
+    calls = logged_calls(job.log)
+    return [(",".join(c["tools"]), c["last"]) for c in calls if c["last"].startswith("Entries:")]
+
+
+async def consolidated(agent: AsyncAgent) -> None:
+    """Sixty entries, each scored and made into one fact, linked both ways; one night, ended."""
+    store, scope = agent.store, agent.scope
+    journal = [one for one in await entries(agent) if one["sources"] != ["hello"]]
+    facts = await agent.resources.semantic.all(scope)
+    assert Counter(one["sources"][0] for one in journal) == Counter(one["id"] for one in HEARD)
+    assert {(one["consolidation"], one["scoring_method"]) for one in journal} == {
+        ("consolidated", "llm")
+    }
+    made_of = {fact["source_entries"][0]: fact["id"] for fact in facts}
+    assert (len(facts), set(made_of)) == (60, {one["id"] for one in journal})
+    ends = await list_items(store, scope.namespace(LINKS))
+    links = {item.key: item.value["linked_to"] for item in ends}
+    assert links == {
+        **{entry: [fact] for entry, fact in made_of.items()},
+        **{fact: [entry] for entry, fact in made_of.items()},
+    }
+    ids = await night.all_ids(store, scope)
+    record = await night.load(store, scope, ids[0])
+    assert (len(ids), await night.unfinished(store, scope)) == (1, None)
+    assert record is not None
+    assert (record["complete"], record["applied"]) == (True, ["compacting", "dreaming"])
+    waiting = await list_items(store, scope.namespace(PENDING))
+    assert [item.key for item in waiting if not item.key.endswith("_hello")] == []
+    state = (await agent.aget_state()).values
+    assert await inbox.waiting(store, scope, state["handled"]) == []

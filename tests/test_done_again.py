@@ -1,0 +1,49 @@
+"""What is done again, after a failure or a crash, is written once, in its last words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memory import journal
+from memory.apply import apply_operations
+from memory.errors import ModelError
+from memory.inbox import valid_event
+from memory.operations import add_entry, mark_entry
+from tests.agents import entries, opened, said
+from tests.clock import Clock
+from tests.scripted import call, scripted
+
+
+async def test_a_note_of_a_tick_that_is_done_again_stands_once_in_its_last_words(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(
+        call("add_journal_entry", content="The gate is shut."),
+        ModelError("the provider is down"),
+        call("add_journal_entry", content="The gate is shut until nine."),
+        "Noted.",
+    )
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("The gate?", id="e1"))
+        clock.advance(minutes=5)
+        await agent.ainvoke(None)
+        notes = [one["content"] for one in await entries(agent) if one["tags"] != ["event"]]
+    assert notes == ["The gate is shut until nine."]
+
+
+async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
+    tmp_path: Path, clock: Clock
+) -> None:
+    event = valid_event({"id": "e1", "at": clock().isoformat(), "sender": "Ada", "text": "Hello"})
+    entry = journal.entry_for_event(event, known_entities=[], projects=[])
+    added, marked = add_entry(entry, "heard"), mark_entry(entry, "consolidated", "settled")
+    async with opened(tmp_path / "data", scripted(), clock) as agent:
+        for operations in ([added], [marked], [added]):
+            await apply_operations(
+                operations,
+                store=agent.store,
+                semantic=agent.resources.semantic,
+                scope=agent.scope,
+            )
+        assert [one["consolidation"] for one in await entries(agent)] == ["consolidated"]
+        assert await journal.pending(agent.store, agent.scope) == []
