@@ -52,7 +52,9 @@ async def _write_facts(
     facts = await semantic.add(scope, drafts) if drafts else []
     known = {fact["op"]: fact["id"] for fact in facts}
     linked = {o["after"]["fact_op"] for o in operations if o["kind"] == "link"}
-    elsewhere = await semantic.by_op(scope, sorted(linked - known.keys()))
+    missing = sorted(linked - known.keys())
+    # Asked only when needed: a write of entries alone must not fail with the facts' file.
+    elsewhere = await semantic.by_op(scope, missing) if missing else {}
     return known | {op: fact["id"] for op, fact in elsewhere.items()}
 
 
@@ -71,18 +73,26 @@ def entries_after(
     """The overlay: entries as they stand once `operations` are applied, in order.
 
     An entry that stands is not written again: the same write twice is one entry, and what a night
-    did with it stays. In a tick that is done again the same place may hold other words: they count.
+    did with it stays. An event that comes again under its id with other words counts as it says
+    now; one that had been set aside loses that tag when it is acted on after all.
     """
     after = dict(entries)
     for operation in operations:
         target = operation["target"]
         if operation["kind"] == "add_entry":
             added = cast(JournalEntry, operation["after"])
-            if target not in after or after[target]["content"] != added["content"]:
-                after[target] = added
+            after[target] = _added(after.get(target), added)
         elif operation["kind"] in ("score_entry", "mark_entry") and target in after:
             after[target] = cast(JournalEntry, {**after[target], **operation["after"]})
     return after
+
+
+def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
+    if standing is None or standing["content"] != added["content"]:
+        return added
+    if journal.ASIDE in standing["tags"]:
+        return {**standing, "tags": added["tags"]}
+    return standing
 
 
 async def _link_puts(

@@ -61,8 +61,9 @@ def update(
 ) -> Goals:
     """The goals after one goal got a new status, a new progress (0..100), or both.
 
-    Completing sets 100. Reopening a subtask reopens its ancestors. Abandoning a goal abandons its
-    open subtasks with it.
+    Completing sets 100. Reopening a goal that stands at 100 sets 0 unless a progress is given: what
+    it was before is not known, and a goal that is open again is not done. Reopening a subtask
+    reopens its ancestors. Abandoning a goal abandons its open subtasks with it.
 
     Raises:
         Refusal: no such goal, nothing to change, a value out of range, or one that is computed.
@@ -72,6 +73,8 @@ def update(
     after: Goals = dict(goals)
     if status == "completed":
         progress = 100
+    elif status == "active" and goal["status"] != "active" and goal["progress"] == 100:
+        progress = progress or 0
     after[goal_id] = {
         **goal,
         "status": status or goal["status"],
@@ -111,7 +114,11 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
 def completions(
     before: Mapping[str, Goal], after: Mapping[str, Goal], now: datetime
 ) -> list[CompletedTask]:
-    """The root goals that became completed between `before` and `after`."""
+    """The root goals that became completed between `before` and `after`.
+
+    The list of completed tasks is a log: a goal that is reopened and completed again is in it again
+    with the time of that, as a person would find both in a diary.
+    """
     return [
         {"description": goal["description"], "timestamp": now.isoformat()}
         for goal_id, goal in changed(before, after).items()
@@ -176,7 +183,7 @@ def _check_change(
     """Refuse a change that says nothing, is out of range, or sets what is computed."""
     if status is None and progress is None:
         raise Refusal("Nothing to change", "Give status, progress, or both.")
-    if progress is not None and not 0 <= progress <= 100:
+    if progress is not None and not _percentage(progress):
         raise Refusal(f"Progress {progress} is out of range", "Give a percentage from 0 to 100.")
     if progress is not None and _counted(goals, goal):
         raise Refusal(
@@ -196,6 +203,11 @@ def _check_change(
             "Reopen one of them, or add one; then it is open again.",
             subtasks=goal["subtask_ids"],
         )
+    if status == "active" and goal["status"] == "completed" and progress == 100:
+        raise Refusal(
+            f"Goal {goal['id']} is completed; at 100 it is not open again",
+            "Give a progress below 100 to reopen it, or leave it completed.",
+        )
     if status is None and goal["status"] == "completed" and progress != 100:
         raise Refusal(
             f"Goal {goal['id']} is completed",
@@ -206,8 +218,13 @@ def _check_change(
 def _check_record(key: str, goal: Goal) -> None:
     if goal["id"] != key:
         raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
-    if not 0 <= goal["progress"] <= 100:
+    if not _percentage(goal["progress"]):
         raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
+
+
+def _percentage(progress: object) -> bool:
+    """Whether it is a whole number from 0 to 100; `True` is no number here."""
+    return type(progress) is int and 0 <= progress <= 100
 
 
 def _rolled_up(goals: Goals, goal_id: str) -> Goals:

@@ -20,6 +20,9 @@ _BASE, _DIRECT, _MENTION = 2, 3, 2
 _HIGHEST_BONUS = 2
 _LOWEST, _HIGHEST = 1, 10
 _WORD = re.compile(r"\w+")
+_MENTIONED = re.compile(r"(?<![\w@/.+-])@\w")
+_BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
+_AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
 _GOAL_WORDS = frozenset({"goal", "goals"})
 _QUEST_WORDS = frozenset({"quest", "quests", "task", "tasks"})
 
@@ -43,6 +46,24 @@ def heuristic_importance(
     if mentioned:
         score += _MENTION
     return min(max(score, _LOWEST), _HIGHEST)
+
+
+def mentions(text: str) -> bool:
+    """Whether someone is addressed with an `@` before a name. An e-mail address is no mention."""
+    return _MENTIONED.search(text) is not None
+
+
+def names_project(text: str, key: str) -> bool:
+    """Whether a project's key occurs in `text` as whole words, blanks for `_` and `-` or not.
+
+    A word goes on over an apostrophe or a hyphen ("don't", "e-mail"); a genitive's `'s` is no part
+    of it.
+    """
+    words = [re.escape(word) for word in re.split(r"[\s_-]+", key) if word]
+    if not words:
+        return False
+    spelled = r"[\s_-]+".join(words)
+    return re.search(f"{_BEFORE}{spelled}{_AFTER}", text, re.IGNORECASE) is not None
 
 
 def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:

@@ -8,19 +8,21 @@ has to settle. An entry's id carries its day, so an id alone finds its entry.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from memory.importance import TRUST, heuristic_importance
+from memory.importance import TRUST, heuristic_importance, mentions, names_project
 from memory.operations import operation_id
 from memory.records import Event, JournalEntry, SourceType
 from memory.scope import Scope
 from memory.store_access import list_items
 
 PENDING = "pending"
+ASIDE = "set_aside"
+"""Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
 RECENT = 200
 """Pending entries that a tick's recall reads: its work must not grow with the day."""
 WORD = re.compile(r"\w+")
@@ -42,12 +44,12 @@ def entry_for_event(
         "importance": heuristic_importance(
             text,
             source_type=source,
-            mentioned="@" in text,
+            mentioned=mentions(text),
             known_entities=[name for name in known_entities if name != event["sender"]],
         ),
         "scoring_method": "heuristic",
         "tags": ["event"],
-        "related_projects": [key for key in projects if key.lower() in text.lower()],
+        "related_projects": [key for key in projects if names_project(text, key)],
         "sources": [event["id"]],
         "channel": event["channel"],
         "consolidation": "pending",
@@ -61,14 +63,17 @@ def entry_by_tool(
     tags: Sequence[str],
     source_entity: str | None,
     source_events: Sequence[str],
+    origin: str,
     position: int,
-    tick: int,
     now: datetime,
     known_entities: Iterable[str],
 ) -> JournalEntry:
-    """The entry that `add_journal_entry` writes; its id is of the tick and the position in it."""
+    """The entry that `add_journal_entry` writes; its id is of its origin and its position there.
+
+    `origin` tells ticks and nights apart: `position` counts within one.
+    """
     stamp = now.isoformat()
-    made_by = operation_id("journal", str(tick), str(position), *source_events)
+    made_by = operation_id("journal", origin, str(position), *source_events)
     return {
         "id": _entry_id("note", stamp, made_by[:16]),
         "timestamp": stamp,
@@ -183,6 +188,20 @@ async def free_archive_id(store: BaseStore, scope: Scope, entry: JournalEntry) -
         number += 1
         wanted = f"{entry['id']}_{number}"
     return wanted
+
+
+async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
+    """The first of `tries` whose id is free, or under which the same content stands.
+
+    Then as it stands: the same write made again is one entry. `tries` must not end.
+    """
+    while True:
+        wanted = next(tries)
+        standing = await read(store, scope, wanted["id"])
+        if standing is None:
+            return wanted
+        if standing["content"] == wanted["content"]:
+            return standing
 
 
 async def newest(

@@ -25,10 +25,13 @@ class SwapResult(TypedDict):
 def create(projects: Projects, key: str, summary: str, context: str, now: datetime) -> Projects:
     """A new project, made the active one; the one before is paused and stamped (ruling 9).
 
+    White space around the key is no part of it.
+
     Raises:
         Refusal: the key is blank or in use.
     """
-    if not key.strip():
+    key = key.strip()
+    if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:
         raise Refusal(
@@ -59,6 +62,7 @@ def swap(
         Refusal: there is no project `key`; names those that there are.
     """
     old = projects["active"]
+    key = key if key in projects["slots"] else key.strip()
     if key not in projects["slots"]:
         raise Refusal(
             f"Project does not exist: '{key}'",

@@ -1,4 +1,8 @@
-"""A tick failed: its event goes back to the inbox, and after three failures it is set aside."""
+"""A tick failed: its event goes back to the inbox, and after three failures it is set aside.
+
+An event that is set aside is journaled: its ticks may have stored facts, and no memory is to be
+without its source.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,12 @@ from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from memory import inbox
+from memory import inbox, journal
+from memory.apply import apply_operations
 from memory.errors import CircadianError
-from memory.resources import scope_of, settings_of, store_of
+from memory.operations import add_entry
+from memory.records import Event
+from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import FailureReport, State
 from memory.state_check import checked
@@ -36,12 +43,14 @@ async def return_event(
     text = describe(error.error)
     attempts, aside = 0, False
     if event is not None:
+        most = settings_of(runtime.context).max_failed_ticks
+        await _journal_last(event, state, runtime, config, max_attempts=most)
         attempts, aside = await inbox.give_back(
             store_of(runtime),
             scope_of(config),
             event["id"],
             text,
-            max_attempts=settings_of(runtime.context).max_failed_ticks,
+            max_attempts=most,
         )
     failure: FailureReport = {
         "event_id": event["id"] if event else None,
@@ -52,3 +61,33 @@ async def return_event(
     report = state["report"]
     changed = {**report, "failures": [*report["failures"], failure]}
     return Command(update={"report": changed, "returning": True, "event": None}, goto="intake")
+
+
+async def _journal_last(
+    event: Event,
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    *,
+    max_attempts: int,
+) -> None:
+    """Journal an event whose failure is its last, before it leaves the inbox.
+
+    In this order a crash between the two leaves the event waiting, and nothing without a source.
+    """
+    store, scope = store_of(runtime), scope_of(config)
+    item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
+    if item is None or item.value["attempts"] + 1 < max_attempts:
+        return
+    entry = journal.entry_for_event(
+        event,
+        known_entities=[one["entity"] for one in state["conversations"].values()],
+        projects=state["projects"]["slots"],
+    )
+    entry["tags"] = [*entry["tags"], journal.ASIDE]
+    await apply_operations(
+        [add_entry(entry, "its ticks failed")],
+        store=store,
+        semantic=resources_of(config).semantic,
+        scope=scope,
+    )

@@ -1,4 +1,4 @@
-"""What is done again, after a failure or a crash, is written once, in its last words."""
+"""What is done again, after a failure or a crash, is written once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from memory.inbox import valid_event
 from memory.operations import add_entry, mark_entry
 from tests.agents import entries, opened, said
 from tests.clock import Clock
-from tests.scripted import call, scripted
+from tests.scripted import call, calls, scripted
 
 
-async def test_a_note_of_a_tick_that_is_done_again_stands_once_in_its_last_words(
+async def test_notes_of_a_tick_that_is_done_again_stand_once_each(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(
         call("add_journal_entry", content="The gate is shut."),
         ModelError("the provider is down"),
-        call("add_journal_entry", content="The gate is shut until nine."),
+        calls(
+            ("add_journal_entry", {"content": "The gate is shut."}),
+            ("add_journal_entry", {"content": "It opens at nine."}),
+        ),
         "Noted.",
     )
     async with opened(tmp_path / "data", model, clock) as agent:
@@ -28,7 +31,7 @@ async def test_a_note_of_a_tick_that_is_done_again_stands_once_in_its_last_words
         clock.advance(minutes=5)
         await agent.ainvoke(None)
         notes = [one["content"] for one in await entries(agent) if one["tags"] != ["event"]]
-    assert notes == ["The gate is shut until nine."]
+    assert notes == ["The gate is shut.", "It opens at nine."]
 
 
 async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(

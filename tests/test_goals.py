@@ -195,6 +195,7 @@ def test_abandoning_a_goal_abandons_its_open_subtasks_with_it() -> None:
         ("goal_42_1", None, None, "Nothing to change"),
         ("goal_42_1", None, 101, "out of range"),
         ("goal_42_1", None, -1, "out of range"),
+        ("goal_42_1", None, True, "out of range"),
         ("goal_42_0", None, 50, "computed from its subtasks"),
         ("goal_42_0", "active", 50, "computed from its subtasks"),
         ("goal_42_0", "completed", None, "open subtasks"),
@@ -216,6 +217,39 @@ def test_a_completed_goal_takes_progress_only_when_it_is_reopened() -> None:
     with pytest.raises(Refusal, match="is completed"):
         rules.update(goals, goal_id, None, 40)
     assert rules.update(goals, goal_id, "active", 40)[goal_id]["progress"] == 40
+
+
+def test_a_reopened_goal_is_below_one_hundred() -> None:
+    goals, goal_id = plus({}, "A leaf")
+    goals = rules.update(goals, goal_id, None, 60)
+    done = rules.update(goals, goal_id, "completed", None)
+    assert rules.update(done, goal_id, "active", None)[goal_id]["progress"] == 0
+    left = rules.update(done, goal_id, "abandoned", None)
+    assert rules.update(left, goal_id, "active", None)[goal_id]["progress"] == 0
+    with pytest.raises(Refusal, match="not open again"):
+        rules.update(done, goal_id, "active", 100)
+    left = rules.update(goals, goal_id, "abandoned", None)
+    assert rules.update(left, goal_id, "active", None)[goal_id]["progress"] == 60
+
+
+def test_a_parent_of_a_reopened_goal_is_computed() -> None:
+    goals = three_levels()
+    for one in ("goal_42_3", "goal_42_4", "goal_42_2"):
+        goals = rules.update(goals, one, "completed", None)
+    goals = rules.update(goals, "goal_42_3", "active", None)
+    assert [goals[f"goal_42_{one}"]["progress"] for one in (3, 1, 0)] == [0, 50, 75]
+
+
+def test_a_goal_completed_again_is_listed_again_with_its_time() -> None:
+    goals, goal_id = plus({}, "A leaf")
+    done = rules.update(goals, goal_id, "completed", None)
+    again = rules.update(done, goal_id, "active", None)
+    later = datetime(2025, 12, 7, tzinfo=UTC)
+    assert rules.completions(done, again, later) == []
+    assert rules.completions(again, rules.update(again, goal_id, "completed", None), later) == [
+        {"description": "A leaf", "timestamp": later.isoformat()}
+    ]
+    assert rules.completions(done, done, later) == []
 
 
 def test_a_goal_that_its_subtasks_completed_is_reopened_through_them() -> None:
@@ -362,6 +396,8 @@ def test_a_goal_moved_by_hand_stands_under_its_new_parent() -> None:
         edited("goal_42_0", parent_id="goal_42_3"),
         edited("goal_42_2", parent_id="goal_42_2"),
         edited("goal_42_3", progress=101),
+        edited("goal_42_3", progress=True),
+        edited("goal_42_3", progress=12.5),
         edited("goal_42_3", id="goal_1_1"),
     ],
 )

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.importance import TRUST, heuristic_importance
+from memory.importance import TRUST, heuristic_importance, mentions, names_project
+from memory.inbox import valid_event
+from memory.journal import entry_for_event
 from memory.records import SourceType
 
 
@@ -67,6 +69,64 @@ def test_keywords_inside_other_words_do_not_count() -> None:
 def test_it_is_always_within_one_to_ten(text: str, mentioned: bool, bonus: int) -> None:
     value = score(text, "direct", mentioned=mentioned, sender_bonus=bonus, known_entities=["Bo"])
     assert 1 <= value <= 10
+
+
+@pytest.mark.parametrize("text", ["@Ada come", "Ask (@Ada)!", "hello,@Ada", "hi @ada_2"])
+def test_an_at_sign_at_the_start_of_a_word_is_a_mention(text: str) -> None:
+    assert mentions(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write to ada@example.org",
+        "a.b+c@example.org",
+        "2 @ 3 coins",
+        "@",
+        "https://example.org/@ada",
+    ],
+)
+def test_an_address_or_a_lone_sign_is_no_mention(text: str) -> None:
+    assert not mentions(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("build_tavern", "The build_tavern plan"),
+        ("build_tavern", "We BUILD  tavern walls"),
+        ("build-tavern", "On build tavern: walls"),
+        ("tavern", "The tavern's roof, (tavern)"),
+        ("c++", "Learning c++ now"),
+        ("x", "Plan X is on"),
+    ],
+)
+def test_a_project_is_named_by_its_key_as_whole_words(key: str, text: str) -> None:
+    assert names_project(text, key)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("a", "Talk and eat"),
+        ("e", "An e-mail came"),
+        ("t", "They don't"),
+        ("s", "The tavern's roof"),
+        ("art", "We start the party"),
+        ("build_tavern", "Build the tavern"),
+        ("-", "This - or that"),
+        ("", "Nothing"),
+    ],
+)
+def test_a_key_inside_other_words_names_no_project(key: str, text: str) -> None:
+    assert not names_project(text, key)
+
+
+def test_an_event_is_scored_and_related_by_whole_words() -> None:
+    raw = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": "Ada"}
+    event = valid_event({**raw, "text": "Mail ada@example.org about the old mill"})
+    entry = entry_for_event(event, known_entities=(), projects=["a", "old_mill", "mil"])
+    assert (entry["importance"], entry["related_projects"]) == (5, ["old_mill"])
 
 
 def test_everything_at_once_is_ten() -> None:

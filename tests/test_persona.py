@@ -110,6 +110,73 @@ def test_words_that_only_look_like_self_reference_are_accepted(text: str) -> Non
     assert violation(text) is None
 
 
+@pytest.mark.parametrize(
+    "speaker",
+    [
+        *("the assistant", "This assistant", "your assistant", "@assistant:", "AI assistant"),
+        *("AI", "the AI", "bot", "the  chatbot", "me", "I", "Myself", "self"),
+    ],
+)
+def test_a_speaker_by_whom_the_assistant_means_itself_is_the_assistant(speaker: str) -> None:
+    assert violation("I like short answers", speaker)
+    assert violation("The gate is shut", speaker) is None
+
+
+@pytest.mark.parametrize("speaker", ["Iris", "Botan", "Ai Weiwei", "Melissa", "Theo"])
+def test_a_person_whose_name_only_looks_like_it_speaks_for_themselves(speaker: str) -> None:
+    assert violation("I like short answers", speaker) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The AI helped Alice",
+        "this AI is friendly",
+        "Alice said that the bot answered late",
+        "The chatbot then politely explained it",
+        "The bot's tone is warm",
+        "The plan was written by the AI.",
+        "The assistant quickly and carefully explained the rules",
+        "The assistant calmly, kindly and very briefly answered",
+    ],
+)
+def test_the_machine_in_the_third_person_is_the_assistant(text: str) -> None:
+    assert violation(text, speaker="Alice")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AI is changing how films are made",
+        "The AI conference is in May",
+        "Bob wrote a bot for his shop",
+        "The both of them slept",
+        "The botanist explained the rose",
+        "Charles I was beheaded in 1649",
+        "Elizabeth I ruled for 44 years",
+        "King Aldric I built the north gate",
+        "Vitamin I is no longer called a vitamin",
+        "Bob asked for vitamin I",
+    ],
+)
+def test_talk_of_machines_and_the_numeral_one_are_accepted(text: str) -> None:
+    assert violation(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yesterday I was asked about tea",
+        "Mary I helped with the door",
+        "With Mary I opened the gate",
+        "The house I built is warm",
+        "King Aldric I remember well",
+    ],
+)
+def test_an_i_behind_other_words_is_still_the_first_person(text: str) -> None:
+    assert violation(text)
+
+
 def test_a_mere_quotation_is_judged_as_it_stands() -> None:
     assert violation('"I helped the player"')
 

@@ -127,6 +127,14 @@ def test_a_blank_key_is_refused() -> None:
         rules.create(page(), "  ", "No name", "", NOW)
 
 
+def test_white_space_around_a_key_is_no_part_of_it() -> None:
+    after = rules.create(page(), " castle\n", "A castle", "", NOW)
+    assert (after["active"], list(after["slots"])[-1]) == ("castle", "castle")
+    with pytest.raises(Refusal, match="already exists"):
+        rules.create(after, "castle ", "Again", "", NOW)
+    assert rules.swap(after, " build_tavern ", None, NOW)[0]["active"] == "build_tavern"
+
+
 def test_an_update_saves_the_context_without_swapping() -> None:
     before = page()
     after, done = rules.update(before, "Requirements gathered", None, NOW)

@@ -6,7 +6,8 @@ from typing import Any
 
 from memory import journal
 from memory.operations import operation_id
-from tests.tool_calls import EVENT, NOW, Bench, night, tick_state
+from memory.sink import PlanSink
+from tests.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
 
 
 def drafts(bench: Bench) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
     (fact,) = bench.shelf.facts.values()
     entry_id = journal.entry_for_event(EVENT, known_entities=(), projects=())["id"]
     assert fact == {
-        "op": operation_id("fact", *sorted([entry_id, "message-1"]), "0"),
+        "op": operation_id("fact", "tick:message-1", *sorted([entry_id, "message-1"]), "0"),
         "text": "Alice wants a tavern",
         "source_entries": [entry_id],
         "source_events": ["message-1"],
@@ -49,6 +50,53 @@ async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_no
         await bench.call("store_memory", facts=[{"text": "The mill is old"}])
     texts = sorted(fact["text"] for fact in bench.shelf.facts.values())
     assert texts == ["It rains", "The gate is shut", "The mill is old"]
+
+
+async def test_a_tick_done_again_keeps_the_first_words_and_drops_none_of_the_second() -> None:
+    bench = Bench()
+    await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
+    bench.state = tick_state(tick=44)
+    told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It is cold"}])
+    assert told.result["stored"] == 2
+    texts = [fact["text"] for fact in bench.shelf.facts.values()]
+    assert texts == ["The gate is shut", "It rains", "It is cold"]
+    assert told.message.artifact == {"written": ["fact-1", "fact-2"]}
+
+
+async def test_the_same_fact_twice_in_one_call_is_stored_and_counted_once() -> None:
+    bench = Bench()
+    told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It  rains"}])
+    assert (told.result["stored"], len(bench.shelf.facts)) == (1, 1)
+    asleep = night()
+    twice = [{"text": "It rains", "source_ids": ["e"]}] * 2
+    assert (await asleep.call("store_memory", facts=twice)).result["stored"] == 1
+    assert len(drafts(asleep)) == 1
+
+
+async def test_many_facts_of_one_event_are_all_kept() -> None:
+    bench = Bench()
+    for number in range(40):
+        await bench.call("store_memory", facts=[{"text": f"Door {number} is shut"}])
+    assert len(bench.shelf.facts) == 40
+
+
+async def test_ticks_and_nights_that_cite_the_same_entry_share_no_fact() -> None:
+    bench = Bench()
+    entry_id = (await bench.call("add_journal_entry", content="The gate")).result["entry_id"]
+    shown = {entry_id: shown_entry(entry_id, sources=["message-1"])}
+    facts = [{"text": "The gate is shut", "source_ids": [entry_id]}]
+    for event, tick in ((EVENT, 42), ({**EVENT, "id": "m2"}, 43), (None, 44), (None, 45)):
+        bench.state = tick_state(event=event, tick=tick)
+        assert (await bench.call("store_memory", facts=facts)).result["stored"] == 1
+    ops = [fact["op"] for fact in bench.shelf.facts.values()]
+    for now in ("2025-12-07T03:00:00+00:00", "2025-12-08T03:00:00+00:00"):
+        state = tick_state(event=None, loop=None)
+        asleep = Bench(state=state, plan=PlanSink(shown))
+        assert state["context"] is not None
+        state["context"]["now"] = now
+        await asleep.call("store_memory", facts=facts)
+        ops += [draft["op"] for draft in drafts(asleep)]
+    assert len(set(ops)) == 6
 
 
 async def test_awake_heard_events_and_journal_entries_may_be_cited_too() -> None:
@@ -155,9 +203,8 @@ async def test_fact_ids_come_from_sources_and_place_over_the_whole_loop_and_neve
         await bench.call("store_memory", facts=[{"text": "It rains", "source_ids": ["eee"]}])
     ids = [draft["op"] for draft in drafts(one)]
     assert ids == [
-        operation_id("fact", "e", "m1", "0"),
-        operation_id("fact", "e", "m1", "1"),
-        operation_id("fact", "eee", "m3", "0"),
+        operation_id("fact", f"night:{NOW.isoformat()}", *place)
+        for place in (("e", "m1", "0"), ("e", "m1", "1"), ("eee", "m3", "0"))
     ]
     assert ids == [draft["op"] for draft in drafts(other)]
 

@@ -50,9 +50,44 @@ async def test_the_same_place_in_the_same_tick_is_one_entry_and_other_places_are
     await again.call("add_journal_entry", content="The gate is shut")
     await again.call("add_journal_entry", content="The mill is old")
     assert len(await entries(bench)) == 2
-    later = Bench(store=bench.store, state=tick_state(tick=43))
+    later = Bench(store=bench.store, state=tick_state(tick=43, event=None))
     await later.call("add_journal_entry", content="The gate is shut")
     assert len(await entries(bench)) == 3
+
+
+async def test_a_tick_done_again_with_other_words_drops_no_entry_and_doubles_none() -> None:
+    bench = Bench()
+    await bench.call("add_journal_entry", content="The gate is shut", importance=8)
+    await bench.call("add_journal_entry", content="The mill is old")
+    again = Bench(store=bench.store, state=tick_state(tick=44))
+    moved = await again.call("add_journal_entry", content="The mill is old")
+    new = await again.call("add_journal_entry", content="It rains")
+    found = {entry["content"]: entry["id"] for entry in await entries(bench)}
+    assert set(found) == {"The gate is shut", "The mill is old", "It rains"}
+    assert len(await entries(bench)) == 3
+    assert moved.result["entry_id"] == found["The mill is old"]
+    assert new.result["entry_id"] == found["It rains"]
+
+
+async def test_an_entry_that_stands_is_reported_as_it_stands() -> None:
+    bench = Bench()
+    first = await bench.call("add_journal_entry", content="The gate is shut", importance=8)
+    again = Bench(store=bench.store)
+    second = await again.call("add_journal_entry", content="The gate is shut", importance=3)
+    assert second.result == first.result
+
+
+async def test_autonomous_ticks_and_nights_share_no_entry() -> None:
+    operations = []
+    for tick, now in ((42, "2025-12-06T03:00:00+00:00"), (42, "2025-12-06T04:00:00+00:00")):
+        state = tick_state(event=None, loop=None, tick=tick, messages=heard("m1"))
+        assert state["context"] is not None
+        state["context"]["now"] = now
+        asleep = Bench(state=state, plan=PlanSink({}))
+        await asleep.call("add_journal_entry", content="The gate is shut")
+        assert asleep.plan is not None
+        operations += asleep.plan.operations
+    assert len({operation["target"] for operation in operations}) == 2
 
 
 def heard(*events: str) -> list[HumanMessage]:
@@ -87,8 +122,8 @@ async def test_an_extraction_and_its_tick_share_no_id() -> None:
     first = Bench(state=extracting(*messages))
     second = Bench(store=first.store, state=extracting(*messages, exchange=[answer]))
     own = Bench(store=first.store)
-    for bench in (first, second, own):
-        await bench.call("add_journal_entry", content="The gate is shut")
+    for bench, content in ((first, "The gate"), (second, "The mill"), (own, "The gate")):
+        await bench.call("add_journal_entry", content=content)
     found = await entries(first)
     assert len(found) == 3
     assert {tuple(entry["sources"]) for entry in found} == {("message-1",)}

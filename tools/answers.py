@@ -85,9 +85,3 @@ def store_of(runtime: Runtime) -> BaseStore:
     if runtime.store is None:
         raise RuntimeError("the graph was compiled without a store; open it with open_agent")
     return runtime.store
-
-
-def calls_before(runtime: Runtime, tool: str | None = None) -> int:
-    """How many calls (of one tool) the tick has answered so far."""
-    loop = runtime.state.get("loop") or {"tools": []}
-    return sum(tool in (None, outcome["name"]) for outcome in loop["tools"])

@@ -15,8 +15,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolInvocationError
 from langgraph.types import Command
 
+from memory.merging import merge_by_id, merge_projects
 from memory.records import Usage
-from memory.state import Loop, State, ToolOutcome, merge_by_id, merge_projects
+from memory.state import Loop, State, ToolOutcome
 from tools.registry import BUILT_IN, ToolCategory, category_of
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from langchain_core.tools import tool
@@ -14,20 +13,23 @@ from memory.operations import add_fact, operation_id
 from memory.persona import violation
 from memory.records import Event, FactDraft, JournalEntry, Operation
 from memory.refusal import Refusal
-from memory.resources import scope_of
+from memory.resources import resources_of, scope_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (
     Answer,
     Reasoning,
     Runtime,
     answer,
-    calls_before,
     event_of,
     known_entities,
     now_of,
     refusals_answered,
     store_of,
 )
+from tools.origin import origin_of
+
+PLACES = 16
+"""Places that are looked up at a time."""
 
 SUGGESTION = (
     "Mend the rejected facts and store them again: cite ids that were shown; write about the "
@@ -64,7 +66,7 @@ async def store_memory(
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
     places = _Places(runtime, sink)
-    operations: list[Operation] = []
+    operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
@@ -72,33 +74,52 @@ async def store_memory(
             rejected.append({"text": fact.text, "error": error})
         else:
             entries = [sources[one] for one in dict.fromkeys(ids)]
-            operations.append(places.operation(fact, entries, now_of(runtime).isoformat()))
-    written = await sink.write(operations) if operations else []
-    result = _result(operations, rejected, sink)
+            draft = _draft(fact, entries, now_of(runtime).isoformat())
+            operation = await places.operation(draft)
+            operations[operation["id"]] = operation
+    written = await sink.write([*operations.values()]) if operations else []
+    result = _result([*operations.values()], len(written), rejected, sink)
     return answer(runtime, result, artifact={"written": written})
 
 
 class _Places:
-    """Gives each fact its operation id: from its sources and its place among facts of the same.
+    """Gives each fact its operation id: from its origin, its sources and its place among those.
 
-    In a night the place is counted over the whole loop, awake within the call and the calls of the
-    tick. The same call made again gives the same ids.
+    Places are counted from 0 for facts of one origin and the same sources. A text that stands at
+    one of them already is that fact: the same call made again gives the same ids. A place that
+    holds other words, as those of a try that failed, is passed over, so that no fact is dropped.
     """
 
     def __init__(self, runtime: Runtime, sink: Sink) -> None:
-        planned = sink.operations if isinstance(sink, PlanSink) else []
-        taken = [one for one in planned if one["kind"] == "add_fact"]
-        self._taken = Counter(tuple(sorted(one["sources"])) for one in taken)
-        call = 0 if isinstance(sink, PlanSink) else calls_before(runtime, "store_memory")
-        self._call = f"{call}." if call else ""
+        self._runtime = runtime
+        self._origin = origin_of(runtime, sink)
+        self._planned = isinstance(sink, PlanSink)
+        operations = sink.operations if isinstance(sink, PlanSink) else []
+        added = [one for one in operations if one["kind"] == "add_fact"]
+        self._texts: dict[str, str] = {one["id"]: one["after"]["text"] for one in added}
+        """What stands or is about to be written, by operation id."""
 
-    def operation(self, fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> Operation:
-        """The operation that writes `fact`, which stands on `entries`."""
-        draft = _draft(fact, entries, now)
-        sources = tuple(sorted([*draft["source_entries"], *draft["source_events"]]))
-        place = f"{self._call}{self._taken[sources]}"
-        self._taken[sources] += 1
-        return add_fact({**draft, "op": operation_id("fact", *sources, place)}, "store_memory")
+    async def operation(self, draft: FactDraft) -> Operation:
+        """The operation that writes `draft` at its place."""
+        sources = sorted([*draft["source_entries"], *draft["source_events"]])
+        first = 0
+        while True:
+            places = range(first, first + PLACES)
+            ops = [operation_id("fact", self._origin, *sources, str(place)) for place in places]
+            standing = await self._standing(ops)
+            for op in ops:
+                if standing.get(op, draft["text"]) == draft["text"]:
+                    self._texts[op] = draft["text"]
+                    return add_fact({**draft, "op": op}, "store_memory")
+            first += PLACES
+
+    async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
+        """The texts that stand at `ops`: awake in semantic memory, in a night in the plan."""
+        if self._planned:
+            return self._texts
+        config = self._runtime.config
+        found = await resources_of(config).semantic.by_op(scope_of(config), ops)
+        return {op: fact["text"] for op, fact in found.items()} | self._texts
 
 
 def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
@@ -160,12 +181,13 @@ def _entry(event: Event, runtime: Runtime) -> JournalEntry:
 
 
 def _result(
-    operations: Sequence[Operation], rejected: Sequence[dict[str, str]], sink: Sink
+    operations: Sequence[Operation], stored: int, rejected: Sequence[dict[str, str]], sink: Sink
 ) -> dict[str, Any]:
+    """What the model is told. `stored`: how many facts stand by this call, each counted once."""
     cited = {one for operation in operations for one in operation["after"]["source_entries"]}
     result: dict[str, Any] = {
         "success": bool(operations),
-        "stored": len(operations),
+        "stored": stored,
         "rejected": list(rejected),
         "not_cited": [one for one in sink.shown or () if one not in cited],
     }

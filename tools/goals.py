@@ -70,7 +70,7 @@ async def update_goal(
     status: GoalStatus | None = None,
     progress: Annotated[
         int | None,
-        Field(description="Percent, 0 to 100. Only for a goal without subtasks."),
+        Field(strict=True, description="Percent, 0 to 100. Only for a goal without subtasks."),
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:

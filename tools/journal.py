@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
+from itertools import count
 from typing import Annotated, Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -22,13 +24,13 @@ from tools.answers import (
     Reasoning,
     Runtime,
     answer,
-    calls_before,
     event_of,
     known_entities,
     now_of,
     refusals_answered,
     store_of,
 )
+from tools.origin import origin_of
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions in the loops beside a tick's own, so that entries of two loops share no id."""
@@ -54,17 +56,23 @@ async def add_journal_entry(
     if importance is not None and not 1 <= importance <= 10:
         raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
     sink = sink_of(runtime.config, runtime.store)
-    entry = journal.entry_by_tool(
+    write = partial(
+        journal.entry_by_tool,
         content=content.strip(),
         importance=importance,
         tags=tags or [],
         source_entity=source_entity,
         source_events=_sources(content, runtime, sink),
-        position=_position(runtime, sink),
-        tick=runtime.state["tick"],
+        origin=origin_of(runtime, sink),
         now=now_of(runtime),
         known_entities=known_entities(runtime),
     )
+    position = _position(runtime, sink)
+    if isinstance(sink, PlanSink):
+        entry = write(position=position)
+    else:
+        tries = (write(position=one) for one in count(position))
+        entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
     written = await sink.write([add_entry(entry, "add_journal_entry")])
     result = {
         "entry_id": entry["id"],
@@ -105,14 +113,17 @@ def _shown(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _position(runtime: Runtime, sink: Sink) -> int:
-    """The call's place in its loop. The same place in the same tick makes the same entry."""
+    """In a night the call's place in its loop; awake the first place of the loop.
+
+    A night's plan is stored before it counts. A tick may be tried again in other words, so awake
+    the entry goes to the first place that is free or holds the same content.
+    """
+    if not isinstance(sink, PlanSink):
+        return EXTRACTION if _extracting(runtime) else 0
     exchange = runtime.state.get("exchange") or []
     earlier = sum(isinstance(message, ToolMessage) for message in exchange)
-    if isinstance(sink, PlanSink):
-        first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
-        return first + earlier + len(sink.operations)
-    first = EXTRACTION if _extracting(runtime) else 0
-    return first + earlier + calls_before(runtime)
+    first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
+    return first + earlier + len(sink.operations)
 
 
 def _extracting(runtime: Runtime) -> bool:

@@ -31,7 +31,7 @@ async def create_project(
     before = runtime.state["projects"]
     after = rules.create(before, project_key, summary, initial_context, now_of(runtime))
     result = {
-        "project_key": project_key,
+        "project_key": after["active"],
         "summary": summary,
         "status": "active",
         "previous_project": before["active"],

@@ -7,7 +7,7 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
-from memory import journal
+from memory.episodes import episodes
 from memory.recall import recall
 from memory.refusal import Refusal
 from memory.resources import resources_of, scope_of
@@ -49,7 +49,7 @@ async def recall_memories(
         now=now_of(runtime),
         semantic=resources.semantic,
         # In a night the pending entries are the work in hand, not memories beside it.
-        episodes=[] if asleep else await journal.recent(store_of(runtime), scope),
+        episodes=[] if asleep else await episodes(store_of(runtime), scope, everything=True),
         limit=limit,
         include_superseded=include_superseded,
     )
