@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,6 +15,11 @@ from memory.settings import Settings
 
 MARK = "circadian"
 """In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
+
+_LONGEST = 64
+"""Characters of a name that providers take."""
+_SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
 
 
 def owner_of(settings: Settings, user: str) -> str:
@@ -74,14 +80,59 @@ def withdrawn(message: HumanMessage, handled: set[str]) -> AnyMessage | RemoveMe
     if str(message.id) not in handled:
         return RemoveMessage(id=str(message.id))
     mark = {"event": str(message.id), "tick": 0}
-    return message.model_copy(update={"additional_kwargs": {MARK: mark}})
+    return text_only(message).model_copy(update={"additional_kwargs": {MARK: mark}})
+
+
+def text_only(message: HumanMessage) -> HumanMessage:
+    """The message for the history once its tick is over: `[image]` stands where an image stood.
+
+    The state is copied into every checkpoint, and an image with it. The same message where it
+    holds nothing but text.
+    """
+    if isinstance(message.content, str) or all(_is_text(one) for one in message.content):
+        return message
+    return message.model_copy(update={"content": text_of([_plain(one) for one in message.content])})
 
 
 def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The history as providers take it: a sender's name holds letters, digits, `_` and `-` only."""
-    return [
-        message.model_copy(update={"name": re.sub(r"[^a-zA-Z0-9_-]+", "_", message.name)[:64]})
-        if isinstance(message, HumanMessage) and message.name
-        else message
-        for message in messages
-    ]
+    """The history as providers take it: a sender's name holds letters, digits, `_` and `-` only.
+
+    Where that changes a name, the message's text begins with the true one: `NAME: TEXT`. A changed
+    name ends in a hash of the true one, so that no two people have the same. The one exception is
+    a space between words, which is `_` without more ado unless somebody else here is called so.
+    """
+    people = [one for one in messages if isinstance(one, HumanMessage) and one.name]
+    taken = {str(one.name) for one in people}
+    return [_named(one, taken) if isinstance(one, HumanMessage) else one for one in messages]
+
+
+def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
+    name = message.name
+    if not name or _SAFE.fullmatch(name):
+        return message
+    spaced = name.replace(" ", "_")
+    if _WORDS.fullmatch(name) and len(name) <= _LONGEST and spaced not in taken:
+        return message.model_copy(update={"name": spaced})
+    content: str | list[Any] = (
+        f"{name}: {message.content}"
+        if isinstance(message.content, str)
+        else [{"type": "text", "text": f"{name}:"}, *message.content]
+    )
+    return message.model_copy(update={"name": _hashed(name), "content": content})
+
+
+def _hashed(name: str) -> str:
+    """What is safe of `name`, and a hash that tells it from all others; at most 64 characters."""
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST - len(mark) - 1]
+    return f"{safe or 'name'}_{mark}"
+
+
+def _is_text(block: str | Mapping[str, Any]) -> bool:
+    return isinstance(block, str) or block.get("type") == "text"
+
+
+def _plain(block: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(block, dict) and "image" in str(block.get("type")):
+        return {"type": "image"}
+    return block

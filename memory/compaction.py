@@ -32,18 +32,39 @@ def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage]
 def split_forced(
     messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """As `split`, but what is kept fits `fits` tokens: tool outputs masked oldest first, then a
-    smaller window, never past the newest human message (ruling 8).
+    """As `split`, but what is kept fits `fits` tokens (calibrated) if that can be had (ruling 8).
+
+    The newest human message and all after it, which is the exchange of the tick in hand, are kept
+    whatever the window; of them only tool outputs are masked. Tool outputs are masked oldest first,
+    then the window shrinks.
     """
+    newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]
+    floor = len(messages) - newest[0] if newest else 0
+    window = max(window, floor)
     old, kept = split(messages, window)
     kept = _masked(kept, fits, calibration)
-    newest = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
-    floor = len(messages) - newest
     while window > floor and _size(kept, calibration) > fits:
         window -= 1
         old, kept = split(messages, window)
         kept = _masked(kept, fits, calibration)
     return old, kept
+
+
+def room(
+    messages: Sequence[AnyMessage],
+    *,
+    limit: int,
+    share: float,
+    overflowed: bool,
+    calibration: float,
+) -> int:
+    """How many tokens (calibrated) a forced compaction leaves: `share` (0..1) of `limit`.
+
+    Where the provider refused the prompt, the limit is known to be wrong: then at most half of
+    what the history has.
+    """
+    fits = int(limit * share)
+    return min(fits, _size(messages, calibration) // 2) if overflowed else fits
 
 
 def marker(summary: str, *, compacted: Sequence[AnyMessage], now: datetime) -> SystemMessage:

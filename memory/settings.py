@@ -36,7 +36,26 @@ class Settings(BaseModel):
     recall_limit: int = Field(
         10, ge=1, le=100, description="At most this many memories in a prompt."
     )
-    compact_enabled: bool = Field(True, description="Master switch for compaction.")
+    context_buffer_tokens: int = Field(
+        2_000, ge=0, description="At most this many tokens of unaddressed events in a prompt."
+    )
+    project_tokens: int = Field(
+        4_000, ge=0, description="At most this many tokens of projects in a prompt."
+    )
+    session_memory_tokens: int = Field(
+        2_000, ge=0, description="At most this many tokens of session memory in a prompt."
+    )
+    entity_tokens: int = Field(
+        1_000, ge=0, description="At most this many tokens of open conversations in a prompt."
+    )
+    goals_tokens: int = Field(
+        2_000, ge=0, description="At most this many tokens of goals in a prompt."
+    )
+    compact_enabled: bool = Field(
+        True,
+        description="Whether thresholds start a compaction. A prompt that the provider refuses "
+        "as too long is compacted once whatever stands here.",
+    )
     compact_sleep_threshold: float = Field(
         0.7, gt=0, le=1, description="Asleep, compact when the history fills this share (0..1)."
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -15,7 +17,16 @@ WARNING_AT = 60.0
 """Percent of the limit (ruling 6)."""
 CRITICAL_AT = 80.0
 
+CUT = " ..."
+"""Stands where a text was shortened."""
+
 _CHARS_PER_TOKEN = 4
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
+)
+"""Chinese, Japanese and Korean script, and all beyond the basic plane, such as emoji."""
+_OTHER = re.compile(r"[^\x00-\x7f]")
+_WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
 _SMOOTHING = 0.3
 _LOWEST, _HIGHEST = 0.25, 4.0
 _COUNTED_BLOCKS = {"text", "image", "image_url"}
@@ -35,15 +46,32 @@ class TokenAdvisory(TypedDict):
 def approximate_tokens(
     messages: str | Sequence[BaseMessage], *, tools: Sequence[BaseTool] = ()
 ) -> int:
-    """Tokens of a text, or of messages with their tool calls; uncalibrated (4 characters each).
+    """Tokens of a text, or of messages with their tool calls; uncalibrated.
 
-    `tools` adds the schemas that are sent along. An image or other medium counts as one low
-    resolution image, whatever its bytes.
+    ASCII counts 4 characters a token; Chinese, Japanese, Korean and emoji a token a character;
+    every other character half a token. `tools` adds the schemas that are sent along. An image or
+    other medium counts as one low resolution image, whatever its bytes.
     """
     if isinstance(messages, str):
-        return math.ceil(len(messages) / _CHARS_PER_TOKEN)
+        return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
     plain = [_countable(message) for message in messages]
-    return count_tokens_approximately(plain, tools=list(tools) or None)
+    beyond = sum(_beyond_ascii(text) for message in plain for text in _texts(message))
+    return count_tokens_approximately(plain, tools=list(tools) or None) + math.ceil(beyond)
+
+
+def cut_to(text: str, tokens: int, calibration: float) -> str:
+    """`text`, or as much of its beginning as is `tokens` long, calibrated, with ` ...` behind it.
+
+    Where not even ` ...` fits, nothing is left.
+    """
+    if calibrated(approximate_tokens(text), calibration) <= tokens:
+        return text
+
+    def size(length: int) -> int:
+        return calibrated(approximate_tokens(text[:length] + CUT), calibration)
+
+    length = bisect_right(range(len(text)), tokens, key=size) - 1
+    return text[:length].rstrip() + CUT if length >= 0 else ""
 
 
 def calibrated(approx: int, calibration: float) -> int:
@@ -78,6 +106,28 @@ def advisory(percentage: float) -> TokenAdvisory:
         return {"level": "warning", "message": message, "threshold": int(CRITICAL_AT)}
     message = "Sufficient context available"
     return {"level": "normal", "message": message, "threshold": int(WARNING_AT)}
+
+
+def _beyond_ascii(text: str) -> float:
+    """What the characters beyond ASCII add to a count that took all for ASCII."""
+    if text.isascii():
+        return 0.0
+    wide = len(_WIDE.findall(text))
+    other = len(_OTHER.findall(text)) - wide
+    as_ascii = (wide + other) / _CHARS_PER_TOKEN
+    return wide * _WIDE_TOKENS + other * _OTHER_TOKENS - as_ascii
+
+
+def _texts(message: BaseMessage) -> Iterator[str]:
+    """The texts that langchain's counter counts of a countable message."""
+    yield message.name or ""
+    if isinstance(message.content, str):
+        yield message.content
+        if isinstance(message, AIMessage) and message.tool_calls:
+            yield repr(message.tool_calls)
+        return
+    for block in message.content:
+        yield block if isinstance(block, str) else str(block.get("text", ""))
 
 
 def _countable(message: BaseMessage) -> BaseMessage:

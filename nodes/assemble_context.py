@@ -8,8 +8,9 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import components, journal, rendering
+from memory import components, rendering
 from memory.chat import MARK, message_of
+from memory.episodes import episodes
 from memory.recall import recall
 from memory.records import RecallHit
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -38,15 +39,12 @@ async def assemble_context(
     context = CONTEXTS["tick_event" if state["event"] else "tick_autonomous"]
     message = _message(state)
     memories = await _recalled(state, runtime, config, settings)
-    parts = _parts(state, settings, context, memories)
+    parts = _bounded(state, settings, context, memories)
     assembled: AssembledContext = {
         "context_type": context.context_type,
         "now": resources_of(config).clock().isoformat(),
         "system": "\n\n".join(parts.values()),
-        "tokens": {
-            key: calibrated(approximate_tokens(text), state["calibration"])
-            for key, text in parts.items()
-        },
+        "tokens": {key: _size(text, state) for key, text in parts.items()},
     }
     return {"context": assembled, "messages": [message]}
 
@@ -73,9 +71,28 @@ async def _recalled(
         scope=scope,
         now=resources.clock(),
         semantic=resources.semantic,
-        episodes=await journal.recent(store_of(runtime), scope),
+        episodes=await episodes(store_of(runtime), scope, everything=False),
         limit=settings.recall_limit,
     )
+
+
+def _bounded(
+    state: State, settings: Settings, context: ContextConfig, memories: list[RecallHit]
+) -> dict[str, str]:
+    """The components; where they fill more than half of the context, their budgets are smaller.
+
+    What has no budget, the system prompt and the persona, is the user's own setting.
+    """
+    parts = _parts(state, settings, context, memories)
+    room = settings.max_context_tokens // 2
+    if _size("".join(parts.values()), state) <= room:
+        return parts
+    own = _size(rendering.system_prompt(settings) + settings.persona, state)
+    return _parts(state, rendering.within(settings, room - own), context, memories)
+
+
+def _size(text: str, state: State) -> int:
+    return calibrated(approximate_tokens(text), state["calibration"])
 
 
 def _parts(
@@ -83,17 +100,22 @@ def _parts(
 ) -> dict[str, str]:
     """The rendered components by key, in id order; an empty one is left out."""
     override = context.get_component_content_override("system_prompt")
+    calibration = state["calibration"]
     texts = {
         components.SYSTEM_PROMPT: rendering.system_prompt(settings, override),
         components.CHARACTER_CONTEXT: rendering.character_context(
-            settings, state["projects"], state["session_memory"]
+            settings, state["projects"], state["session_memory"], calibration
         ),
-        components.ENTITY_CONTEXT: rendering.entity_context(state["conversations"]),
+        components.ENTITY_CONTEXT: rendering.entity_context(
+            state["conversations"], settings, calibration
+        ),
         components.SEMANTIC_MEMORIES: rendering.semantic_memories(
-            memories, tokens=settings.recall_tokens
+            memories, tokens=settings.recall_tokens, calibration=calibration
         ),
-        components.CONTEXT_BUFFER: rendering.context_buffer(state["context_buffer"]),
-        components.GOALS: rendering.goals(state["goals"]),
+        components.CONTEXT_BUFFER: rendering.context_buffer(
+            state["context_buffer"], settings, calibration
+        ),
+        components.GOALS: rendering.goals(state["goals"], settings, calibration),
     }
     return {
         components.COMPONENTS[number].key: rendering.block(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory.compaction import history_share
-from memory.resources import settings_of
+from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Loop, State
 from memory.state_check import checked
@@ -21,8 +22,13 @@ def emergency(state: State) -> Literal["extract_facts", "assemble_context"]:
 
 
 @checked
-async def begin_tick(state: State, runtime: Runtime[Settings]) -> dict[str, Any]:
-    """Start the loop's counters; the tick's number is the one after the last committed tick."""
+async def begin_tick(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Start the loop's counters; the tick's number is the one after the last committed tick.
+
+    A session that has no start yet starts here, so that the tick's tools can tell it.
+    """
     settings = settings_of(runtime.context)
     share = history_share(state["messages"], state["calibration"], settings.max_context_tokens)
     full = settings.compact_enabled and share >= settings.compact_emergency_threshold
@@ -36,4 +42,13 @@ async def begin_tick(state: State, runtime: Runtime[Settings]) -> dict[str, Any]
         "overflowed": False,
         "compaction": "forced" if full and state["messages"] else "none",
     }
-    return {"tick": state["tick"] + 1, "loop": loop, "context": None, "exchange": []}
+    update: dict[str, Any] = {
+        "tick": state["tick"] + 1,
+        "loop": loop,
+        "context": None,
+        "exchange": [],
+    }
+    if state["metrics"]["session_start"] is None:
+        start = resources_of(config).clock().isoformat()
+        update["metrics"] = {**state["metrics"], "session_start": start}
+    return update

@@ -38,10 +38,13 @@ it."""
 
 
 class Summary(NamedTuple):
-    """A summary, and when it was made."""
+    """A summary, when it was made, and what it cost now: nothing where it was kept before."""
 
     text: str
     at: datetime
+    usage: Usage
+    refused: str | None = None
+    """Why it cannot stand for the messages; it is paid for all the same."""
 
 
 @checked
@@ -65,19 +68,22 @@ async def compact(
         return {"loop": loop, **_replaced(state, kept)}
     store, resources = store_of(runtime), resources_of(config)
     try:
-        kept_summary, usage = await _summary(old, settings, config, store, resources.clock())
+        summary = await _summary(old, settings, config, store, resources.clock())
     except ModelError as error:
-        log.warning("compaction refused: %s", error)
+        log.warning("compaction failed: %s", error)
         return {"loop": loop}
-    loop["llm_calls"] += usage["llm_calls"]
-    loop["tokens"] += usage["tokens"]
+    loop["llm_calls"] += summary.usage["llm_calls"]
+    loop["tokens"] += summary.usage["tokens"]
+    if summary.refused:
+        log.warning("compaction refused: %s", summary.refused)
+        return {"loop": loop}
     await apply.apply_operations(
-        await _archive(kept_summary, old, store, scope_of(config)),
+        await _archive(summary, old, store, scope_of(config)),
         store=store,
         semantic=resources.semantic,
         scope=scope_of(config),
     )
-    marker = compaction.marker(kept_summary.text, compacted=old, now=kept_summary.at)
+    marker = compaction.marker(summary.text, compacted=old, now=summary.at)
     return {"loop": loop, **_replaced(state, [marker, *kept])}
 
 
@@ -91,14 +97,18 @@ async def _in_night(
     """As a step of the night: the archive is an operation, the summary is kept with the plan."""
     view = await NightView.of(state, store_of(runtime), scope_of(config))
     now = datetime.fromisoformat(view.record["started"])
+    inputs = [str(message.id) for message in old]
 
     async def think() -> Thought:
-        summary, usage = await _summary(old, settings, config, view.store, now)
+        summary = await _summary(old, settings, config, view.store, now)
+        if summary.refused:
+            errors = [f"compact: {summary.refused}"]
+            return Thought(left=inputs, errors=errors, usage=summary.usage)
         operations = await _archive(summary, old, view.store, view.scope)
-        return Thought(operations=operations, usage=usage)
+        return Thought(operations=operations, usage=summary.usage)
 
     if old:
-        await view.plan("compact", [str(message.id) for message in old], think)
+        await view.plan("compact", inputs, think)
     cursor = await view.onward(state, settings, compaction_done=True)
     return {**cut_as_planned(state, view), "night": cursor}
 
@@ -126,10 +136,15 @@ def _cut(
     window = settings.compact_preserve_window
     if not forced:
         return compaction.split(state["messages"], window)
-    fits = int(settings.max_context_tokens * settings.compact_emergency_threshold)
-    return compaction.split_forced(
-        state["messages"], window, fits=fits, calibration=state["calibration"]
+    messages, calibration, loop = state["messages"], state["calibration"], state["loop"]
+    fits = compaction.room(
+        messages,
+        limit=settings.max_context_tokens,
+        share=settings.compact_emergency_threshold,
+        overflowed=loop is not None and loop["overflowed"],
+        calibration=calibration,
     )
+    return compaction.split_forced(messages, window, fits=fits, calibration=calibration)
 
 
 async def _summary(
@@ -138,7 +153,7 @@ async def _summary(
     config: RunnableConfig,
     store: BaseStore,
     now: datetime,
-) -> tuple[Summary, Usage]:
+) -> Summary:
     """The summary of `old`, paid for once: it is kept before anything is done with it.
 
     What is done again after a crash finds it, with its time, and so writes the same archive.
@@ -147,16 +162,18 @@ async def _summary(
     namespace = scope_of(config).namespace(SUMMARIES)
     item = await store.aget(namespace, key)
     if item is not None:
-        kept = Summary(item.value["text"], datetime.fromisoformat(item.value["at"]))
-        return kept, Usage(llm_calls=0, tokens=0)
-    text, usage = await _summarise(old, settings, config)
-    await store.aput(namespace, key, {"text": text, "at": now.isoformat()}, index=False)
-    return Summary(text, now), usage
+        at = datetime.fromisoformat(item.value["at"])
+        return Summary(item.value["text"], at, Usage(llm_calls=0, tokens=0))
+    made = await _summarise(old, settings, config, now)
+    if not made.refused:
+        kept = {"text": made.text, "at": now.isoformat()}
+        await store.aput(namespace, key, kept, index=False)
+    return made
 
 
 async def _summarise(
-    old: list[AnyMessage], settings: Settings, config: RunnableConfig
-) -> tuple[str, Usage]:
+    old: list[AnyMessage], settings: Settings, config: RunnableConfig, now: datetime
+) -> Summary:
     resources = resources_of(config)
     model = resources.chat_model
     if settings.compact_model:
@@ -164,7 +181,11 @@ async def _summarise(
     text = compaction.transcript(old)
     prompt = [SystemMessage(settings.compact_prompt or PROMPT), HumanMessage(text)]
     answer = await ask(model, prompt, config=config)
-    return compaction.checked_summary(str(answer.message.text), text), answer.usage
+    try:
+        summary = compaction.checked_summary(str(answer.message.text), text)
+    except ModelError as error:
+        return Summary("", now, answer.usage, refused=str(error))
+    return Summary(summary, now, answer.usage)
 
 
 async def _archive(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from memory import journal
 from memory.apply import apply_operations
+from memory.chat import text_only
 from memory.operations import add_entry
 from memory.records import Conversation, Event
 from memory.resources import resources_of, scope_of, store_of
@@ -54,10 +57,21 @@ async def record(
     if event is not None:
         mark = HandledMark(id=event["id"], tick=state["tick"], at=context["now"])
         update["handled"] = [*state["handled"], mark]
-        update["conversations"] = _conversations(state["conversations"], event)
-    if state["metrics"]["session_start"] is None:
-        update["metrics"] = {**state["metrics"], "session_start": context["now"]}
+        update["conversations"] = Overwrite(_conversations(state["conversations"], event))
+        update |= _without_media(state, event)
     return update
+
+
+def _without_media(state: State, event: Event) -> dict[str, Any]:
+    """The model saw the event's images in its tick; from here on each checkpoint would copy them.
+
+    The message keeps its id, and so its place in the history.
+    """
+    if "content" not in event:
+        return {}
+    mine = [m for m in state["messages"] if m.id == event["id"] and isinstance(m, HumanMessage)]
+    shown = cast(Event, {key: value for key, value in event.items() if key != "content"})
+    return {"messages": [text_only(message) for message in mine], "event": shown}
 
 
 async def _journal(
@@ -76,10 +90,8 @@ async def _journal(
     )
 
 
-def _conversations(
-    standing: dict[str, Conversation], event: Event
-) -> dict[str, Conversation | None]:
-    """The event's conversation, and None for those past the newest OPEN_CONVERSATIONS."""
+def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:
+    """The event's conversation and the newest of the others, OPEN_CONVERSATIONS in all."""
     key = f"{event['sender']} @ {event['channel']}" if event["channel"] else event["sender"]
     mine: Conversation = {
         "entity": event["sender"],
@@ -89,7 +101,6 @@ def _conversations(
         "pending_actions": [],
     }
     others = sorted(
-        (other for other in standing if other != key), key=lambda other: standing[other]["last_at"]
+        (item for item in standing.items() if item[0] != key), key=lambda item: item[1]["last_at"]
     )
-    dropped = others[: max(0, len(others) + 1 - OPEN_CONVERSATIONS)]
-    return {key: mine, **dict.fromkeys(dropped)}
+    return dict([*others[max(0, len(others) + 1 - OPEN_CONVERSATIONS) :], (key, mine)])

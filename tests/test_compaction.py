@@ -1,13 +1,27 @@
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from memory import compaction
 from memory.chat import MARK
-from memory.errors import ModelError
+from memory.errors import ContextOverflow, ModelError
+from memory.settings import Settings
 from memory.tokens import approximate_tokens
+from tests.agents import opened, said
 from tests.clock import Clock
+from tests.scripted import calls, scripted
 
 
 def human(number: int, text: str = "hello") -> HumanMessage:
@@ -83,3 +97,123 @@ def test_the_marker_says_what_it_stands_for(clock: Clock) -> None:
 def test_an_empty_or_longer_summary_is_refused(summary: str) -> None:
     with pytest.raises(ModelError):
         compaction.checked_summary(summary, "short source")
+
+
+def exchange(count: int) -> list[AnyMessage]:
+    """One answer with `count` calls, and their answers."""
+    names = [f"c{number}" for number in range(count)]
+    asked = [{"name": "noop", "args": {}, "id": one, "type": "tool_call"} for one in names]
+    answers = [ToolMessage("x" * 400, id=f"t{one}", tool_call_id=one) for one in names]
+    return [AIMessage("", id="a", tool_calls=asked), *answers]
+
+
+@pytest.mark.parametrize("window", [0, 1, 20])
+def test_forced_the_question_in_hand_is_kept_with_its_exchange(window: int) -> None:
+    earlier: list[AnyMessage] = [human(1), AIMessage("Hello.", id="b")]
+    mine = [human(2), *exchange(22)]
+    old, kept = compaction.split_forced([*earlier, *mine], window, fits=300, calibration=1.0)
+    assert old == earlier
+    assert [one.id for one in kept] == [one.id for one in mine]
+    assert all(one.content == compaction.MASK for one in kept if isinstance(one, ToolMessage))
+
+
+def test_forced_a_history_without_people_can_be_cut() -> None:
+    messages: list[AnyMessage] = [AIMessage("word " * 100, id=f"a{n}") for n in range(5)]
+    old, kept = compaction.split_forced(messages, 5, fits=300, calibration=1.0)
+    assert (len(old), len(kept)) == (3, 2)
+
+
+def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> None:
+    messages: list[AnyMessage] = [human(n, "word " * 100) for n in range(4)]
+    sized = {"limit": 100_000, "share": 0.8, "calibration": 1.0}
+    assert compaction.room(messages, overflowed=False, **sized) == 80_000  # type: ignore[arg-type]
+    assert compaction.room(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
+        approximate_tokens(messages) // 2
+    )
+
+
+def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
+    """Asks 22 times at once; then the prompt is too long until compaction was done."""
+    if tools == ["add_journal_entry", "noop"]:
+        return "Nothing more."
+    if not tools:
+        return "They greeted."
+    answered = [one for one in messages if isinstance(one, ToolMessage)]
+    if answered and compaction.MASK not in [one.content for one in answered]:
+        raise ContextOverflow("too long")
+    if "How are you?" not in str(messages[-1].text) and not answered:
+        return "Hello."
+    return "I am well." if answered else calls(*[("get_system_status", {})] * 22)
+
+
+@pytest.mark.parametrize("window", [0, 1, 20])
+async def test_an_overflow_within_a_tick_does_not_summarise_the_question_away(
+    tmp_path: Path, clock: Clock, window: int
+) -> None:
+    settings = Settings(compact_preserve_window=window)
+    model = scripted(otherwise=overflowing)
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        for number in range(3):
+            await agent.ainvoke(said(f"Hi {number}, " + "word " * 30, id=f"e{number}"))
+        out = await agent.ainvoke(said("How are you?", id="asked"))
+    assert out["report"]["ticks"][0]["reply"] == "I am well."
+    kept = out["messages"]
+    assert kept[0].text.startswith(compaction.MARK)
+    at = [one.id for one in kept].index("asked")
+    types = [one.type for one in kept[at:]]
+    assert types == ["human", "ai", *["tool"] * 22, "ai"]
+    assert all(one.type in ("human", "ai") for one in kept[1:at])
+
+
+async def test_the_first_tick_knows_when_its_session_began(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(calls(("get_system_status", {})), "Now.")
+    began = clock().isoformat()
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("Since when?"))
+        clock.advance(hours=1)
+        model.steps.append("Still.")
+        await agent.ainvoke(said("And now?"))
+        metrics = (await agent.aget_state()).values["metrics"]
+    shown = json.loads(str(model.calls[1].messages[-1].text))
+    assert shown["session_metrics"]["session_start"] == began
+    assert metrics["session_start"] == began
+
+
+def wordy(messages: list[BaseMessage], tools: list[str]) -> Any:
+    """A summary that is longer than what it summarises."""
+    return "I see." if tools else "word " * 5_000
+
+
+FULL = Settings(
+    max_context_tokens=1_000, compact_preserve_window=2, pre_compact_extraction_enabled=False
+)
+
+
+async def talked(agent: Any, count: int) -> dict[str, Any]:
+    """The last output of `count` messages of about 130 tokens."""
+    for number in range(count):
+        out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
+    result: dict[str, Any] = out
+    return result
+
+
+async def test_a_refused_summary_is_counted_in_the_tick(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(otherwise=wordy)
+    async with opened(tmp_path / "data", model, clock, settings=FULL) as agent:
+        out = await talked(agent, 7)
+    (tick,) = out["report"]["ticks"]
+    assert tick["llm_calls"] == 2
+    assert tick["tokens"] > 5_000
+    assert len(out["messages"]) == 14
+
+
+async def test_a_refused_summary_is_counted_in_the_night(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(otherwise=wordy)
+    settings = FULL.model_copy(update={"memory_enabled": False, "compact_sleep_threshold": 0.5})
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        await talked(agent, 5)
+        out = await agent.ainvoke({"request": "sleep"})
+    (step,) = [one for one in out["report"]["night"]["steps"] if one["step"] == "compact"]
+    assert step["llm_calls"] == 1
+    assert "longer than" in str(out["report"]["night"]["errors"])
+    assert len(out["messages"]) == 10

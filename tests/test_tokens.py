@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
 from memory.tokens import (
     advisory,
     approximate_tokens,
     calibrated,
+    cut_to,
     recalibrate,
     utilisation,
 )
@@ -26,6 +31,43 @@ def test_a_text_counts_a_token_for_every_four_characters() -> None:
     assert approximate_tokens("") == 0
     assert approximate_tokens("abcd") == 1
     assert approximate_tokens("abcde") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("漢字" * 50, 100), ("かな한국" * 25, 100), ("😀" * 10, 10), ("при" * 20, 30), ("naïve", 2)],
+)
+def test_text_beyond_ascii_counts_more(text: str, tokens: int) -> None:
+    assert approximate_tokens(text) == tokens
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda text: HumanMessage(text),
+        lambda text: HumanMessage([{"type": "text", "text": text}]),
+        lambda text: HumanMessage([text]),
+        lambda text: HumanMessage("", name=text),
+        lambda text: ToolMessage(text, tool_call_id="c"),
+        lambda text: _calling("", text),
+        lambda text: _calling([{"type": "text", "text": "I will."}], text),
+        lambda text: HumanMessage([{"type": "poem", "lines": text}]),
+    ],
+)
+def test_wherever_it_stands_in_a_message(of: Callable[[str], BaseMessage]) -> None:
+    assert approximate_tokens([of("漢" * 400)]) == approximate_tokens([of("x" * 400)]) + 300
+
+
+@given(st.text("ab 漢é", max_size=300), st.integers(0, 120), st.sampled_from([0.5, 1.0, 3.0]))
+def test_a_text_is_cut_to_as_much_as_fits(text: str, tokens: int, calibration: float) -> None:
+    shown = cut_to(text, tokens, calibration)
+    assert calibrated(approximate_tokens(shown), calibration) <= tokens
+    assert shown == text or shown == "" or text.startswith(shown.removesuffix(" ..."))
+
+
+def test_a_cut_text_says_so_and_wastes_nothing() -> None:
+    shown = cut_to("x" * 1_000, 50, 1.0)
+    assert shown == "x" * 196 + " ..."
 
 
 def test_tool_call_arguments_are_counted() -> None:
