@@ -42,6 +42,21 @@ CANDIDATES = 40
 """Memories asked for: several may share a source, and ten distinct sources are counted."""
 
 
+def read_samples(path: Path) -> list[dict[str, Any]]:
+    """The conversations of a file. Raises ValueError where it is no JSON list of them."""
+    try:
+        samples = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(samples, list):
+        raise ValueError("no list of conversations")
+    wanted = {"sample_id", "conversation", "qa"}
+    for place, one in enumerate(samples):
+        if not isinstance(one, dict) or not wanted <= one.keys():
+            raise ValueError(f"item {place} lacks one of {', '.join(sorted(wanted))}")
+    return samples
+
+
 def sessions(conversation: dict[str, Any]) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
     """(time, turns) of each session, in order."""
     numbers = sorted(
@@ -190,7 +205,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.data.is_file():
         print(f"{options.data} is absent: nothing was measured", file=sys.stderr)
         return 2
-    samples = json.loads(options.data.read_text())
+    try:
+        samples = read_samples(options.data)
+    except ValueError as error:
+        print(f"{options.data} is not in LoCoMo's format: {error}", file=sys.stderr)
+        return 2
     wanted = [s for s in samples if options.conversation in (None, s["sample_id"])]
     if not wanted:
         print(f"no conversation {options.conversation} in {options.data}", file=sys.stderr)

@@ -13,12 +13,14 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from memory import inbox, journal
 from memory.chat import event_of, owner_of
-from memory.errors import InputError, StateError
+from memory.episodes import episodes
+from memory.errors import CircadianError, InputError, StateError
 from memory.inbox import Posted, valid_event
 from memory.lock import AgentLock
 from memory.recall import recall
@@ -32,6 +34,12 @@ from memory.store_access import count_items
 from nodes.intake import RESUMED
 
 log = logging.getLogger("circadian")
+STEPS = 10_000
+"""Super-steps of a run beside those for the work at hand."""
+AN_INPUT = (
+    'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
+    '{"request": "sleep"}'
+)
 REQUESTS = ("tick", "sleep", "wake", "stop", "clear_stop")
 
 
@@ -139,7 +147,7 @@ class AsyncAgent:
             scope=self.scope,
             now=self.resources.clock(),
             semantic=self.resources.semantic,
-            episodes=await journal.recent(self.store, self.scope),
+            episodes=await episodes(self.store, self.scope, everything=True),
             limit=limit,
             include_superseded=include_superseded,
         )
@@ -164,6 +172,8 @@ class AsyncAgent:
         """Check the input and put it into the inbox, before any lock is taken."""
         if isinstance(input, Command):
             return input
+        if input is not None and not isinstance(input, Mapping):
+            raise InputError(f"{AN_INPUT}; got {input!r:.80}")
         given = dict(input or {})
         unknown = set(given) - {"messages", "events", "request"}
         if unknown:
@@ -173,15 +183,32 @@ class AsyncAgent:
         request = given.get("request")
         if request is not None and request not in REQUESTS:
             raise InputError(f"unknown request {request!r}; known are {', '.join(REQUESTS)}")
-        messages = _human(given.get("messages") or [])
+        messages = await self._human(given.get("messages") or [])
         owner = owner_of(self.settings, self.scope.user)
         now = self.resources.clock()
         spoken = [event_of(message, owner=owner, now=now) for message in messages]
-        events = [self._event(one) for one in given.get("events") or []]
+        listed = given.get("events") or []
+        if not isinstance(listed, list | tuple):
+            raise InputError(f"events must be a list of objects with a text; got {listed!r:.80}")
+        events = [self._event(one) for one in listed]
         await self._post(
             [*(valid_event(event) for event in spoken if event["text"].strip()), *events]
         )
         return {"messages": messages, "events": events, "request": cast(Request | None, request)}
+
+    async def _human(self, given: Any) -> list[HumanMessage]:
+        """The messages of an input. Raises InputError where one has the id of an answer."""
+        messages = _human(given)
+        if not any(message.id for message in messages):
+            return [_named(message) for message in messages]
+        known = (await self.aget_state()).values.get("messages", [])
+        answers = {one.id for one in known if not isinstance(one, HumanMessage)}
+        for message in messages:
+            if message.id in answers:
+                raise InputError(
+                    f"messages: the id {message.id!r:.80} is that of an answer; leave the id out"
+                )
+        return [_named(message) for message in messages]
 
     async def _post(self, events: Sequence[Event]) -> Posted:
         return await inbox.post(self.store, self.scope, events, now=self.resources.clock())
@@ -209,7 +236,13 @@ class AsyncAgent:
             bound.setdefault("recursion_limit", await self._steps())
             if options["durability"] != "sync":
                 bound["configurable"][KEY] = replace(self.resources, synced=False)
-            yield bound
+            try:
+                yield bound
+            except GraphRecursionError as error:
+                raise CircadianError(
+                    f"the run ended at its limit of {bound['recursion_limit']} steps; nothing is "
+                    "lost: run again, and it goes on"
+                ) from error
 
     async def _resume(
         self, bound: RunnableConfig, options: Mapping[str, Any]
@@ -238,7 +271,10 @@ class AsyncAgent:
         return {"context": self.settings, "durability": "sync", **given}
 
     async def _steps(self) -> int:
-        """The recursion limit, from the work at hand: super-steps per graph level, with room."""
+        """The recursion limit: a guard against loops only, as events may come while a run goes on.
+
+        It counts super-steps per graph level; an event takes two.
+        """
         events = await count_items(self.store, self.scope.namespace(inbox.INBOX))
         entries = await count_items(self.store, self.scope.namespace(journal.PENDING)) + events
         settings = self.settings
@@ -246,7 +282,7 @@ class AsyncAgent:
         batches += math.ceil(entries / settings.consolidate_batch_size) * (
             settings.max_iterations_sleep + 1
         )
-        return 200 + 2 * events + batches
+        return STEPS + 2 * events + batches
 
 
 def _stream(
@@ -260,7 +296,7 @@ def _stream(
 
 
 def _human(messages: Any) -> list[HumanMessage]:
-    """The input's messages, each with an id. Raises InputError for any other kind of message."""
+    """The input's messages. Raises InputError for any other kind of message."""
     given = [messages] if isinstance(messages, str | dict | tuple | BaseMessage) else messages
     try:
         converted = convert_to_messages(given)
@@ -269,6 +305,9 @@ def _human(messages: Any) -> list[HumanMessage]:
     for message in converted:
         if not isinstance(message, HumanMessage):
             raise InputError(f"messages must be human messages; got one of type {message.type!r}")
-        if not message.id:
-            message.id = str(uuid.uuid4())
     return cast(list[HumanMessage], converted)
+
+
+def _named(message: HumanMessage) -> HumanMessage:
+    """With an id: by it the event is known."""
+    return message if message.id else message.model_copy(update={"id": str(uuid.uuid4())})

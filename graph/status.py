@@ -11,9 +11,11 @@ from langgraph.types import StateSnapshot
 from graph.handle import AsyncAgent
 from memory import inbox, journal, rendering
 from memory.apply import LINKS
+from memory.errors import StateError
 from memory.goals import tree
 from memory.settings import Settings
 from memory.state import State, fresh_state
+from memory.state_check import state_problem
 from memory.store_access import count_items, list_items
 from memory.tokens import advisory, approximate_tokens, calibrated, utilisation
 
@@ -29,8 +31,14 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop`
     (design, section 3). Goals stand in the order of the tree, each before its subtasks. Tokens are
     calibrated estimates.
+
+    Raises:
+        StateError: the state breaks a rule, as after a bad edit by hand.
     """
     snapshot = await agent.aget_state()
+    problem = state_problem(snapshot.values)
+    if problem is not None:
+        raise StateError(problem)
     # A key with a reducer is empty, not absent, before the first run.
     known = {key: value for key, value in snapshot.values.items() if value or key != "projects"}
     state = cast(State, {**fresh_state(), "messages": [], **known})

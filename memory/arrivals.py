@@ -13,8 +13,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.store.base import BaseStore
 
 from memory import inbox
-from memory.chat import event_of, is_history, withdrawn
+from memory.chat import event_of, is_history
 from memory.errors import InputError
+from memory.history import given_id
 from memory.operations import operation_id
 from memory.scope import Scope
 from memory.state import Request, State
@@ -29,7 +30,7 @@ class Arrived(NamedTuple):
     """Whether there was any message or event."""
     skipped: list[str]
     """Ids that were handled before."""
-    messages: list[AnyMessage | RemoveMessage]
+    messages: list[RemoveMessage]
     """The change of the history: new input leaves it until its tick."""
     notes: list[str]
 
@@ -42,8 +43,10 @@ async def take_in(
     Raises InputError for an unknown request or a malformed event; nothing was taken then.
     """
     _check_request(state.get("request"))
-    people, foreign = new_messages(state.get("messages", []))
-    first = await _as_first_given(people, store, scope, run_id)
+    standing = state.get("messages", [])
+    people, foreign = new_messages(standing)
+    named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
+    first = await _as_first_given(named, store, scope, run_id)
     spoken = [event_of(message, owner=owner, now=now) for message in first]
     events = [inbox.valid_event(raw) for raw in state.get("events", []) or []]
     kept = [event for event in spoken if event["text"].strip()]
@@ -54,9 +57,7 @@ async def take_in(
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
-    again = _standing(state.get("messages", [])) & set(posted.skipped)
-    change: list[AnyMessage | RemoveMessage] = [withdrawn(message, again) for message in people]
-    change += [RemoveMessage(id=str(message.id)) for message in foreign]
+    change = [RemoveMessage(id=str(message.id)) for message in (*people, *foreign)]
     return Arrived(bool(people or events), posted.skipped, change, notes)
 
 
@@ -91,15 +92,6 @@ async def _as_first_given(
     ids = {**given, **(kept.value if kept else {})}
     await store.aput(*place, ids)
     return [m.model_copy(update={"id": ids[k]}) for k, m in zip(given, new, strict=True)]
-
-
-def _standing(messages: Sequence[AnyMessage]) -> set[str]:
-    """The ids of messages that stand before the end of the history.
-
-    New input is put behind it, but for an id that is in it already: that is replaced in its place.
-    """
-    past = [at for at, one in enumerate(messages) if is_history(one)]
-    return {str(one.id) for one in messages[: past[-1] if past else 0]}
 
 
 def _check_request(request: str | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from memory.records import Event
 from memory.settings import Settings
@@ -73,14 +73,6 @@ def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
 def is_history(message: BaseMessage) -> bool:
     """Whether a tick put the message there; a human message without the mark is new input."""
     return MARK in message.additional_kwargs
-
-
-def withdrawn(message: HumanMessage, handled: set[str]) -> AnyMessage | RemoveMessage:
-    """New input leaves the history until its tick; an id handled before is history again."""
-    if str(message.id) not in handled:
-        return RemoveMessage(id=str(message.id))
-    mark = {"event": str(message.id), "tick": 0}
-    return text_only(message).model_copy(update={"additional_kwargs": {MARK: mark}})
 
 
 def text_only(message: HumanMessage) -> HumanMessage:

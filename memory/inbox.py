@@ -10,11 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from memory.chat import text_of
 from memory.errors import InputError
 from memory.records import Event, InboxItem
 from memory.scope import Scope
@@ -23,6 +31,15 @@ from memory.store_access import list_items, write_batch
 
 INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 MAX_TEXT = 100_000
+
+
+def in_utc(value: str) -> str:
+    """An ISO 8601 time in UTC; without a zone it is UTC. Raises ValueError for any other text."""
+    moment = datetime.fromisoformat(value)
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except OverflowError:
+        raise ValueError("in UTC it is outside the years 1 to 9999") from None
 
 
 class EventInput(BaseModel):
@@ -36,20 +53,39 @@ class EventInput(BaseModel):
     text: str = Field(max_length=MAX_TEXT)
     channel: str | None = Field(None, max_length=200)
     addressed: bool = True
-    content: list[Any] | None = None
+    content: list[str | dict[str, Any]] | None = Field(None, min_length=1)
+    """Content blocks as a chat message has them. The text is theirs, whatever `text` says."""
 
     @field_validator("at")
     @classmethod
     def _utc(cls, value: str) -> str:
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        return in_utc(value)
 
     @field_validator("sender", "text")
     @classmethod
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
-        return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
+        return cast(str, _encodable(value))
+
+    @field_validator("content")
+    @classmethod
+    def _blocks(cls, value: list[Any] | None) -> list[Any] | None:
+        for block in value or []:
+            if isinstance(block, dict) and not (isinstance(block.get("type"), str)):
+                raise ValueError("a block must have a type, such as 'text'")
+            if isinstance(block, dict) and not isinstance(block.get("text", ""), str):
+                raise ValueError("a block's text must be a string")
+        return cast(list[Any] | None, _encodable(value))
+
+    @model_validator(mode="after")
+    def _one_text(self) -> Self:
+        if self.content is not None:
+            text = text_of(self.content)
+            if not text.strip() or len(text) > MAX_TEXT:
+                raise ValueError(f"content must hold 1 to {MAX_TEXT} characters of text")
+            self.text = text
+        return self
 
 
 class Posted(NamedTuple):
@@ -155,6 +191,37 @@ async def give_back(
         puts.append(PutOp(scope.namespace(INBOX), event_id, None))
     await write_batch(store, puts)
     return row["attempts"], aside
+
+
+async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> list[str]:
+    """Put what was set aside, all or one, back into the inbox with a fresh count.
+
+    It keeps its place: what came first is taken first. One transaction; takes no lock. Returns the
+    ids, oldest first. Raises InputError where `event_id` is not set aside.
+    """
+    rows = [row for row in await set_aside(store, scope) if event_id in (None, row["event"]["id"])]
+    if event_id is not None and not rows:
+        raise InputError(f"no event {event_id} is set aside")
+    ids = [row["event"]["id"] for row in rows]
+    puts: list[PutOp] = []
+    for one, row in zip(ids, rows, strict=True):
+        fresh = {**row, "attempts": 0, "error": None}
+        puts.append(PutOp(scope.namespace(INBOX), one, fresh))
+        puts.append(PutOp(scope.namespace(SET_ASIDE), one, None))
+    if puts:
+        await write_batch(store, puts)
+    return ids
+
+
+def _encodable(value: Any) -> Any:
+    """`value` with every half of a surrogate pair replaced: no encoding can store one."""
+    if isinstance(value, str):
+        return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    return value
 
 
 async def _present(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:

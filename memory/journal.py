@@ -2,7 +2,7 @@
 
 Store namespaces (below `(user, thread)`):
 `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, what a night still
-has to settle. An entry's id carries its day, so an id alone finds its entry.
+has to settle · `archives` the same for compactions. An id carries its day, so it finds its entry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memory.records import Event, JournalEntry, SourceType
 from memory.scope import Scope
 from memory.store_access import list_items
 
-PENDING = "pending"
+PENDING, ARCHIVES = "pending", "archives"
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
 RECENT = 200
@@ -134,11 +134,15 @@ def one_line(entry: JournalEntry) -> str:
 
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
     """The store writes that make `entry` stand as given, its place among the pending included."""
-    waits = {"id": entry["id"]} if entry["consolidation"] == "pending" else None
-    return [
+    here, at = {"id": entry["id"]}, f"{entry['timestamp']} {entry['id']}"
+    waits = here if entry["consolidation"] == "pending" else None
+    writes = [
         PutOp(day_of(scope, entry["id"]), entry["id"], cast(dict[str, object], dict(entry))),
-        PutOp(scope.namespace(PENDING), f"{entry['timestamp']} {entry['id']}", waits),
+        PutOp(scope.namespace(PENDING), at, waits),
     ]
+    if entry["source_type"] == "compaction":
+        writes.append(PutOp(scope.namespace(ARCHIVES), at, here))
+    return writes
 
 
 def day_of(scope: Scope, entry_id: str) -> tuple[str, ...]:
@@ -168,7 +172,19 @@ async def pending(
     store: BaseStore, scope: Scope, *, newest: int | None = None
 ) -> list[JournalEntry]:
     """What a night still has to settle, oldest first; with `newest` no more than so many."""
-    namespace = scope.namespace(PENDING)
+    return await _listed(store, scope.namespace(PENDING), scope, newest)
+
+
+async def archives(
+    store: BaseStore, scope: Scope, *, newest: int | None = None
+) -> list[JournalEntry]:
+    """The archives of compactions, oldest first; with `newest` no more than so many."""
+    return await _listed(store, scope.namespace(ARCHIVES), scope, newest)
+
+
+async def _listed(
+    store: BaseStore, namespace: tuple[str, ...], scope: Scope, newest: int | None
+) -> list[JournalEntry]:
     waiting = await list_items(store, namespace, limit=newest, newest_first=newest is not None)
     found = await read_many(store, scope, [item.value["id"] for item in waiting])
     return by_time(found.values())

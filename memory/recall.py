@@ -1,7 +1,7 @@
 """Recall: what long-term memory holds about a query, best first.
 
-Facts are ranked by meaning and by words together; episodes that no night has made into facts yet
-are ranked by words. Everything but the two lookups is pure.
+Facts are ranked by meaning and by words together; episodes that no night has made into facts are
+ranked by words. Everything but the two lookups is pure.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ async def recall(
 ) -> list[RecallHit]:
     """At most `limit` memories near `query`, best first; what does not match at all is no hit.
 
-    Scores are 0..1 and compare the hits of one query. `episodes` are the journal entries not yet
-    consolidated; of equal hits the one nearest to `now` (UTC) comes first. Raises InputError for
-    an empty query or a limit below 1, and the errors of `SemanticMemory`.
+    Scores are 0..1 and compare the hits of one query. `episodes` are journal entries that no fact
+    stands for, as `memory.episodes` gives them; of equal hits the one nearest to `now` (UTC) comes
+    first. Raises InputError for an empty query or a limit below 1, and the errors of
+    `SemanticMemory`.
     """
     if not query.strip():
         raise InputError("there is nothing to recall: the query is empty")
@@ -52,7 +53,8 @@ async def recall(
         semantic.keywords(scope, telling(query), depth, include_superseded=include_superseded),
     )
     facts = [fact_hit(fact, score) for fact, score in fuse(near, worded)]
-    told = [episode_hit(entry, score) for entry, score in rank_episodes(query, episodes)]
+    shares = await asyncio.to_thread(rank_episodes, query, episodes)
+    told = [episode_hit(entry, score) for entry, score in shares]
     return ranked([*facts, *told], now)[:limit]
 
 

@@ -6,13 +6,14 @@ deletes from such a key comes back in its parent unless the subgraph ends in `ha
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
-from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from memory.history import merge_messages
+from memory.merging import merge_conversations, merge_goals, merge_projects
 from memory.records import (
     Conversation,
     Event,
@@ -29,27 +30,6 @@ Mode = Literal["awake", "sleep"]
 Phase = Literal["compacting", "dreaming"]
 Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
 Turn = Literal["tick", "night", "rest", "refuse"]
-
-
-def merge_by_id(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Merge records by id, field by field; None deletes. Makes a hand edit a one-key edit."""
-    merged = dict(old or {})
-    for key, value in (new or {}).items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
-            merged[key] = {**merged[key], **value}
-        else:
-            merged[key] = value
-    return merged
-
-
-def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
-    """Merge project slots by key; `active` is replaced where it is given."""
-    old = old or {"active": None, "slots": {}}
-    new = new or {}
-    slots = merge_by_id(cast(dict[str, Any], old["slots"]), new.get("slots"))
-    return cast(Projects, {"active": new.get("active", old["active"]), "slots": slots})
 
 
 class SessionMetrics(TypedDict):
@@ -181,7 +161,7 @@ class NightCursor(TypedDict):
 class AgentInput(TypedDict, total=False):
     """What a run may be given; small on purpose: it is Studio's form."""
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], merge_messages]
     """Chat: human messages; `name` is the sender, else the owner."""
     events: list[Event]
     """World: events with sender, text, channel, addressed."""
@@ -192,7 +172,7 @@ class AgentInput(TypedDict, total=False):
 class AgentOutput(TypedDict, total=False):
     """What a run gives back."""
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], merge_messages]
     mode: Mode
     report: Report
 
@@ -204,13 +184,13 @@ class State(TypedDict, total=False):
     mode: Mode
     phase: Phase | None
     tick: int
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], merge_messages]
     projects: Annotated[Projects, merge_projects]
-    goals: Annotated[dict[str, Goal], merge_by_id]
+    goals: Annotated[dict[str, Goal], merge_goals]
     goal_index: int
     """Goals made so far: the next goal's index."""
     session_memory: SessionMemory
-    conversations: Annotated[dict[str, Conversation], merge_by_id]
+    conversations: Annotated[dict[str, Conversation], merge_conversations]
     context_buffer: list[Event]
     """The last unaddressed events, oldest first."""
     metrics: SessionMetrics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast, get_type_hints
 
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from memory.errors import StateError
 from memory.goals import recompute
-from memory.state import SCHEMA_VERSION, State
+from memory.state import REDUCED_KEYS, SCHEMA_VERSION, State
 
 
 class Node(Protocol):
@@ -27,6 +28,10 @@ _MESSAGE_KEYS = ("messages", "exchange")
 _RULES: dict[str, TypeAdapter[Any]] = {
     key: TypeAdapter(hint) for key, hint in _HINTS.items() if key not in _MESSAGE_KEYS
 }
+
+
+_INPUT_KEYS = ("events", "request")
+"""Checked where the input is taken, and gone in the step after it."""
 
 
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
@@ -59,7 +64,8 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
         )
     for key, value in state.items():
         # LangGraph begins a key with a reducer as {}: that is not yet a value of ours.
-        problem = _problem(key, value) if value != {} else None
+        unset = key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {})
+        problem = None if unset else _problem(key, value) or _out_of_range(key, value)
         if problem:
             return (
                 f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
@@ -87,4 +93,16 @@ def _problem(key: str, value: Any) -> str | None:
         first = error.errors()[0]
         where = ".".join(str(part) for part in (key, *first["loc"]))
         return f"{where}: {first['msg']}"
+    return None
+
+
+def _out_of_range(key: str, value: Any) -> str | None:
+    """What a type cannot say. `value` has the right type."""
+    match key:
+        case "tick" | "goal_index" if value < 0:
+            return f"{key}: must not be below 0, is {value}"
+        case "calibration" if not (math.isfinite(value) and value > 0):
+            return f"{key}: must be a finite number above 0, is {value}"
+        case "projects" if value["active"] is not None and value["active"] not in value["slots"]:
+            return f"projects.active: no slot is named {value['active']!r}"
     return None

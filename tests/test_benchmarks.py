@@ -69,6 +69,19 @@ def test_absent_data_is_said_plainly(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "absent" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "content", [b"no JSON", b"\xff\xfe", b"{}", b"[1]", b'[{"sample_id": "a"}]', b"[" * 100_000]
+)
+def test_data_in_another_format_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    data = tmp_path / "data.json"
+    data.write_bytes(content)
+    assert locomo.main(["--data", str(data)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "data.json is not in LoCoMo's format: " in line
+
+
 def test_the_budgets_are_measured_and_written(tmp_path: Path) -> None:
     out = tmp_path / "budgets.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from memory.chat import for_model, text_of, text_only, withdrawn
+from memory.chat import for_model, text_of, text_only
 from memory.errors import InputError
 from memory.inbox import valid_event
 from tests.agents import entries, opened
@@ -104,11 +104,6 @@ def test_a_message_keeps_its_text_and_not_its_images() -> None:
     kept = text_only(HumanMessage(CONTENT, id="e1", name="Ada"))
     assert (kept.id, kept.name) == ("e1", "Ada")
     assert kept.content == "What is this?\n[image]\nAnd that?"
-
-
-def test_a_message_that_is_sent_again_does_not_bring_its_images_back() -> None:
-    again = withdrawn(HumanMessage(CONTENT, id="e1"), {"e1"})
-    assert again.content == "What is this?\n[image]\nAnd that?"
 
 
 async def test_after_its_tick_an_image_is_in_no_state(tmp_path: Path, clock: Clock) -> None:

@@ -1,4 +1,7 @@
+from collections.abc import Sequence
+
 import pytest
+from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memory import inbox
@@ -70,6 +73,44 @@ async def test_a_set_aside_event_that_is_posted_again_gets_another_chance(clock:
     await inbox.post(store, SCOPE, [event("a")], now=clock())
     assert await inbox.set_aside(store, SCOPE) == []
     assert [item["attempts"] for item in await inbox.waiting(store, SCOPE)] == [0]
+
+
+async def test_what_is_set_aside_is_retried_in_its_place_with_a_fresh_count(clock: Clock) -> None:
+    store = InMemoryStore()
+    await inbox.post(store, SCOPE, [event("a"), event("b"), event("c")], now=clock())
+    for name in ("a", "b"):
+        await inbox.give_back(store, SCOPE, name, "broken", max_attempts=1)
+    assert await inbox.retry(store, SCOPE, "b") == ["b"]
+    assert [item["event"]["id"] for item in await inbox.set_aside(store, SCOPE)] == ["a"]
+    assert await inbox.retry(store, SCOPE, None) == ["a"]
+    rows = await inbox.waiting(store, SCOPE)
+    assert [(row["event"]["id"], row["attempts"], row["error"]) for row in rows] == [
+        *(("a", 0, None), ("b", 0, None), ("c", 0, None))
+    ]
+    assert await inbox.set_aside(store, SCOPE) == []
+    assert await inbox.retry(store, SCOPE, None) == []
+
+
+async def test_a_retry_is_one_transaction(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryStore()
+    await inbox.post(store, SCOPE, [event("a"), event("b")], now=clock())
+    for name in ("a", "b"):
+        await inbox.give_back(store, SCOPE, name, "broken", max_attempts=1)
+    batches: list[int] = []
+
+    async def counted(store: BaseStore, puts: Sequence[PutOp]) -> None:
+        batches.append(len(puts))
+
+    monkeypatch.setattr(inbox, "write_batch", counted)
+    await inbox.retry(store, SCOPE, None)
+    assert batches == [4]
+
+
+async def test_an_event_that_is_not_set_aside_cannot_be_retried(clock: Clock) -> None:
+    store = InMemoryStore()
+    await inbox.post(store, SCOPE, [event("a")], now=clock())
+    with pytest.raises(InputError, match="no event a is set aside"):
+        await inbox.retry(store, SCOPE, "a")
 
 
 async def test_agents_have_inboxes_of_their_own(clock: Clock) -> None:

@@ -9,12 +9,15 @@ from typing import Any, cast
 
 import pytest
 
+from memory import journal
 from memory.errors import InputError
 from memory.models.hashing import DIMENSION, HashingEmbeddings
 from memory.recall import fuse, rank_episodes, ranked, recall, scaled, telling
 from memory.records import Fact, JournalEntry, RecallHit
 from memory.semantic import SemanticMemory
 from tests.facts import ANA, BEN, draft
+from tests.tool_calls import SCOPE, Bench, shown_entry
+from tools import recall as recall_tool
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
@@ -191,3 +194,25 @@ def test_of_equal_hits_the_newer_comes_first_then_the_lower_id() -> None:
         hit("none", 0.0, "2026-03-04T00:00:00+00:00"),
     ]
     assert [one["id"] for one in ranked(hits, NOW)] == ["best", "new", "naive", "a", "b"]
+
+
+async def test_the_tool_reads_all_that_is_pending_and_the_archives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    async def asked(
+        query: str, *, episodes: list[JournalEntry], **others: object
+    ) -> list[RecallHit]:
+        read.extend(one["id"] for one in episodes)
+        return []
+
+    monkeypatch.setattr(recall_tool, "recall", asked)
+    monkeypatch.setattr(journal, "RECENT", 1)
+    bench = Bench()
+    heard = [shown_entry(f"event_20251203_{one}", sources=[]) for one in ("m1", "m2")]
+    archive = journal.archive_entry("The harp came back.", sources=["m0"], now=NOW)
+    for one in (*heard, archive):
+        await bench.store.abatch(journal.puts(SCOPE, one))
+    await bench.call("recall_memories", query="harp")
+    assert read == [heard[0]["id"], heard[1]["id"], archive["id"]]

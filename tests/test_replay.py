@@ -95,6 +95,8 @@ def test_empty_lines_and_a_byte_order_mark_are_nothing(file: Path) -> None:
         (json.dumps(event(2) | {"texts": "x"}), "unknown key 'texts'"),
         (json.dumps(event(2) | {"content": []}), "unknown key 'content'"),
         (json.dumps({**event(2), "at": "yesterday"}), "at: "),
+        (json.dumps({**event(2), "at": "9999-12-31T23:59:59-05:00"}), "at: .*outside the years"),
+        (json.dumps({"request": "sleep", "at": "0001-01-01T00:00:00+05:00"}), "at: .*outside"),
         (json.dumps({**event(2), "sender": 7}), "sender: "),
         (json.dumps({**event(2), "text": " "}), "text: "),
         (json.dumps({**event(2), "addressed": "yes"}), "addressed: "),

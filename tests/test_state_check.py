@@ -4,7 +4,8 @@ import pytest
 from langgraph.types import Overwrite
 
 from memory.errors import StateError
-from memory.state import State, fresh_state, merge_by_id, merge_projects
+from memory.merging import merge_by_id, merge_conversations, merge_goals, merge_projects
+from memory.state import State, fresh_state
 from memory.state_check import checked, state_problem
 
 
@@ -59,3 +60,45 @@ def test_a_project_edit_leaves_the_active_slot_where_it_is() -> None:
     new = merge_projects(old, {"slots": {"b": {"summary": "two"}}})
     assert new["active"] == "a"
     assert sorted(new["slots"]) == ["a", "b"]
+
+
+def test_an_empty_object_is_no_value_yet_only_where_records_are_merged() -> None:
+    empty: Any = {"projects": {}, "goals": {}, "conversations": {}}
+    assert state_problem({**fresh_state(), **empty}) is None
+    for key in ("session_memory", "metrics", "tick", "mode"):
+        problem = state_problem({**fresh_state(), key: {}})
+        assert problem is not None
+        assert f"wrong {key}" in problem
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tick", -1),
+        ("goal_index", -1),
+        ("calibration", 0.0),
+        ("calibration", float("nan")),
+        ("calibration", float("inf")),
+        ("projects", {"active": "a", "slots": {}}),
+    ],
+)
+def test_a_value_out_of_range_is_named(key: str, value: Any) -> None:
+    problem = state_problem({**fresh_state(), key: value})
+    assert problem is not None
+    assert f"wrong {key}" in problem
+
+
+def test_a_new_input_is_not_checked_as_state() -> None:
+    assert state_problem({**fresh_state(), "events": ["no event"], "request": "dance"}) is None
+
+
+@pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
+def test_what_is_no_object_cannot_be_merged(value: Any) -> None:
+    with pytest.raises(StateError, match="^goals must be an object"):
+        merge_goals({}, value)
+    with pytest.raises(StateError, match="^conversations must be an object"):
+        merge_conversations({}, value)
+    with pytest.raises(StateError, match="^projects must be an object"):
+        merge_projects(None, value)
+    with pytest.raises(StateError, match=r"^projects\.slots must be an object"):
+        merge_projects(None, {"slots": value})

@@ -11,11 +11,12 @@ import pytest
 from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
-from graph.cli.render import goals_view, night_view, status_view
+from graph.cli.render import goals_view, night_view, recall_view, status_view
 from graph.status import context_use, status
+from memory.inbox import valid_event
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
-from memory.records import Goal
+from memory.records import Goal, InboxItem, RecallHit
 from memory.scope import LOCAL_USER, thread_id
 from memory.settings import Settings
 from memory.state import NightReport, State, fresh_state
@@ -95,6 +96,20 @@ async def test_an_event_whose_tick_the_state_contains_does_not_wait(
         assert (await status(agent))["inbox"]["waiting"] == 0
 
 
+def test_after_a_bad_edit_status_is_one_clear_line(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def edit() -> None:
+        async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
+            await agent.ainvoke(said("Hi"))
+            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+
+    asyncio.run(edit())
+    done = circadian(capsys, "status", "--data", tmp_path / "data")
+    assert done.status == 2
+    assert "wrong goals.goal_1_0" in done.error
+
+
 def test_the_context_is_counted_with_what_stands_in_the_prompt() -> None:
     state: State = {**fresh_state(), "messages": []}
     empty = context_use(state, Settings())
@@ -151,8 +166,16 @@ async def test_a_person_sees_projects_memory_inbox_and_the_stop(
         await agent.ainvoke(said("Remember that the gate is locked at night"))
         await agent.ainvoke({"request": "stop"})
         now = await status(agent)
-    now["inbox"]["set_aside"] = [{"id": "e9", "error": "it broke"}]
-    seen = plain(status_view(now, "default"))
+    event = valid_event({"id": "e9", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"})
+    item: InboxItem = {
+        "event": event,
+        "received_at": event["at"],
+        "order": "1",
+        "attempts": 3,
+        "error": "it broke",
+    }
+    seen = plain(status_view(now, "default", [item]))
+    both = plain(status_view(now, "default", [item, item]))
     assert seen.startswith(
         "default  awake  tick 3  EMERGENCY STOP (circadian clear-stop)\nContext "
     )
@@ -160,7 +183,28 @@ async def test_a_person_sees_projects_memory_inbox_and_the_stop(
     assert "○ build_shed_garden (paused)" in seen
     assert "• The gate is locked at night" in seen
     assert "3 journal entries (3 for the next night) · 0 facts" in seen
-    assert "set aside: e9: it broke" in seen
+    assert 'set aside: e9, Ada "Hi": it broke' in seen
+    assert "circadian retry puts it back" in seen
+    assert "circadian retry puts them back" in both
+
+
+def hit(text: str, score: float) -> RecallHit:
+    return {
+        "id": text,
+        "kind": "fact",
+        "text": text,
+        "score": score,
+        "sources": ["e1"],
+        "at": "2026-05-02T08:00:00+00:00",
+        "speaker": None,
+    }
+
+
+def test_a_memory_whose_score_shows_as_nothing_is_left_out() -> None:
+    seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
+    assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
+    assert "0.00" not in seen
+    assert plain(recall_view([hit("far", 0.004)])) == "Nothing is remembered about that."
 
 
 def night(**more: Any) -> NightReport:

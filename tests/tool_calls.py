@@ -17,12 +17,13 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from memory import resources, sink
+from memory.merging import merge_by_id, merge_projects
 from memory.records import Event, Fact, FactDraft, JournalEntry
 from memory.resources import Resources
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
-from memory.state import State, fresh_state, merge_by_id, merge_projects
+from memory.state import State, fresh_state
 from tests.scripted import ScriptedChatModel, scripted
 from tools.registry import BUILT_IN
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from memory.errors import InputError
-from memory.inbox import valid_event
+from memory.inbox import in_utc, valid_event
 from memory.operations import operation_id
 from memory.records import Event
 
@@ -37,10 +36,7 @@ class RequestLine(BaseModel):
     @field_validator("at")
     @classmethod
     def _utc(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        return None if value is None else in_utc(value)
 
 
 @dataclass(frozen=True)

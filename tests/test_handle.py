@@ -1,0 +1,270 @@
+"""The open agent: what it takes as input, what it does with ids that are known, hand edits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Overwrite
+
+import memory.episodes
+from graph.handle import AsyncAgent
+from graph.status import status
+from memory import inbox, journal
+from memory.episodes import episodes
+from memory.errors import CircadianError, InputError, StateError
+from memory.resources import KEY
+from memory.scope import Scope
+from tests.agents import entries, opened, said
+from tests.clock import Clock
+from tests.scripted import ScriptedChatModel, scripted
+
+HEY = {"id": "x", "at": "2026-03-02T09:00:00+00:00", "sender": "Bob", "text": "Hey"}
+
+
+@pytest.fixture
+def model() -> ScriptedChatModel:
+    return scripted("One.", "Two.", "Three.")
+
+
+@pytest.fixture
+async def agent(
+    tmp_path: Path, model: ScriptedChatModel, clock: Clock
+) -> AsyncIterator[AsyncAgent]:
+    async with opened(tmp_path / "data", model, clock) as one:
+        yield one
+
+
+async def serve(agent: AsyncAgent, **given: Any) -> dict[str, Any]:
+    """One run as a server does it."""
+    config = agent.config()
+    config["configurable"][KEY] = replace(agent.resources, synced=False)
+    return dict(await agent.graph.ainvoke(given, config, context=agent.settings))
+
+
+def texts(out: dict[str, Any]) -> list[str]:
+    return [str(message.text) for message in out["messages"]]
+
+
+# Input
+
+
+@pytest.mark.parametrize("given", ["Hello", ["Hello"], 5])
+async def test_an_input_that_is_no_object_is_told_what_an_input_is(
+    agent: AsyncAgent, given: Any
+) -> None:
+    with pytest.raises(InputError, match=r'an input is an object .*{"messages": "Hello"}'):
+        await agent.ainvoke(given)
+
+
+@pytest.mark.parametrize("events", ["Hello", 5, {"text": "Hello"}])
+async def test_events_that_are_no_list_are_a_clear_error(agent: AsyncAgent, events: Any) -> None:
+    with pytest.raises(InputError, match="events must be a list"):
+        await agent.ainvoke({"events": events})
+
+
+async def test_a_time_that_utc_does_not_have_is_a_clear_error(agent: AsyncAgent) -> None:
+    for at in ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"):
+        with pytest.raises(InputError, match=r"at: .*outside the years 1 to 9999"):
+            await agent.post({"text": "Hello", "at": at})
+
+
+# Ids that are known
+
+
+@pytest.mark.parametrize("way", ["python", "server"])
+async def test_an_id_sent_again_with_another_text_leaves_the_history_as_it_is(
+    agent: AsyncAgent, model: ScriptedChatModel, way: str
+) -> None:
+    async def run(text: str) -> dict[str, Any]:
+        message = HumanMessage(text, id="m1")
+        if way == "server":
+            return await serve(agent, messages=[message])
+        return await agent.ainvoke({"messages": [message]})
+
+    await run("The cat is grey")
+    out = await run("The cat is green")
+    assert out["report"]["skipped"] == ["m1"]
+    assert texts(out) == ["The cat is grey", "One."]
+    assert [entry["content"] for entry in await entries(agent)] == ["The cat is grey"]
+    assert len(model.calls) == 1
+
+
+async def test_on_a_server_a_message_with_the_id_of_an_answer_stands_beside_it(
+    agent: AsyncAgent,
+) -> None:
+    out = await serve(agent, messages=[HumanMessage("Hi", id="m1")])
+    answer = out["messages"][-1].id
+    await serve(agent, messages=[HumanMessage("Really?", id=answer)])
+    out = await serve(agent, messages=[HumanMessage("Really?", id=answer)])
+    assert texts(out) == ["Hi", "One.", "Really?", "Two."]
+    assert len(out["report"]["skipped"]) == 1
+
+
+async def test_in_python_a_message_with_the_id_of_an_answer_is_refused(agent: AsyncAgent) -> None:
+    out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
+    with pytest.raises(InputError, match="that of an answer"):
+        await agent.ainvoke({"messages": [HumanMessage("Why?", id=out["messages"][-1].id)]})
+    assert await inbox.waiting(agent.store, agent.scope) == []
+    assert texts((await agent.aget_state()).values) == ["Hi", "One."]
+
+
+async def test_an_edit_by_hand_that_keeps_the_mark_replaces_the_message(agent: AsyncAgent) -> None:
+    out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
+    asked, answered = out["messages"]
+    edited = asked.model_copy(update={"content": "Hello"})
+    await agent.aupdate_state({"messages": [edited, AIMessage("1", id=answered.id)]})
+    assert texts((await agent.aget_state()).values) == ["Hello", "1"]
+
+
+# Edits by hand
+
+
+@pytest.mark.parametrize(
+    ("edit", "key"),
+    [
+        ({"goals": "abc"}, "goals"),
+        ({"goals": [1]}, "goals"),
+        ({"projects": "x"}, "projects"),
+        ({"projects": {"slots": ["a"]}}, r"projects\.slots"),
+        ({"conversations": "x"}, "conversations"),
+    ],
+)
+async def test_an_edit_that_cannot_be_merged_names_the_key_and_changes_nothing(
+    agent: AsyncAgent, edit: dict[str, Any], key: str
+) -> None:
+    await agent.ainvoke(said("Hi"))
+    before = (await agent.aget_state()).values
+    with pytest.raises(StateError, match=f"^{key} must be an object"):
+        await agent.aupdate_state(edit)
+    assert (await agent.aget_state()).values == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "key", "mended"),
+    [
+        ({"event": {"id": "x"}}, "event", {"event": None}),
+        ({"session_memory": {}}, "session_memory", None),
+        ({"tick": -1}, "tick", {"tick": 1}),
+        ({"calibration": 0.0}, "calibration", {"calibration": 1.0}),
+        ({"projects": {"active": "a"}}, "projects", {"projects": {"active": None}}),
+        ({"goals": Overwrite("abc")}, "goals", {"goals": Overwrite({})}),
+    ],
+)
+async def test_after_a_bad_edit_run_and_status_name_the_key_until_it_is_mended(
+    agent: AsyncAgent, edit: dict[str, Any], key: str, mended: dict[str, Any] | None
+) -> None:
+    await agent.ainvoke(said("Hi"))
+    good = (await agent.aget_state()).values["session_memory"]
+    await agent.aupdate_state(edit)
+    with pytest.raises(StateError, match=f"wrong {key}"):
+        await status(agent)
+    with pytest.raises(StateError, match=f"wrong {key}"):
+        await agent.ainvoke(said("Are you there?"))
+    await agent.aupdate_state(mended or {"session_memory": good})
+    out = await agent.ainvoke(said("And now?"))
+    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Two.", "Three."]
+
+
+async def test_an_event_put_into_the_state_by_hand_does_not_keep_a_run_from_its_work(
+    agent: AsyncAgent,
+) -> None:
+    await agent.aupdate_state({"event": {**HEY, "channel": None, "addressed": True}})
+    out = await agent.ainvoke(said("Hi"))
+    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
+
+
+# Requests and limits
+
+
+async def test_under_the_emergency_stop_a_request_to_sleep_changes_nothing(
+    agent: AsyncAgent,
+) -> None:
+    await agent.ainvoke({"request": "stop"})
+    out = await agent.ainvoke({"request": "sleep"})
+    state = (await agent.aget_state()).values
+    assert (state["mode"], state["phase"]) == ("awake", None)
+    assert "Emergency stop" in out["report"]["notes"][0]
+
+
+async def test_events_that_come_while_a_run_goes_on_do_not_bring_it_to_its_limit(
+    agent: AsyncAgent,
+) -> None:
+    async with agent._run(None, {"durability": "sync"}) as bound:
+        assert bound["recursion_limit"] >= 10_000
+
+
+async def test_at_its_limit_of_steps_a_run_says_so_and_the_next_goes_on(
+    tmp_path: Path, clock: Clock
+) -> None:
+    events = [{"text": f"Hello {number}", "sender": "Ada"} for number in range(10)]
+    model = scripted(otherwise=lambda messages, tools: "Hi.")
+    async with opened(tmp_path, model, clock) as agent:
+        with pytest.raises(CircadianError, match="limit of 15 steps; nothing is lost"):
+            await agent.ainvoke({"events": events}, {"recursion_limit": 15})
+        out = await agent.ainvoke(None)
+        done = [entry["content"] for entry in await entries(agent)]
+    assert sorted(done) == [event["text"] for event in events]
+    assert len(out["report"]["ticks"]) == len(events)
+    assert len(model.calls) == len(events)
+
+
+# Recall
+
+
+async def test_an_archive_of_a_compaction_is_recalled_by_everybody_who_asks(
+    agent: AsyncAgent, model: ScriptedChatModel, clock: Clock
+) -> None:
+    archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
+    await agent.store.abatch(journal.puts(agent.scope, archive))
+    [hit] = await agent.recall("Who sold the harp?")
+    assert (hit["id"], hit["sources"]) == (archive["id"], ["e1"])
+    await agent.ainvoke(said("Who sold the harp?"))
+    assert "Ada sold the harp." in model.calls[0].text
+
+
+class LooseStore(InMemoryStore):
+    """Finds more than was asked for, as a store does that matches labels by a pattern."""
+
+    async def asearch(self, namespace_prefix: tuple[str, ...], /, **options: Any) -> Any:
+        return await super().asearch((), **options)
+
+
+async def test_archives_that_a_store_finds_for_somebody_else_are_not_read(clock: Clock) -> None:
+    store = LooseStore()
+    archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
+    await store.abatch(journal.puts(Scope("axb", "thread"), archive))
+    assert await episodes(store, Scope("a_b", "thread"), everything=True) == []
+    assert await episodes(store, Scope("axb", "thread"), everything=True) == [archive]
+
+
+async def test_who_asks_recalls_all_that_is_pending_and_a_tick_the_newest(
+    agent: AsyncAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "RECENT", 2)
+    for text in ("I sold the harp", "Nice weather", "Good night"):
+        clock.advance(minutes=1)
+        event = inbox.valid_event({**HEY, "id": text[:1], "at": clock().isoformat(), "text": text})
+        entry = journal.entry_for_event(event, known_entities=[], projects=[])
+        await agent.store.abatch(journal.puts(agent.scope, entry))
+    assert [hit["text"] for hit in await agent.recall("harp")] == ["I sold the harp"]
+    tick = await episodes(agent.store, agent.scope, everything=False)
+    assert [entry["content"] for entry in tick] == ["Nice weather", "Good night"]
+
+
+async def test_a_tick_reads_the_newest_archives_only(
+    agent: AsyncAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory.episodes, "ARCHIVES", 1)
+    for text in ("one", "two"):
+        clock.advance(days=1)
+        archive = journal.archive_entry(text, sources=[], now=clock())
+        await agent.store.abatch(journal.puts(agent.scope, archive))
+    [newest] = await episodes(agent.store, agent.scope, everything=False)
+    assert newest["content"].endswith("two")
+    assert len(await episodes(agent.store, agent.scope, everything=True)) == 2
