@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.app import shared_options_behind
+from graph.cli.chat import HELP
+from graph.cli.parser import shared_options_behind
+from memory.folder import open_folder
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
 from memory.scope import LOCAL_USER, thread_id
@@ -200,7 +202,13 @@ def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Pat
     assert done.status == 0
     assert done.document["ok"]
     names = [check["name"] for check in done.document["checks"]]
-    assert names[:5] == ["python", "langgraph", "mem0ai", "model", "data folder"]
+    assert names[:6] == ["python", "langgraph", "mem0ai", "model", "data folder", "embedder"]
+    thread = thread_id(LOCAL_USER, "default")
+    assert (done.document["agent"], done.document["thread"]) == ("default", thread)
+    assert (
+        f"agent default, thread {thread}"
+        in circadian(capsys, "doctor", "--data", data).out.splitlines()
+    )
     assert names[-2:] == ["lock", "inbox"]
     assert {"store.db", "checkpoints.db"} <= set(names)
 
@@ -218,6 +226,45 @@ def test_doctor_calls_the_model_when_asked_to(
         refused = circadian(capsys, *command, "--call")
     assert refused.status == 1
     assert "no such key" in refused.out
+
+
+def test_doctor_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "doctor", "--data", data)
+    assert (done.status, done.err) == (0, "")
+    line = next(line for line in done.out.splitlines() if line.startswith("note"))
+    assert line.split("  ") == ["note", "data folder", "none yet: circadian send makes one"]
+    assert "embedder     offline" in done.out
+    assert circadian(capsys, "doctor", "--data", data, "--json").document["ok"]
+    assert not data.exists()
+
+
+def test_doctor_finds_a_file_where_the_data_folder_should_be(capsys: Capture, data: Path) -> None:
+    data.write_text("in the way")
+    done = circadian(capsys, "doctor", "--data", data)
+    assert done.status == 1
+    assert "problem  data folder" in done.out
+
+
+def test_doctor_calls_the_embedder_of_the_folder_when_asked_to(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("doctor", "--data", data, "--model", "offline")
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
+        circadian(capsys, "send", "Hello", *args)
+        server.embedded.clear()
+        assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
+        assert server.embedded == []
+        assert "openai:none, it embeds" in circadian(capsys, *command, "--call").out
+        server.embedding_errors.append(error(401, "no such key"))
+        refused = circadian(capsys, *command, "--call", "--json")
+    assert len(server.embedded) == 2
+    assert refused.status == 1
+    (wrong,) = [check for check in refused.document["checks"] if not check["ok"]]
+    assert wrong["name"] == "embedder"
+    assert wrong["detail"].startswith("openai:none: ")
+    assert "no such key" in wrong["detail"]
 
 
 def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
@@ -255,6 +302,38 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert "Night of" in done.out
     assert "unknown: /nonsense" in done.err
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
+
+
+def test_in_chat_help_and_quit_alone_are_commands(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for leave in ("quit", "Exit", "/exit"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"help\n{leave}\nnot read\n"))
+        done = circadian(capsys, "chat", "--data", data)
+        assert (done.status, done.out) == (0, "")
+        assert done.err.splitlines()[1:] == [HELP]
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 0
+
+
+def test_send_reads_the_message_from_standard_input(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Add a goal: mend the fence\n"))
+    done = circadian(capsys, "send", "-", "--data", data, "--json")
+    assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
+
+
+def test_an_agent_that_never_ran_is_named_where_others_have(capsys: Capture, data: Path) -> None:
+    open_folder(data)
+    assert circadian(capsys, "status", "--data", data).err == ""
+    circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
+    circadian(capsys, "wake", "--data", data, "--agent", "woken")
+    for command in (["status"], ["recall", "Oslo"]):
+        other = circadian(capsys, *command, "--data", data, "--agent", "two", "--json")
+        assert (other.status, other.error) == (0, "no agent two here yet")
+        for name in ("one", "woken"):
+            known = circadian(capsys, *command, "--data", data, "--agent", name, "--json")
+            assert (known.status, known.err) == (0, "")
 
 
 # Options

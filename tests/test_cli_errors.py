@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
-import signal
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from graph.cli import waiting
 from memory.lock import AgentLock
+from memory.models.offline import OfflineChatModel
 from memory.scope import LOCAL_USER, thread_id
+from tests.agents import opened
+from tests.clock import Clock
 from tests.commandline import circadian
-from tests.openai_server import OpenAIServer, error
+from tests.openai_server import OpenAIServer, error, text
 
 Capture = pytest.CaptureFixture[str]
 
@@ -54,7 +56,7 @@ def test_bad_usage_is_one_line_and_status_2(capsys: Capture, args: list[str]) ->
     assert done.error.startswith("circadian: ")
 
 
-@pytest.mark.parametrize("command", [["status"], ["recall", "x"], ["doctor"]])
+@pytest.mark.parametrize("command", [["status"], ["recall", "x"], ["retry"]])
 def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list[str]) -> None:
     done = circadian(capsys, *command, "--data", data)
     assert done.status == 2
@@ -160,6 +162,83 @@ def test_a_tick_that_fails_says_what_happens_to_the_message(
     assert len(status["inbox"]["set_aside"]) == 1
     assert "this request is wrong" in status["inbox"]["set_aside"][0]["error"]
     assert circadian(capsys, "doctor", "--data", data).status == 1
+    assert 'local "Hello": ' in circadian(capsys, "status", "--data", data).out
+
+
+def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
+    capsys: Capture, data: Path, refusing_model: str
+) -> None:
+    args = ("--data", data, "--model", refusing_model, "--embedder", "offline")
+    circadian(capsys, "send", "Hello", *args)
+    for _ in range(2):
+        circadian(capsys, "tick", *args)
+    aside = circadian(capsys, "status", "--data", data, "--json").document["inbox"]["set_aside"]
+    assert [list(one) for one in aside] == [["id", "error"]]
+    unknown = circadian(capsys, "retry", "nonsense", "--data", data)
+    assert (unknown.status, unknown.out) == (2, "")
+    assert unknown.error == "circadian: no event nonsense is set aside"
+    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
+    lock.release()
+    assert (done.status, done.document) == (0, {"retried": [aside[0]["id"]]})
+    now = circadian(capsys, "status", "--data", data, "--json").document
+    assert now["inbox"] == {"waiting": 1, "set_aside": []}
+    assert circadian(capsys, "retry", "--data", data).out == "Nothing is set aside.\n"
+    assert circadian(capsys, "tick", "--data", data, "--model", "offline").status == 0
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 1
+
+
+def test_send_tells_every_failure_of_its_run(
+    capsys: Capture, data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def post() -> None:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            await agent.post({"id": "e1", "text": "Good evening", "sender": "Ana"})
+
+    asyncio.run(post())
+    with OpenAIServer(error(400, "this request is wrong"), text("Hi")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
+    assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
+    assert done.error.startswith('e1 "Good evening": the model call failed: ')
+    assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
+
+
+def test_a_message_without_quotes_is_one_line_that_says_so(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "mend", "the", "fence", "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert "put the message in quotes" in done.error
+    assert "quotes" not in circadian(capsys, "status", "extra").error
+
+
+def test_a_message_that_is_no_text_is_one_line_and_status_2(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stream)
+    done = circadian(capsys, "send", "-", "--data", data)
+    assert (done.status, done.error) == (2, "circadian: standard input is not UTF-8 text")
+
+
+@pytest.mark.parametrize("command", ["send", "replay"])
+def test_who_is_waited_for_is_told(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    file = data / "one.jsonl"
+    file.write_text('{"id": "e1", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"}\n')
+    args = (command, str(file) if command == "replay" else "Hi", "--data", data)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.05)
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
+    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    asyncio.run(lock.acquire())
+    done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
+    lock.release()
+    line = f"waiting for process {os.getpid()} (test), up to 0.3 s"
+    assert (done.status, done.err.splitlines().count(line)) == (1, 1)
+    assert "waiting for" not in silent.err
+    assert "waiting for" not in circadian(capsys, "tick", "--data", data).err
 
 
 def test_a_night_that_breaks_says_that_what_it_did_is_kept(capsys: Capture, data: Path) -> None:
@@ -172,23 +251,3 @@ def test_a_night_that_breaks_says_that_what_it_did_is_kept(capsys: Capture, data
     line = done.err.splitlines()[-1]
     assert line.startswith("circadian: the night stopped: semantic memory")
     assert line.endswith("what was done is kept, and the next run goes on from there")
-
-
-def test_interrupted_it_says_so_in_one_line(capsys: Capture, tmp_path: Path) -> None:
-    """The server never answers; Ctrl-C ends the wait with status 130."""
-    command = [sys.executable, "-m", "graph.cli", "send", "hi", "--data", str(tmp_path / "data")]
-    command += ["--model", "openai:none", "--embedder", "offline"]
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-        env = {**os.environ, "OPENAI_BASE_URL": url}
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
-            asked, _ = server.accept()
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=20)
-            asked.close()
-    assert process.returncode == 130
-    assert err.splitlines() == [
-        "circadian: interrupted; whatever was received is kept, the next run goes on"
-    ]
-    status = circadian(capsys, "status", "--data", tmp_path / "data", "--json").document
-    assert status["inbox"]["waiting"] == 1

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from graph.cli.options import Options
 from graph.handle import AsyncAgent
 from graph.opening import open_agent
-from memory.errors import FolderError
+from memory.errors import BusyError, FolderError
+from memory.lock import AgentLock
 from memory.models.seam import OFFLINE
 from memory.resources import utc_now
+from memory.scope import LOCAL_USER, thread_id
 
 HEAD = "folder.json"
 """The file that makes a folder a data folder (`memory.folder`)."""
@@ -24,8 +27,8 @@ def opening(options: Options, *, clock: Callable[[], datetime] = utc_now) -> ope
 
 
 @asynccontextmanager
-async def opened_for_reading(options: Options) -> AsyncIterator[AsyncAgent]:
-    """The agent, to be read only: waits for nobody, needs no model, makes no data folder.
+async def opened_without_running(options: Options) -> AsyncIterator[AsyncAgent]:
+    """The agent, not to be run: waits for nobody, needs no model, makes no data folder.
 
     Raises:
         FolderError: there is no data folder, or it cannot be used.
@@ -41,3 +44,12 @@ def missing_folder(options: Options) -> FolderError | None:
     if (options.folder / HEAD).exists():
         return None
     return FolderError(f"no data folder at {options.folder}; `circadian send` makes one")
+
+
+async def holder(locks_dir: Path, agent: str) -> str | None:
+    """The process that runs the agent now, as its lock names it; None where nobody does."""
+    try:
+        async with AgentLock(locks_dir, thread_id(LOCAL_USER, agent), timeout=0):
+            return None
+    except BusyError as error:
+        return str(error).partition(" in use by ")[2].partition(": wait")[0]

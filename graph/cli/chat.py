@@ -6,15 +6,15 @@ import sys
 
 from graph.blocking import Agent
 from graph.cli.access import opening
-from graph.cli.commands import converse, event_of, go_to_sleep, say_model
+from graph.cli.commands import converse, event_of, go_to_sleep, print_status, say_model
 from graph.cli.console import Screen
 from graph.cli.options import Options
-from graph.cli.render import status_view
-from graph.status import status
 from memory.errors import CircadianError
 
 PROMPT = "> "
-HELP = "/status  /sleep  /quit, or Ctrl-D to leave"
+HELP = "/status, /sleep, /help, /quit, or Ctrl-D to leave"
+WORDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
+"""What alone on a line is a command too."""
 
 
 def chat(options: Options) -> int:
@@ -37,27 +37,45 @@ def chat(options: Options) -> int:
 
 
 def _read() -> str | None:
-    """The next line without the space around it; None where the input ends."""
-    try:
-        return input(PROMPT if sys.stdin.isatty() else "").strip()
-    except EOFError:
-        return None
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-        raise
+    """The next line without the space around it; None where the input ends.
+
+    Ctrl-C drops what is half typed; on an empty line it is raised.
+    """
+    while True:
+        try:
+            line = input(PROMPT if sys.stdin.isatty() else "").strip()
+            return WORDS.get(line.lower(), line)
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            if not _half_typed():
+                raise
+
+
+def _half_typed() -> bool:
+    """Whether the line that was interrupted held anything."""
+    if not sys.stdin.isatty():
+        return False
+    import readline
+
+    return readline.get_line_buffer() != ""
 
 
 def _answer(agent: Agent, screen: Screen, options: Options, line: str) -> int:
     try:
         if line == "/status":
-            screen.show(status_view(agent.call(status(agent.handle)), options.agent))
+            agent.call(print_status(options, agent.handle, screen))
+            return 0
+        if line == "/help":
+            screen.note(HELP)
             return 0
         if line == "/sleep":
-            return agent.call(go_to_sleep(agent.handle, screen))
+            return agent.call(go_to_sleep(options, agent.handle, screen))
         if line.startswith("/"):
             screen.note(f"unknown: {line}; known are {HELP}")
             return 2
-        return agent.call(converse(agent.handle, screen, event_of(line)))
+        return agent.call(converse(options, agent.handle, screen, event_of(line)))
     except CircadianError as error:
         screen.problem(str(error))
         return 1

@@ -20,6 +20,8 @@ from rich.text import Text
 PLAIN_WIDTH = 100
 """Columns where the output is no terminal, which has none of its own."""
 BAR = 20
+FIRST_WORDS = 40
+"""Characters of a text that is named by how it begins."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,13 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich import box
 from rich.console import RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.access import opened_for_reading
+from graph.cli.access import opened_without_running
+from graph.cli.app import INTERRUPTED
 from graph.cli.commands import OFFLINE, recalled
 from graph.cli.console import Screen, counted, date, day, one_line
 from graph.cli.options import Options
@@ -99,7 +102,10 @@ def _fresh_folder(given: Path | None) -> Path:
 
 
 async def _play(options: Options, part: Path) -> int:
-    """Replay one part in a new process; returns its id."""
+    """Replay one part in a new process; returns its id.
+
+    Its process group is its own, so that Ctrl-C reaches it once, from here.
+    """
     shared = {
         "--data": str(options.folder),
         "--agent": options.agent,
@@ -113,14 +119,27 @@ async def _play(options: Options, part: Path) -> int:
         "--json" if options.json else "--conversation",
         stdout=asyncio.subprocess.DEVNULL if options.json else None,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        process_group=0,
     )
-    if await process.wait():
+    try:
+        status = await process.wait()
+    except asyncio.CancelledError:
+        if await _interrupt(process) == INTERRUPTED:
+            raise typer.Exit(INTERRUPTED) from None  # the part has said so
+        raise
+    if status:
         raise CircadianError(f"{part.name} was not played to its end; see above")
     return process.pid
 
 
+async def _interrupt(process: asyncio.subprocess.Process) -> int:
+    if process.returncode is None:
+        process.send_signal(signal.SIGINT)
+    return await process.wait()
+
+
 async def _state(options: Options) -> dict[str, Any]:
-    async with opened_for_reading(options) as agent:
+    async with opened_without_running(options) as agent:
         return await status(agent)
 
 
@@ -132,7 +151,7 @@ async def _ending(options: Options, events: Sequence[Event]) -> Ending:
     """The last question, its answer, and what was recalled for it from the story's first day."""
     question = [event for event in events if event["addressed"]][-1]
     first_day = {event["id"]: event for event in events if day(event["at"]) == day(events[0]["at"])}
-    async with opened_for_reading(options) as agent:
+    async with opened_without_running(options) as agent:
         messages = (await agent.aget_state()).values["messages"]
         hits = await agent.recall(question["text"])
     for hit in hits:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import NotRequired
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from rich.table import Table
 from rich.text import Text
 from typing_extensions import TypedDict
 
-from graph.cli.access import missing_folder, opened_for_reading
+from graph.cli.access import holder, missing_folder, opened_without_running
 from graph.cli.console import Screen, one_line
 from graph.cli.options import Options
 from graph.handle import AsyncAgent
 from graph.status import status
-from memory.errors import BusyError, CircadianError, InputError
+from memory.errors import CircadianError, InputError
 from memory.folder import FOLDER_SCHEMA, Folder, open_folder
-from memory.lock import AgentLock
 from memory.models.ask import ask
+from memory.models.embed import embed_query
 from memory.models.offline import OfflineChatModel
-from memory.models.seam import choose_model, model_name
+from memory.models.retry import retrying
+from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
 from memory.scope import LOCAL_USER, thread_id
 from memory.sqlite.integrity import quick_check
 
@@ -37,25 +41,25 @@ class Check(TypedDict):
     name: str
     ok: bool
     detail: str
+    note: NotRequired[bool]
+    """Nothing is wrong, but something is not there yet."""
 
 
 async def doctor(options: Options, *, call: bool) -> int:
     """Look at everything, print it; status 1 where something is wrong.
 
-    `call` asks the model one word; without it only its name and key are looked at.
-
-    Raises:
-        FolderError: there is no data folder; the other checks are printed first.
+    `call` asks the model and the embedder one word; without it only name and key are looked at.
     """
     screen = Screen(json=options.json)
     checks = [_python(), *map(_library, LIBRARIES), await _model(options, call=call)]
-    missing = missing_folder(options)
-    if missing is None:
-        checks += await _folder_checks(options)
+    checks += await _folder_checks(options, call=call)
     ok = all(check["ok"] for check in checks)
-    screen.result({"ok": ok and missing is None, "checks": checks}, _view(checks))
-    if missing is not None:
-        raise missing
+    thread = thread_id(LOCAL_USER, options.agent)
+    screen.result(
+        {"ok": ok, "agent": options.agent, "thread": thread, "checks": checks},
+        Text(f"agent {one_line(options.agent)}, thread {thread}"),
+        _view(checks),
+    )
     return 0 if ok else 1
 
 
@@ -86,19 +90,46 @@ async def _model(options: Options, *, call: bool) -> Check:
         return {"name": "model", "ok": False, "detail": str(error)}
 
 
-async def _folder_checks(options: Options) -> list[Check]:
+async def _embedder(name: str, load: Callable[[], Embeddings], *, call: bool) -> Check:
+    """The embedder: can it be made, and does it embed?"""
+    try:
+        embeddings = load()
+        if call:
+            await embed_query(embeddings, "ready", retrying(attempts=1))
+        asked = "it embeds" if call else "--call asks it"
+        detail = name if name == OFFLINE else f"{name}, {asked}"
+        return {"name": "embedder", "ok": True, "detail": detail}
+    except CircadianError as error:
+        return {"name": "embedder", "ok": False, "detail": f"{name}: {error}"}
+
+
+async def _no_folder(options: Options, *, call: bool) -> list[Check]:
+    """What is said before there is a data folder."""
+    name = choose_embedder(options.embedder, offline=options.offline)
+    detail = "none yet: circadian send makes one"
+    return [
+        {"name": "data folder", "ok": True, "detail": detail, "note": True},
+        await _embedder(name, lambda: load_embedder(name), call=call),
+    ]
+
+
+async def _folder_checks(options: Options, *, call: bool) -> list[Check]:
     """The folder, its files, who holds it, and what waits. What cannot be opened ends the list."""
+    if missing_folder(options) and not options.folder.is_file():
+        return await _no_folder(options, call=call)
     try:
         folder = open_folder(options.folder, embedder=options.embedder, offline=options.offline)
     except InputError as error:
         return [{"name": "data folder", "ok": False, "detail": str(error)}]
-    detail = f"{folder.path}, writable, schema {FOLDER_SCHEMA}, embedder {folder.embedder}"
+    detail = f"{folder.path}, writable, schema {FOLDER_SCHEMA}"
     checks: list[Check] = [{"name": "data folder", "ok": True, "detail": detail}]
+    embedder = await _embedder(folder.embedder, lambda: folder.embeddings, call=call)
+    checks.append(embedder)
     checks += [await _file(path) for path in _files(folder)]
-    if not all(check["ok"] for check in checks):
+    if not all(check["ok"] for check in checks if check is not embedder):
         return checks
     checks.append(await _holder(options, folder))
-    async with opened_for_reading(options) as agent:
+    async with opened_without_running(options) as agent:
         checks.append(await _inbox(agent))
     return checks
 
@@ -117,12 +148,8 @@ async def _file(path: Path) -> Check:
 
 async def _holder(options: Options, folder: Folder) -> Check:
     """Who runs the agent now. That somebody does is no problem."""
-    lock = AgentLock(folder.locks_dir, thread_id(LOCAL_USER, options.agent), timeout=0)
-    try:
-        async with lock:
-            detail = "nobody runs the agent now"
-    except BusyError as error:
-        detail = str(error)
+    found = await holder(folder.locks_dir, options.agent)
+    detail = f"held by {found}" if found else "nobody runs the agent now"
     return {"name": "lock", "ok": True, "detail": detail}
 
 
@@ -141,6 +168,11 @@ async def _inbox(agent: AsyncAgent) -> Check:
 def _view(checks: list[Check]) -> Table:
     rows = Table.grid(padding=(0, 2))
     for check in checks:
-        mark = Text("ok", style="green") if check["ok"] else Text("problem", style="bold red")
-        rows.add_row(mark, check["name"], Text(one_line(check["detail"]), style="dim"))
+        rows.add_row(_mark(check), check["name"], Text(one_line(check["detail"]), style="dim"))
     return rows
+
+
+def _mark(check: Check) -> Text:
+    if check.get("note"):
+        return Text("note", style="yellow")
+    return Text("ok", style="green") if check["ok"] else Text("problem", style="bold red")

@@ -20,6 +20,8 @@ class Options:
     embedder: str | None
     offline: bool
     """CIRCADIAN_OFFLINE."""
+    lock_timeout: float
+    """Seconds to wait for another process's run."""
     json: bool
 
     @classmethod
@@ -41,5 +43,6 @@ class Options:
             model=model or deployment.model,
             embedder=embedder or deployment.embedder,
             offline=deployment.offline,
+            lock_timeout=deployment.lock_timeout,
             json=json,
         )

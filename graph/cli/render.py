@@ -13,8 +13,18 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from graph.cli.console import bar, context_meter, counted, date, day, one_line, short_id
-from memory.records import Goal, NightStep, Operation, RecallHit
+from graph.cli.console import (
+    FIRST_WORDS,
+    bar,
+    context_meter,
+    counted,
+    date,
+    day,
+    one_line,
+    short_id,
+)
+from memory.models.words import shortened
+from memory.records import Goal, InboxItem, NightStep, Operation, RecallHit
 from memory.state import NightReport
 
 MOST_FACTS = 12
@@ -31,8 +41,10 @@ _PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
 _GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
 
 
-def status_view(status: Mapping[str, Any], agent: str) -> RenderableType:
-    """`circadian status` for people."""
+def status_view(
+    status: Mapping[str, Any], agent: str, aside: Sequence[InboxItem]
+) -> RenderableType:
+    """`circadian status` for people. `aside`: the events that are set aside."""
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold")
     rows.add_column()
@@ -45,7 +57,7 @@ def status_view(status: Mapping[str, Any], agent: str) -> RenderableType:
     if remembered:
         rows.add_row("Session", _bullets(remembered))
     rows.add_row("Memory", _memory(status))
-    rows.add_row("Inbox", _inbox(status["inbox"]))
+    rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], aside))
     if status["approvals"]:
         rows.add_row("Asks", _bullets(str(one["question"]) for one in status["approvals"]))
     return Group(_headline(status, agent), rows)
@@ -113,7 +125,8 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
 
 
 def recall_view(hits: Sequence[RecallHit]) -> RenderableType:
-    """Recalled memories, best first."""
+    """Recalled memories, best first, without those whose score shows as nothing."""
+    hits = [hit for hit in hits if round(hit["score"], 2) > 0]
     if not hits:
         return Text("Nothing is remembered about that.")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
@@ -172,10 +185,19 @@ def _memory(status: Mapping[str, Any]) -> Text:
     )
 
 
-def _inbox(inbox: Mapping[str, Any]) -> RenderableType:
-    waiting = f"{inbox['waiting']:,} waiting" if inbox["waiting"] else "empty"
-    aside = [f"set aside: {one['id']}: {one['error']}" for one in inbox["set_aside"]]
-    return Group(Text(waiting), *(Text(one_line(line), style="red") for line in aside))
+def _inbox(waiting: int, aside: Sequence[InboxItem]) -> RenderableType:
+    lines = [Text(f"{waiting:,} waiting" if waiting else "empty")]
+    lines += [Text(_set_aside(one), style="red") for one in aside]
+    if aside:
+        them = "it" if len(aside) == 1 else "them"
+        lines.append(Text(f"circadian retry puts {them} back", style="dim"))
+    return Group(*lines)
+
+
+def _set_aside(item: InboxItem) -> str:
+    event = item["event"]
+    words = shortened(event["text"], FIRST_WORDS)
+    return one_line(f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}')
 
 
 def _night_head(report: NightReport) -> Text:

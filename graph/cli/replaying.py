@@ -16,9 +16,10 @@ from graph.cli.console import Screen, clock_time, counted, day, one_line
 from graph.cli.following import follow
 from graph.cli.options import Options
 from graph.cli.render import day_rule, night_view
-from graph.cli.replay import Clock, Tally, replay
+from graph.cli.replay import Clock, Tally, Watcher, replay
 from graph.cli.replay_file import Step, count_lines
 from graph.cli.talk import NightWatch, tool_line
+from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from memory.models.seam import model_name
 from memory.records import Event
@@ -39,9 +40,25 @@ async def replay_file(options: Options, path: Path, *, conversation: bool) -> in
         screen.show(Text(f"{path.name}: {counted(lines, 'line')}, model {model}", style="dim"))
         watcher = Conversation(screen) if conversation else Days(screen, lines)
         with watcher:
-            tally = await replay(agent, path, clock, watcher)
+            tally = await replay(agent, path, clock, Patient(options, screen, watcher))
         screen.result(tally.as_json(), _summary(tally))
         return _failed(screen, tally, agent.settings.max_failed_ticks)
+
+
+class Patient:
+    """Runs as another watcher does, and says whom a run waits for."""
+
+    def __init__(self, options: Options, screen: Screen, watcher: Watcher) -> None:
+        self._options, self._screen, self._watcher = options, screen, watcher
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Run."""
+        async with telling_waits(self._options, self._screen):
+            return await self._watcher.run(agent, step, given)
+
+    def skip(self, step: Step) -> None:
+        """Handled before."""
+        self._watcher.skip(step)
 
 
 class Days:
