@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 
@@ -119,7 +120,7 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
         await _configure(conn, path)
         yield conn
     finally:
-        await conn.close()
+        await _to_the_end(conn.close())
 
 
 def _prepare(path: Path) -> None:
@@ -135,7 +136,17 @@ async def _connected(path: Path) -> aiosqlite.Connection:
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        await (await opening).close()
+        await _to_the_end((await opening).close())
+        raise
+
+
+async def _to_the_end(closing: Coroutine[Any, Any, None]) -> None:
+    """Close even when cancelled meanwhile: else the connection's thread outlives its event loop."""
+    work = asyncio.ensure_future(closing)
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await work
         raise
 
 
