@@ -94,11 +94,11 @@ def test_a_new_input_is_not_checked_as_state() -> None:
 
 @pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
 def test_what_is_no_object_cannot_be_merged(value: Any) -> None:
-    with pytest.raises(StateError, match="^goals must be an object"):
+    with pytest.raises(StateError, match=r"^goals must be an object"):
         merge_goals({}, value)
-    with pytest.raises(StateError, match="^conversations must be an object"):
+    with pytest.raises(StateError, match=r"^conversations must be an object"):
         merge_conversations({}, value)
-    with pytest.raises(StateError, match="^projects must be an object"):
+    with pytest.raises(StateError, match=r"^projects must be an object"):
         merge_projects(None, value)
     with pytest.raises(StateError, match=r"^projects\.slots must be an object"):
         merge_projects(None, {"slots": value})
