@@ -23,7 +23,7 @@ from memory.store_access import list_items
 PENDING, ARCHIVES = "pending", "archives"
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
-RECENT = 200
+RECENT = 50
 """Pending entries that a tick's recall reads: its work must not grow with the day."""
 WORD = re.compile(r"\w+")
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,11 +120,13 @@ def test_in_chat_it_clears_a_half_typed_line_and_leaves_on_an_empty_one(tmp_path
             _read_until(ours, "> ")
             os.write(ours, b"half a li")
             _read_until(ours, "half a li")
+            time.sleep(0.5)  # the terminal echoes before the prompt waits again
             process.send_signal(signal.SIGINT)
             _read_until(ours, "> ")
             os.write(ours, b"Hello\n")
             _read_until(ours, "tick 1")
             _read_until(ours, "> ")
+            time.sleep(0.5)
             process.send_signal(signal.SIGINT)
             last = _read_until(ours, LINE)
             assert process.wait(timeout=20) == 130
