@@ -18,6 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from memory import inbox, journal
+from memory.arrivals import check_request
 from memory.chat import event_of, owner_of
 from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
@@ -40,7 +41,6 @@ AN_INPUT = (
     'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
     '{"request": "sleep"}'
 )
-REQUESTS = ("tick", "sleep", "wake", "stop", "clear_stop")
 
 
 class AsyncAgent:
@@ -181,8 +181,7 @@ class AsyncAgent:
                 f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
             )
         request = given.get("request")
-        if request is not None and request not in REQUESTS:
-            raise InputError(f"unknown request {request!r}; known are {', '.join(REQUESTS)}")
+        check_request(request)
         messages = await self._human(given.get("messages") or [])
         owner = owner_of(self.settings, self.scope.user)
         now = self.resources.clock()

@@ -42,7 +42,7 @@ async def take_in(
 
     Raises InputError for an unknown request or a malformed event; nothing was taken then.
     """
-    _check_request(state.get("request"))
+    check_request(state.get("request"))
     standing = state.get("messages", [])
     people, foreign = new_messages(standing)
     named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
@@ -94,7 +94,8 @@ async def _as_first_given(
     return [m.model_copy(update={"id": ids[k]}) for k, m in zip(given, new, strict=True)]
 
 
-def _check_request(request: str | None) -> None:
+def check_request(request: object) -> None:
+    """Raise InputError for a request that there is not."""
     known = get_args(Request)
     if request is not None and request not in known:
         raise InputError(f"unknown request {request!r}; known are {', '.join(known)}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import count
 from typing import cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
@@ -18,6 +19,7 @@ from memory.importance import TRUST, heuristic_importance, mentions, names_proje
 from memory.operations import operation_id
 from memory.records import Event, JournalEntry, SourceType
 from memory.scope import Scope
+from memory.state import State
 from memory.store_access import list_items
 
 PENDING, ARCHIVES = "pending", "archives"
@@ -54,6 +56,18 @@ def entry_for_event(
         "channel": event["channel"],
         "consolidation": "pending",
     }
+
+
+def entry_in(state: State, event: Event) -> JournalEntry:
+    """The entry of an event, with the people and projects that the state knows."""
+    return entry_for_event(
+        event, known_entities=known_entities(state), projects=state["projects"]["slots"]
+    )
+
+
+def known_entities(state: State) -> list[str]:
+    """Who the open conversations are with."""
+    return [conversation["entity"] for conversation in state["conversations"].values()]
 
 
 def entry_by_tool(
@@ -195,15 +209,11 @@ async def recent(store: BaseStore, scope: Scope) -> list[JournalEntry]:
     return await pending(store, scope, newest=RECENT)
 
 
-async def free_archive_id(store: BaseStore, scope: Scope, entry: JournalEntry) -> str:
-    """The id of an archive; a second one of the same moment gets a number behind it."""
-    wanted, number = entry["id"], 1
-    while (standing := await read(store, scope, wanted)) is not None:
-        if standing["content"] == entry["content"]:
-            break
-        number += 1
-        wanted = f"{entry['id']}_{number}"
-    return wanted
+def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
+    """An archive under its own id; where another of the same moment stands, a number behind it."""
+    yield entry
+    for number in count(2):
+        yield {**entry, "id": f"{entry['id']}_{number}"}
 
 
 async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:

@@ -28,9 +28,7 @@ NIGHTS, OPEN = "nights", "open_night"
 STEPS = ("score_importance", "consolidate", "settle", "extract_facts", "compact")
 
 
-def new_night(
-    now: datetime, pending: Sequence[str], taken: Sequence[str], *, dreaming: bool = False
-) -> NightRecord:
+def new_night(now: datetime, pending: Sequence[str], taken: Sequence[str]) -> NightRecord:
     """A night that sets out at `now` with the journal ids in `pending`."""
     name = f"night_{now:%Y%m%d_%H%M%S}"
     same = sum(1 for other in taken if other.startswith(name))
@@ -42,7 +40,7 @@ def new_night(
         "complete": False,
         "held": [],
         "pending": list(pending),
-        "phase": "dreaming" if dreaming else "compacting",
+        "phase": "compacting",
         "applied": [],
         "steps": [],
         "errors": [],
@@ -101,15 +99,12 @@ def to_consolidate(
     mine = [plan for plan in plans if plan["step"] == "consolidate"]
     done = [plan for plan in mine if plan.get("finished") and not _comes_again(plan)]
     closed = {one for plan in done for one in plan["inputs"]}
-    after = entries_after(dict(entries), operations_of(plans, "compacting"))
     waiting = [
         entry
-        for entry in by_time(after.values())
-        if entry["consolidation"] == "pending"
-        and entry["scoring_method"] != "heuristic"
+        for entry in unsettled(entries, plans)
+        if entry["scoring_method"] != "heuristic"
         and entry["importance"] >= min_importance
         and entry["id"] not in closed
-        and entry["id"] in entries
     ]
     return _batch(waiting, mine, size, tokens)
 
@@ -150,22 +145,20 @@ def below_threshold(
     entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], min_importance: int
 ) -> list[Operation]:
     """Marks for entries that were scored and are not important enough (ruling 12)."""
-    after = entries_after(dict(entries), operations_of(plans, "compacting"))
     return [
         mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
-        for entry in by_time(after.values())
-        if entry["consolidation"] == "pending"
-        and entry["scoring_method"] != "heuristic"
-        and entry["importance"] < min_importance
-        and entry["id"] in entries
+        for entry in unsettled(entries, plans)
+        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
     ]
 
 
-def held(entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord]) -> list[str]:
-    """The entries of the night that stay pending, oldest first."""
+def unsettled(
+    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord]
+) -> list[JournalEntry]:
+    """The night's entries that are still pending, seen through its operations; oldest first."""
     after = entries_after(dict(entries), operations_of(plans, "compacting"))
     return [
-        entry["id"]
+        entry
         for entry in by_time(after.values())
         if entry["consolidation"] == "pending" and entry["id"] in entries
     ]

@@ -17,6 +17,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -79,11 +80,16 @@ def scope_of(config: RunnableConfig) -> Scope:
     return Scope(resources_of(config).user, str(configurable["thread_id"]))
 
 
-def store_of(runtime: Runtime[Settings]) -> BaseStore:
-    """The run's store. Raises RuntimeError where the graph was compiled without one."""
-    if runtime.store is None:
+def store_of(runtime: Runtime[Settings] | ToolRuntime[Any, Any]) -> BaseStore:
+    """The store of a node's or a tool's run."""
+    return present(runtime.store)
+
+
+def present(store: BaseStore | None) -> BaseStore:
+    """`store`. Raises RuntimeError where the graph was compiled without one."""
+    if store is None:
         raise RuntimeError("the graph was compiled without a store; open it with open_agent")
-    return runtime.store
+    return store
 
 
 def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:

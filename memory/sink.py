@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
 from memory.apply import apply_operations
 from memory.records import JournalEntry, Operation
-from memory.resources import resources_of, scope_of
+from memory.resources import present, resources_of, scope_of
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 
@@ -61,8 +61,11 @@ class PlanSink:
 def sink_of(config: RunnableConfig, store: BaseStore | None) -> Sink:
     """The sink of this run or step."""
     given = config.get("configurable", {}).get(KEY)
-    if given is not None:
-        return cast(Sink, given)
-    if store is None:
-        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
-    return DirectSink(store, resources_of(config).semantic, scope_of(config))
+    if isinstance(given, PlanSink):
+        return given
+    return DirectSink(present(store), resources_of(config).semantic, scope_of(config))
+
+
+def with_sink(config: RunnableConfig, sink: PlanSink) -> RunnableConfig:
+    """`config` for the tools of a night's step."""
+    return {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}

@@ -16,6 +16,7 @@ from memory.settings import Settings
 from memory.state import Loop, PatternState, State
 from memory.state_check import checked
 from memory.tokens import approximate_tokens, recalibrate
+from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.registry import tools_for
 
@@ -70,14 +71,11 @@ def _taken(state: State, loop: Loop, answer: Answer, *, capped: bool) -> dict[st
         update={"additional_kwargs": {**message.additional_kwargs, MARK: {"tick": state["tick"]}}}
     )
     asked = bool(message.tool_calls)
-    usage = answer.usage
     return {
         "messages": [kept],
         "loop": {
-            **loop,
+            **charged(loop, answer.usage),
             "iteration": loop["iteration"] + asked,
-            "llm_calls": loop["llm_calls"] + usage["llm_calls"],
-            "tokens": loop["tokens"] + usage["tokens"],
             "reply": None if asked else text,
         },
     }

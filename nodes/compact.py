@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 
 from memory import apply, compaction
 from memory.errors import ModelError
-from memory.journal import archive_entry, free_archive_id
+from memory.journal import archive_entry, archive_tries, first_free
 from memory.models.ask import ask
 from memory.night_view import NightView, Thought
 from memory.operations import add_entry, operation_id
@@ -24,6 +24,7 @@ from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.usage import charged
 
 log = logging.getLogger("circadian.compaction")
 
@@ -72,8 +73,7 @@ async def compact(
     except ModelError as error:
         log.warning("compaction failed: %s", error)
         return {"loop": loop}
-    loop["llm_calls"] += summary.usage["llm_calls"]
-    loop["tokens"] += summary.usage["tokens"]
+    loop = charged(loop, summary.usage)
     if summary.refused:
         log.warning("compaction refused: %s", summary.refused)
         return {"loop": loop}
@@ -192,7 +192,7 @@ async def _archive(
     summary: Summary, old: list[AnyMessage], store: BaseStore, scope: Scope
 ) -> list[Operation]:
     entry = archive_entry(summary.text, sources=compaction.covered_events(old), now=summary.at)
-    entry["id"] = await free_archive_id(store, scope, entry)
+    entry = await first_free(store, scope, archive_tries(entry))
     return [add_entry(entry, f"archive of {len(old)} compacted messages")]
 
 

@@ -24,12 +24,13 @@ from memory.night import entry_lines, operations_of, to_consolidate
 from memory.night_view import NightView, Thought
 from memory.operations import link, mark_entry
 from memory.recall import recall
-from memory.records import JournalEntry, Operation, PlanRecord, Usage
+from memory.records import JournalEntry, Operation, PlanRecord
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.sink import KEY, PlanSink
+from memory.sink import PlanSink, with_sink
 from memory.state import AssembledContext, State
 from memory.state_check import checked
+from memory.usage import total
 from tools.contexts import CONTEXTS
 from tools.execute import Executed, execute
 from tools.pattern import select_execution_pattern
@@ -88,7 +89,7 @@ async def _turn(
         answer.message.tool_calls,
         tools,
         _side(state, view, exchange),
-        _with_sink(config, sink),
+        with_sink(config, sink),
         seconds=settings.tool_timeout,
     )
     new = sink.operations[before:]
@@ -97,7 +98,7 @@ async def _turn(
     settled = closes(answer.message, done, batch, cited)
     thought = Thought(
         operations=new,
-        usage=_sum(answer.usage, done.usage),
+        usage=total(answer.usage, done.usage),
         exchange=messages_to_dict([*exchange, answer.message, *done.messages]),
         finished=settled is not None or last,
     )
@@ -184,13 +185,3 @@ def _closing(
 def _cited(operations: Sequence[Operation]) -> set[str]:
     facts = [o for o in operations if o["kind"] == "add_fact"]
     return {entry_id for fact in facts for entry_id in fact["after"]["source_entries"]}
-
-
-def _with_sink(config: RunnableConfig, sink: PlanSink) -> RunnableConfig:
-    return {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        llm_calls=one["llm_calls"] + other["llm_calls"], tokens=one["tokens"] + other["tokens"]
-    )

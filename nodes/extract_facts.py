@@ -23,9 +23,10 @@ from memory.models.ask import ask
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.sink import KEY, PlanSink
+from memory.sink import PlanSink, with_sink
 from memory.state import AssembledContext, State
 from memory.state_check import checked
+from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute
 from tools.pattern import select_execution_pattern
@@ -106,7 +107,7 @@ async def _turn(
     known = {tool.name for tool in tools}
     calls = [call for call in message.tool_calls if call["name"] in known]
     if sink is not None:
-        config = {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}
+        config = with_sink(config, sink)
     side: State = {**state, "context": _context(now)}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
@@ -141,12 +142,4 @@ def _iteration(state: State) -> int:
 def _counted(state: State, thought: Thought) -> dict[str, Any]:
     """In an emergency the tick's own counters carry the cost."""
     loop = state["loop"]
-    if loop is None:
-        return {}
-    return {
-        "loop": {
-            **loop,
-            "llm_calls": loop["llm_calls"] + thought.usage["llm_calls"],
-            "tokens": loop["tokens"] + thought.usage["tokens"],
-        }
-    }
+    return {} if loop is None else {"loop": charged(loop, thought.usage)}

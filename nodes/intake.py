@@ -15,7 +15,7 @@ from memory.apply import apply_operations
 from memory.chat import owner_of
 from memory.goals import completions, recompute
 from memory.operations import add_entry
-from memory.records import Event, InboxItem, JournalEntry
+from memory.records import Event, InboxItem
 from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.session_memory import complete
@@ -234,7 +234,7 @@ class _Desk:
         if not items:
             return
         events = [item["event"] for item in items]
-        entries = [self._entry(event) for event in events]
+        entries = [journal.entry_in(self.state, event) for event in events]
         await apply_operations(
             [add_entry(entry, "heard, not addressed") for entry in entries],
             store=self.store,
@@ -250,13 +250,6 @@ class _Desk:
             handled=[*self.state["handled"], *marks],
         )
         self.note(context_only=[event["id"] for event in events])
-
-    def _entry(self, event: Event) -> JournalEntry:
-        return journal.entry_for_event(
-            event,
-            known_entities=[one["entity"] for one in self.state["conversations"].values()],
-            projects=self.state["projects"]["slots"],
-        )
 
 
 def _resumed(config: RunnableConfig) -> Report | None:

@@ -77,13 +77,8 @@ def _without_media(state: State, event: Event) -> dict[str, Any]:
 async def _journal(
     event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> list[str]:
-    entry = journal.entry_for_event(
-        event,
-        known_entities=[one["entity"] for one in state["conversations"].values()],
-        projects=state["projects"]["slots"],
-    )
     return await apply_operations(
-        [add_entry(entry, "said to the agent")],
+        [add_entry(journal.entry_in(state, event), "said to the agent")],
         store=store_of(runtime),
         semantic=resources_of(config).semantic,
         scope=scope_of(config),

@@ -28,7 +28,7 @@ async def record_night(
     record: NightRecord = {
         **view.record,
         "ended": max(now.isoformat(), view.record["started"]),
-        "held": night.held(view.entries, view.plans),
+        "held": [entry["id"] for entry in night.unsettled(view.entries, view.plans)],
         "steps": night.step_lines(view.plans),
         "errors": errors,
         "complete": not errors,

@@ -79,11 +79,7 @@ async def _journal_last(
     item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
     if item is None or item.value["attempts"] + 1 < max_attempts:
         return
-    entry = journal.entry_for_event(
-        event,
-        known_entities=[one["entity"] for one in state["conversations"].values()],
-        projects=state["projects"]["slots"],
-    )
+    entry = journal.entry_in(state, event)
     entry["tags"] = [*entry["tags"], journal.ASIDE]
     await apply_operations(
         [add_entry(entry, "its ticks failed")],

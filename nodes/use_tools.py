@@ -13,6 +13,7 @@ from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import PatternState, State
 from memory.state_check import checked
+from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute, refuse
 from tools.registry import tools_for
@@ -45,11 +46,9 @@ async def use_tools(
             for message in (*done.messages, *refused.messages)
         ],
         "loop": {
-            **loop,
+            **charged(loop, done.usage),
             "tools": [*loop["tools"], *outcomes],
             "written": [*loop["written"], *done.written],
-            "llm_calls": loop["llm_calls"] + done.usage["llm_calls"],
-            "tokens": loop["tokens"] + done.usage["tokens"],
         },
         "metrics": {
             **metrics,

@@ -10,7 +10,6 @@ from typing import Annotated, Any, TypeAlias
 
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
-from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from pydantic import Field
 
@@ -72,16 +71,3 @@ def event_of(runtime: Runtime) -> Event | None:
     """The event in hand; None in an autonomous tick and in a night."""
     event: Event | None = runtime.state.get("event")
     return event
-
-
-def known_entities(runtime: Runtime) -> list[str]:
-    """Who the open conversations are with."""
-    conversations = runtime.state.get("conversations") or {}
-    return [conversation["entity"] for conversation in conversations.values()]
-
-
-def store_of(runtime: Runtime) -> BaseStore:
-    """The run's store. Raises RuntimeError where the graph was compiled without one."""
-    if runtime.store is None:
-        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
-    return runtime.store

@@ -18,6 +18,7 @@ from langgraph.types import Command
 from memory.merging import merge_by_id, merge_projects
 from memory.records import Usage
 from memory.state import Loop, State, ToolOutcome
+from memory.usage import total
 from tools.registry import BUILT_IN, ToolCategory, category_of
 
 
@@ -126,9 +127,7 @@ def _take(
     done.outcomes.append(outcome)
     told = message.artifact if isinstance(message.artifact, dict) else {}
     done.written += told.get("written", [])
-    used = told.get("usage", {"llm_calls": 0, "tokens": 0})
-    done.usage["llm_calls"] += used["llm_calls"]
-    done.usage["tokens"] += used["tokens"]
+    done.usage = total(done.usage, told.get("usage", {"llm_calls": 0, "tokens": 0}))
     for key, value in update.items():
         working[key] = _merged(key, working.get(key), value)
         done.update[key] = working[key]

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from memory import journal
 from memory.operations import add_fact, operation_id
 from memory.persona import violation
-from memory.records import Event, FactDraft, JournalEntry, Operation
+from memory.records import FactDraft, JournalEntry, Operation
 from memory.refusal import Refusal
-from memory.resources import resources_of, scope_of
+from memory.resources import resources_of, scope_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (
     Answer,
@@ -21,10 +21,8 @@ from tools.answers import (
     Runtime,
     answer,
     event_of,
-    known_entities,
     now_of,
     refusals_answered,
-    store_of,
 )
 from tools.origin import origin_of
 
@@ -168,16 +166,7 @@ async def _known_sources(
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}
     found = await journal.read_many(store_of(runtime), scope_of(runtime.config), sorted(cited))
-    return found | {one["id"]: _entry(one, runtime) for one in events}
-
-
-def _entry(event: Event, runtime: Runtime) -> JournalEntry:
-    """The journal entry of an event, which a tick writes when it ends."""
-    return journal.entry_for_event(
-        event,
-        known_entities=known_entities(runtime),
-        projects=runtime.state["projects"]["slots"],
-    )
+    return found | {one["id"]: journal.entry_in(runtime.state, one) for one in events}
 
 
 def _result(

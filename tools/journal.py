@@ -17,7 +17,7 @@ from memory.compaction import covered_events
 from memory.operations import add_entry
 from memory.records import JournalEntry
 from memory.refusal import Refusal
-from memory.resources import scope_of
+from memory.resources import scope_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (
     Answer,
@@ -25,10 +25,8 @@ from tools.answers import (
     Runtime,
     answer,
     event_of,
-    known_entities,
     now_of,
     refusals_answered,
-    store_of,
 )
 from tools.origin import origin_of
 
@@ -65,7 +63,7 @@ async def add_journal_entry(
         source_events=_sources(content, runtime, sink),
         origin=origin_of(runtime, sink),
         now=now_of(runtime),
-        known_entities=known_entities(runtime),
+        known_entities=journal.known_entities(runtime.state),
     )
     position = _position(runtime, sink)
     if isinstance(sink, PlanSink):

@@ -10,7 +10,7 @@ from pydantic import Field
 from memory.episodes import episodes
 from memory.recall import recall
 from memory.refusal import Refusal
-from memory.resources import resources_of, scope_of
+from memory.resources import resources_of, scope_of, store_of
 from memory.sink import sink_of
 from tools.answers import (
     Answer,
@@ -19,7 +19,6 @@ from tools.answers import (
     answer,
     now_of,
     refusals_answered,
-    store_of,
 )
 
 MOST = 100

@@ -20,6 +20,7 @@ from memory.models.failures import Failure
 from memory.models.retry import Again, Sleep, persist, retrying, safe
 from memory.records import Usage
 from memory.tokens import approximate_tokens
+from memory.usage import total
 
 T = TypeVar("T", bound=BaseModel)
 Send = Callable[[], Awaitable[AIMessage]]
@@ -94,7 +95,7 @@ async def ask_for(
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(shown)
         answer = await _answer(send, meter, retrying(attempts, sleep, jitter))
-        spent = _sum(spent, answer.usage)
+        spent = total(spent, answer.usage)
         try:
             return schema.model_validate(_arguments(answer.message, schema)), spent
         except ValidationError as error:
@@ -114,7 +115,7 @@ class _Meter:
     def add(self, message: AIMessage) -> None:
         reported = message.usage_metadata["total_tokens"] if message.usage_metadata else 0
         tokens = reported or self._approximate(message)
-        self.usage = _sum(self.usage, {"llm_calls": 1, "tokens": tokens})
+        self.usage = total(self.usage, {"llm_calls": 1, "tokens": tokens})
 
     def _approximate(self, message: AIMessage) -> int:
         return approximate_tokens(self.prompt, tools=self.tools) + approximate_tokens([message])
@@ -161,10 +162,3 @@ def _explained(error: ValidationError) -> str:
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
         for one in found
     )
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return {
-        "llm_calls": one["llm_calls"] + other["llm_calls"],
-        "tokens": one["tokens"] + other["tokens"],
-    }
