@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
 
 import aiosqlite
 
@@ -112,15 +111,32 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     file). With NORMAL a power failure may take back the last commits of either file, and so could
     lose an event that was acknowledged.
     """
+    conn = aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
     try:
-        conn = await _connected(path)
-    except sqlite3.DatabaseError as error:
-        raise FolderError(f"cannot open {path}: {error}") from error
+        await conn
+    except BaseException as error:
+        _end_thread(conn)
+        if isinstance(error, sqlite3.DatabaseError):
+            raise FolderError(f"cannot open {path}: {error}") from error
+        raise
     try:
         await _configure(conn, path)
         yield conn
     finally:
-        await _to_the_end(conn.close())
+        try:
+            await conn.close()
+        except BaseException:
+            _end_thread(conn)
+            raise
+
+
+def _end_thread(conn: aiosqlite.Connection) -> None:
+    """Wait for the connection's thread, which was told to stop when its caller was cancelled.
+
+    Else it outlives the event loop, and fails when it reports to it. No task can do this waiting:
+    an ending loop cancels them all.
+    """
+    conn._thread.join(BUSY_SECONDS)
 
 
 def _prepare(path: Path) -> None:
@@ -128,30 +144,6 @@ def _prepare(path: Path) -> None:
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         use_wal(connection)
-
-
-async def _connected(path: Path) -> aiosqlite.Connection:
-    """A new connection. Cancelled while its thread opens the file, it is closed and not left."""
-    opening = asyncio.ensure_future(_open(path))
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        await _to_the_end((await opening).close())
-        raise
-
-
-async def _to_the_end(closing: Coroutine[Any, Any, None]) -> None:
-    """Close even when cancelled meanwhile: else the connection's thread outlives its event loop."""
-    work = asyncio.ensure_future(closing)
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await work
-        raise
-
-
-async def _open(path: Path) -> aiosqlite.Connection:
-    return await aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
 
 
 async def _configure(conn: aiosqlite.Connection, path: Path) -> None:
