@@ -39,6 +39,11 @@ def merge_conversations(
     return merge_by_id(old, new, key="conversations")
 
 
+def merge_delegated(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    """Merge the results of sub-agents by call id, as `merge_by_id`."""
+    return merge_by_id(old, new, key="delegated")
+
+
 def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
     """Merge project slots by key; `active` is replaced where it is given.
 

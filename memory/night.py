@@ -18,9 +18,9 @@ from memory.apply import entries_after
 from memory.journal import by_time, one_line
 from memory.operations import mark_entry, operation_id
 from memory.records import JournalEntry, NightRecord, NightStep, Operation, PlanRecord
+from memory.reports import NightReport
 from memory.scope import Scope
 from memory.settings import Settings
-from memory.state import NightReport
 from memory.store_access import list_items, write_batch
 from memory.tokens import approximate_tokens
 

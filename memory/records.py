@@ -84,6 +84,9 @@ class Event(TypedDict):
     """True: acted on. False: taken as context only."""
     content: NotRequired[list[Any]]
     """The content blocks of a chat message that is more than text (images, ...)."""
+    kind: NotRequired[Literal["chat", "reflection"]]
+    """Set by the product and never by who posts: a chat message without a `name`, or the event
+    that sets off the assistant's look at its own work."""
 
 
 class InboxItem(TypedDict):

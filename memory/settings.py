@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Verdict = Literal["act", "context", "ignore"]
+"""What becomes of an event: answered, taken as context only, or left alone."""
 
 
 class Settings(BaseModel):
@@ -22,7 +26,29 @@ class Settings(BaseModel):
         description="Who the assistant is.",
     )
     owners: list[str] = Field(
-        ["local"], description="Ids of the people whose word the assistant's own prompt may follow."
+        ["local"],
+        description="Ids of the people whose word the assistant's own prompt may follow. On a "
+        "server it is the authenticated user and nobody else, whatever stands here.",
+    )
+    enabled: bool = Field(True, description="Off: every event is ignored, and said to be.")
+    names: list[str] = Field(
+        ["circadian"], description="What the assistant is called: `@name` in a text mentions it."
+    )
+    assistants: list[str] = Field(
+        [], description="Sender ids of other assistants: heard, and answered only when they ask."
+    )
+    permitted_senders: list[str] = Field(
+        [], description="Sender ids that are answered also when they speak to nobody."
+    )
+    channels: dict[str, Verdict] = Field(
+        {}, description="Channel -> act | context | ignore, for what is said there to nobody."
+    )
+    room_default: Verdict = Field(
+        "context",
+        description="act | context | ignore: what is said to nobody in any other channel.",
+    )
+    reflection_interval: int = Field(
+        25, ge=0, description="Ticks between two looks at its own work. 0: none."
     )
     max_context_tokens: int = Field(
         100_000, ge=500, description="Context limit, tokens. Thresholds are shares of it."
@@ -50,6 +76,17 @@ class Settings(BaseModel):
     )
     goals_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of goals in a prompt."
+    )
+    conversation_history_tokens: int | None = Field(
+        None, ge=100, description="At most this many tokens of history in a prompt. None: the rest."
+    )
+    autonomous_ticks_per_hour: int = Field(
+        60, ge=0, description="Ticks of its own per hour; over it only events are answered."
+    )
+    tokens_per_day: int = Field(
+        1_000_000,
+        ge=0,
+        description="Model tokens per day (UTC) after which only events are answered.",
     )
     compact_enabled: bool = Field(
         True,
@@ -87,9 +124,28 @@ class Settings(BaseModel):
     max_iterations_sleep: int = Field(
         10, ge=1, le=10, description="Asleep: model answers per loop that may ask for tools."
     )
-    task_assessment_enabled: bool = Field(False, description="Let a model assess the task too.")
+    dangerous_requires_confirm: bool = Field(
+        True, description="Ask a person before a dangerous tool runs."
+    )
+    max_questions: int = Field(
+        10, ge=1, le=100, description="Questions that may wait for a person at a time."
+    )
+    task_assessment_enabled: bool = Field(
+        False, description="Let a model assess the task too: one more call a tick."
+    )
     sub_agents_enabled: bool = Field(False, description="Allow delegation.")
-    sub_agent_budget: int = Field(3, ge=0, description="Sub-agents at once.")
+    sub_agent_budget: int = Field(3, ge=1, le=10, description="Sub-agents at once.")
+    sub_agent_iterations: int = Field(
+        5, ge=1, le=10, description="A sub-agent's model answers that may ask for tools."
+    )
+    personality_insulation: Literal["none", "orchestrator", "delegate"] = Field(
+        "orchestrator",
+        description="What a sub-agent is told: none = goals, recent messages and system state; "
+        "orchestrator = the task alone; delegate = the task and the top three goals.",
+    )
+    result_summarization: bool = Field(
+        True, description="Shorten a sub-agent's long result by one more model call."
+    )
     memory_enabled: bool = Field(True, description="Whether nights make long-term memory.")
     min_importance: int = Field(
         4, ge=1, le=10, description="Journal entries below it are not made into facts (1..10)."
@@ -103,6 +159,9 @@ class Settings(BaseModel):
     )
     max_failed_ticks: int = Field(
         3, ge=1, description="Failed ticks after which an event is set aside."
+    )
+    max_consecutive_errors: int = Field(
+        5, ge=1, description="Failures in a row that set the emergency stop."
     )
     checkpoints_kept: int = Field(
         50, ge=1, description="Checkpoints of the root thread that are kept."
@@ -123,6 +182,19 @@ class Deployment(BaseSettings):
     agent: str = Field("default", description="The agent's name.")
     offline: bool = Field(
         False, description="Use the offline model and embedder whatever keys exist."
+    )
+    folder: Path | None = Field(
+        None, description="A working folder whose files the agent may read, and change if approved."
+    )
+    extensions: str | None = Field(
+        None, description="A Python module with your `tools` and `components` (lists)."
+    )
+    mcp: Path | None = Field(None, description="A JSON file that names MCP servers.")
+    breaker_failures: int = Field(
+        3, ge=1, description="Failed calls in a row after which a service is left alone."
+    )
+    breaker_seconds: float = Field(
+        30.0, gt=0, description="Seconds that it is left alone before one call tries it again."
     )
     log_level: str = Field("WARNING", description="Log level.")
     log_format: str = Field("text", description="`text` or `json`.")

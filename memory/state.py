@@ -13,15 +13,18 @@ from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict
 
 from memory.history import merge_messages
-from memory.merging import merge_conversations, merge_goals, merge_projects
-from memory.records import (
-    Conversation,
-    Event,
-    Goal,
-    NightStep,
-    Operation,
-    Projects,
-    SessionMemory,
+from memory.merging import merge_conversations, merge_delegated, merge_goals, merge_projects
+from memory.records import Conversation, Event, Goal, Projects, SessionMemory
+from memory.reports import Report, empty_report
+from memory.tick import (
+    AssembledContext,
+    Assessment,
+    CachedAnswer,
+    Classification,
+    DelegateResult,
+    Loop,
+    ParkedTick,
+    PatternState,
 )
 
 SCHEMA_VERSION = 1
@@ -41,52 +44,37 @@ class SessionMetrics(TypedDict):
     failed_calls: int
 
 
-class ToolOutcome(TypedDict):
-    """One tool call as a report shows it."""
+class PromptVersion(TypedDict):
+    """One version of the assistant's own prompt."""
 
-    name: str
-    ok: bool
-
-
-class PatternState(TypedDict):
-    """The composed execution pattern (architecture-context-system, section 3)."""
-
-    mode: Literal["single_action", "react_loop", "plan_execute"]
-    max_iterations: int
-    allowed_categories: list[str] | None
-    terminal_ends_loop: bool
-    dangerous_requires_confirm: bool
-    multi_tool_enabled: bool
-    sub_agents_enabled: bool
-    source_layers: dict[str, str]
+    version: int
+    """From 1; 0 is the empty prompt that it began with."""
+    text: str
+    at: str
+    reason: str
+    by: str
+    """Whose event set the change off, and who approved it."""
 
 
-class AssembledContext(TypedDict):
-    """The part of the prompt that stays byte-identical through a tick's loop."""
+class AssistantPrompt(TypedDict):
+    """The assistant's own guidelines; the user's prompt is a setting and stands above them."""
 
-    context_type: str
-    now: str
-    """The tick's time: every write of the tick carries it."""
-    system: str
-    """Components 0..4000, in id order."""
-    tokens: dict[str, int]
-    """Calibrated estimate per component key."""
+    version: int
+    """The one that holds."""
+    text: str
+    versions: list[PromptVersion]
+    """Oldest first, bounded."""
 
 
-class Loop(TypedDict):
-    """Where the tick in hand stands."""
+class Spending(TypedDict):
+    """What was spent awake in the hour and on the day in hand (UTC)."""
 
-    iteration: int
-    """Model answers that asked for tools so far."""
-    tools: list[ToolOutcome]
-    written: list[str]
-    """Ids of journal entries and facts that its tools wrote."""
-    llm_calls: int
+    hour: str
+    """`YYYY-MM-DDTHH`."""
+    autonomous_ticks: int
+    day: str
+    """`YYYY-MM-DD`."""
     tokens: int
-    reply: str | None
-    overflowed: bool
-    """The provider said that the prompt is too long; one compaction and one more try follow."""
-    compaction: Literal["none", "due", "forced", "done"]
 
 
 class HandledMark(TypedDict):
@@ -95,58 +83,6 @@ class HandledMark(TypedDict):
     id: str
     tick: int
     at: str
-
-
-class TickReport(TypedDict):
-    """What one tick did."""
-
-    tick: int
-    event_id: str | None
-    context_type: str
-    pattern: PatternState
-    tools: list[ToolOutcome]
-    llm_calls: int
-    tokens: int
-    reply: str
-    written: list[str]
-    """Ids of journal entries and facts."""
-
-
-class FailureReport(TypedDict):
-    """A tick that failed: its event went back to the inbox, or was set aside."""
-
-    event_id: str | None
-    error: str
-    attempts: int
-    set_aside: bool
-
-
-class NightReport(TypedDict):
-    """A night as `sleep --json` prints it."""
-
-    id: str | None
-    dry_run: bool
-    started: str
-    ended: str | None
-    complete: bool
-    held: list[str]
-    steps: list[NightStep]
-    operations: list[Operation]
-    errors: list[str]
-
-
-class Report(TypedDict):
-    """What this run did and wrote, with ids."""
-
-    ticks: list[TickReport]
-    context_only: list[str]
-    """Events taken as context."""
-    skipped: list[str]
-    """Ids that had been handled before."""
-    failures: list[FailureReport]
-    night: NightReport | None
-    notes: list[str]
-    """Sentences for a person: nothing to do, emergency stop, ..."""
 
 
 class NightCursor(TypedDict):
@@ -196,6 +132,14 @@ class State(TypedDict, total=False):
     metrics: SessionMetrics
     calibration: float
     """Reported tokens / approximate tokens, smoothed."""
+    assistant_prompt: AssistantPrompt
+    spending: Spending
+    tool_cache: dict[str, CachedAnswer]
+    """Answers of cacheable tools by a key of name, arguments and what they read."""
+    consecutive_errors: int
+    """Failures in a row (ruling 19)."""
+    last_reflection: int
+    """The tick after which the assistant was last asked to look at its own work."""
     emergency_stop: bool
     request: Annotated[Request | None, EphemeralValue]
     """One run's request: gone after `intake`, so that it never sticks to the thread."""
@@ -206,31 +150,28 @@ class State(TypedDict, total=False):
     """What `intake` decided to do next."""
     event: Event | None
     """The event in hand, leased until its tick is committed; None in an autonomous tick."""
+    classification: Classification | None
+    """Why the event in hand is acted on."""
+    parked: list[ParkedTick]
+    """Ticks that wait for a person, oldest first."""
+    resuming: str | None
+    """The question of the parked tick in hand."""
     handled: list[HandledMark]
     """Ticks contained in this state whose events may still stand in the inbox."""
     context: AssembledContext | None
+    assessment: Assessment | None
     pattern: PatternState | None
     loop: Loop | None
+    delegated: Annotated[dict[str, DelegateResult], merge_delegated]
+    """What the tick's sub-agents came back with, by call id; they run side by side."""
     exchange: list[AnyMessage]
     """A side loop's own messages (extraction, consolidation); empty between loops."""
     night: NightCursor | None
     report: Report
 
 
-REDUCED_KEYS = ("messages", "projects", "goals", "conversations")
+REDUCED_KEYS = ("messages", "projects", "goals", "conversations", "delegated")
 """The keys with a reducer: `hand_back` hands them to the parent as they are."""
-
-
-def empty_report() -> Report:
-    """A report of a run that did nothing yet."""
-    return {
-        "ticks": [],
-        "context_only": [],
-        "skipped": [],
-        "failures": [],
-        "night": None,
-        "notes": [],
-    }
 
 
 def fresh_state() -> State:
@@ -258,13 +199,23 @@ def fresh_state() -> State:
             "failed_calls": 0,
         },
         "calibration": 1.0,
+        "assistant_prompt": {"version": 0, "text": "", "versions": []},
+        "spending": {"hour": "", "autonomous_ticks": 0, "day": "", "tokens": 0},
+        "tool_cache": {},
+        "consecutive_errors": 0,
+        "last_reflection": 0,
         "emergency_stop": False,
         "turn": "rest",
         "event": None,
+        "classification": None,
+        "parked": [],
+        "resuming": None,
         "handled": [],
         "context": None,
+        "assessment": None,
         "pattern": None,
         "loop": None,
+        "delegated": {},
         "exchange": [],
         "night": None,
         "report": empty_report(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory.records import Usage
-from memory.state import Loop
+from memory.tick import Loop
 
 
 def total(one: Usage, other: Usage) -> Usage:

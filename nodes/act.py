@@ -13,8 +13,9 @@ from memory.errors import ContextOverflow, ModelError
 from memory.models.ask import Answer, ask
 from memory.resources import resources_of
 from memory.settings import Settings
-from memory.state import Loop, PatternState, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import Loop, PatternState
 from memory.tokens import approximate_tokens, recalibrate
 from memory.usage import charged
 from tools.contexts import CONTEXTS

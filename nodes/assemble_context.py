@@ -15,8 +15,9 @@ from memory.recall import recall
 from memory.records import RecallHit
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import AssembledContext, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import AssembledContext
 from memory.tokens import approximate_tokens, calibrated
 from tools.contexts import CONTEXTS, ContextConfig
 

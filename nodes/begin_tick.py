@@ -10,8 +10,9 @@ from langgraph.runtime import Runtime
 from memory.compaction import history_share
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import Loop, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import Loop
 
 
 def emergency(state: State) -> Literal["extract_facts", "assemble_context"]:
@@ -41,6 +42,13 @@ async def begin_tick(
         "reply": None,
         "overflowed": False,
         "compaction": "forced" if full and state["messages"] else "none",
+        "next": "act",
+        "ended": False,
+        "dangerous": None,
+        "decision": None,
+        "raised": 0,
+        "sent": [],
+        "delegating": [],
     }
     update: dict[str, Any] = {
         "tick": state["tick"] + 1,

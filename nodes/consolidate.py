@@ -28,8 +28,9 @@ from memory.records import JournalEntry, Operation, PlanRecord
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
-from memory.state import AssembledContext, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import AssembledContext
 from memory.usage import total
 from tools.contexts import CONTEXTS
 from tools.execute import Executed, execute

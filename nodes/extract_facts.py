@@ -24,8 +24,9 @@ from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
-from memory.state import AssembledContext, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import AssembledContext
 from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute

@@ -16,11 +16,12 @@ from memory.chat import owner_of
 from memory.goals import completions, recompute
 from memory.operations import add_entry
 from memory.records import Event, InboxItem
+from memory.reports import Report, empty_report
 from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.session_memory import complete
 from memory.settings import Settings
-from memory.state import REDUCED_KEYS, HandledMark, Report, State, empty_report, fresh_state
+from memory.state import REDUCED_KEYS, HandledMark, State, fresh_state
 from memory.state_check import checked, state_problem
 
 RESUMED = "circadian_resumed"

@@ -8,7 +8,8 @@ from typing import Literal
 from langgraph.errors import NodeError
 from langgraph.types import Command
 
-from memory.state import FailureReport, State
+from memory.reports import FailureReport
+from memory.state import State
 from memory.state_check import checked
 from nodes.return_event import describe
 

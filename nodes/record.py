@@ -14,9 +14,10 @@ from memory.apply import apply_operations
 from memory.chat import text_only
 from memory.operations import add_entry
 from memory.records import Conversation, Event
+from memory.reports import TickReport
 from memory.resources import resources_of, scope_of, store_of
 from memory.settings import Settings
-from memory.state import HandledMark, State, TickReport
+from memory.state import HandledMark, State
 from memory.state_check import checked
 
 OPEN_CONVERSATIONS = 50
@@ -40,6 +41,8 @@ async def record(
     assert context is not None
     assert loop is not None
     assert pattern is not None
+    assessment = state["assessment"]
+    assert assessment is not None
     written = await _journal(event, state, runtime, config) if event else []
     tick: TickReport = {
         "tick": state["tick"],
@@ -51,6 +54,13 @@ async def record(
         "tokens": loop["tokens"],
         "reply": loop["reply"] or "",
         "written": [*written, *loop["written"]],
+        "classification": state["classification"],
+        "assessment": assessment,
+        "context": {"used": 0, "limit": 1, "percentage": 0.0, "level": "normal"},
+        "advice": "",
+        "components": context["tokens"],
+        "sent": loop["sent"],
+        "duration_ms": 0,
     }
     report = state["report"]
     update: dict[str, Any] = {"report": {**report, "ticks": [*report["ticks"], tick]}}

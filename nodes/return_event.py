@@ -19,9 +19,10 @@ from memory.apply import apply_operations
 from memory.errors import CircadianError
 from memory.operations import add_entry
 from memory.records import Event
+from memory.reports import FailureReport
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import FailureReport, State
+from memory.state import State
 from memory.state_check import checked
 
 log = logging.getLogger("circadian.tick")

@@ -11,8 +11,9 @@ from langgraph.runtime import Runtime
 from memory.chat import MARK
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import PatternState, State
+from memory.state import State
 from memory.state_check import checked
+from memory.tick import PatternState
 from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute, refuse

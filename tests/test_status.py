@@ -17,9 +17,10 @@ from memory.inbox import valid_event
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
 from memory.records import Goal, InboxItem, RecallHit
+from memory.reports import NightReport
 from memory.scope import LOCAL_USER, thread_id
 from memory.settings import Settings
-from memory.state import NightReport, State, fresh_state
+from memory.state import State, fresh_state
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.commandline import circadian

@@ -17,7 +17,8 @@ from langgraph.types import Command
 
 from memory.merging import merge_by_id, merge_projects
 from memory.records import Usage
-from memory.state import Loop, State, ToolOutcome
+from memory.state import State
+from memory.tick import Loop, ToolOutcome
 from memory.usage import total
 from tools.registry import BUILT_IN, ToolCategory, category_of
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from memory.settings import Settings
-from memory.state import PatternState
+from memory.tick import PatternState
 from tools.contexts import SLEEP_CONTEXTS, ContextConfig, ExecutionMode
 
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from langchain_core.tools import BaseTool
 
 from memory.errors import InputError
-from memory.state import PatternState
+from memory.tick import PatternState
 from tools.contexts import ContextConfig
 from tools.facts import store_memory
 from tools.goals import add_goal, decompose_goal, update_goal

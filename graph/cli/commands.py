@@ -24,7 +24,8 @@ from memory.errors import BusyError, CircadianError, InputError
 from memory.models.offline import OfflineChatModel
 from memory.models.words import shortened
 from memory.records import RecallHit
-from memory.state import FailureReport, Report, Request, TickReport, empty_report
+from memory.reports import FailureReport, Report, TickReport, empty_report
+from memory.state import Request
 from memory.store_access import count_items
 
 RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")

@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast
 from langchain_core.messages import AIMessage
 
 from graph.handle import AsyncAgent
-from memory.state import Report, ToolOutcome, empty_report
+from memory.reports import Report, empty_report
+from memory.tick import ToolOutcome
 
 
 class Listener(Protocol):

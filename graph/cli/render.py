@@ -25,7 +25,7 @@ from graph.cli.console import (
 )
 from memory.models.words import shortened
 from memory.records import Goal, InboxItem, NightStep, Operation, RecallHit
-from memory.state import NightReport
+from memory.reports import NightReport
 
 MOST_FACTS = 12
 """Facts that a night's report shows; the rest is counted."""

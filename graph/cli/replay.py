@@ -16,8 +16,9 @@ from typing import Any, Protocol
 from graph.cli.replay_file import Step, steps
 from graph.handle import AsyncAgent
 from memory import inbox
+from memory.reports import FailureReport, Report
 from memory.resources import utc_now
-from memory.state import FailureReport, HandledMark, Report
+from memory.state import HandledMark
 
 
 class Clock:

@@ -23,7 +23,7 @@ from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from memory.models.seam import model_name
 from memory.records import Event
-from memory.state import FailureReport, Report
+from memory.reports import FailureReport, Report
 
 REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
 

@@ -12,7 +12,7 @@ from graph.cli.console import Screen, Words, clean, counted
 from graph.cli.render import STEP_NAMES, steps_view
 from graph.handle import AsyncAgent
 from memory import night
-from memory.state import ToolOutcome
+from memory.tick import ToolOutcome
 
 
 class Silent:

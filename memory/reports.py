@@ -1,0 +1,103 @@
+"""The records of a run's report: what it did and wrote, with ids."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from memory.records import NightStep, Operation
+from memory.tick import (
+    Assessment,
+    Classification,
+    ContextUse,
+    PatternState,
+    Question,
+    SentMessage,
+    ToolOutcome,
+)
+
+
+class TickReport(TypedDict):
+    """What one tick did."""
+
+    tick: int
+    event_id: str | None
+    context_type: str
+    pattern: PatternState
+    tools: list[ToolOutcome]
+    llm_calls: int
+    tokens: int
+    reply: str
+    written: list[str]
+    """Ids of journal entries and facts."""
+    classification: Classification | None
+    """Why the event was acted on; None in an autonomous tick."""
+    assessment: Assessment
+    context: ContextUse
+    advice: str
+    """The recommended action at this use of the context."""
+    components: dict[str, int]
+    """Tokens per prompt component."""
+    sent: list[SentMessage]
+    duration_ms: int
+
+
+class IgnoredReport(TypedDict):
+    """An event that was left alone, and why."""
+
+    event_id: str
+    rule: str
+    reason: str
+
+
+class FailureReport(TypedDict):
+    """A tick that failed: its event went back to the inbox, or was set aside."""
+
+    event_id: str | None
+    error: str
+    attempts: int
+    set_aside: bool
+
+
+class NightReport(TypedDict):
+    """A night as `sleep --json` prints it."""
+
+    id: str | None
+    dry_run: bool
+    started: str
+    ended: str | None
+    complete: bool
+    held: list[str]
+    steps: list[NightStep]
+    operations: list[Operation]
+    errors: list[str]
+
+
+class Report(TypedDict):
+    """What this run did and wrote, with ids."""
+
+    ticks: list[TickReport]
+    context_only: list[str]
+    """Events taken as context."""
+    ignored: list[IgnoredReport]
+    questions: list[Question]
+    """What a person is asked; their ticks wait."""
+    skipped: list[str]
+    """Ids that had been handled before."""
+    failures: list[FailureReport]
+    night: NightReport | None
+    notes: list[str]
+    """Sentences for a person: nothing to do, emergency stop, ..."""
+
+
+def empty_report() -> Report:
+    """A report of a run that did nothing yet."""
+    return {
+        "ticks": [],
+        "context_only": [],
+        "ignored": [],
+        "questions": [],
+        "skipped": [],
+        "failures": [],
+        "night": None,
+        "notes": [],
+    }

@@ -1,0 +1,186 @@
+"""The records of the tick in hand: what it was taken for, how it may act, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from memory.records import Event, Usage
+from memory.settings import Verdict
+
+
+class ToolOutcome(TypedDict):
+    """One tool call as a report shows it."""
+
+    name: str
+    ok: bool
+
+
+class SentMessage(TypedDict):
+    """What `send_message` said to someone other than the asker."""
+
+    id: str
+    to: str
+    text: str
+    channel: str | None
+    tick: int
+    at: str
+
+
+class Classification(TypedDict):
+    """What becomes of an event, and by which rule (original-system, section 16)."""
+
+    verdict: Verdict
+    rule: str
+    """disabled | own_message | mention | direct | cross_talk | permission | channel |
+    room_default | fallback."""
+    trust: float
+    """0..1, as its journal entry's."""
+    reason: str
+    """One sentence for a person."""
+
+
+EventClass = Literal[
+    "communication", "building", "observation", "movement", "query", "goal_action", "unknown"
+]
+
+
+class Assessment(TypedDict):
+    """What a task was taken for, and why (original-system, section 17)."""
+
+    by: Literal["heuristic", "model"]
+    event_class: EventClass
+    complexity: int
+    """1..5."""
+    recommended_mode: Literal["single_action", "react_loop", "plan_execute"] | None
+    recommended_iterations: int | None
+    recommend_confirm_dangerous: bool
+    reasoning: str
+    signals: dict[str, Any]
+    """token_pressure (normal | high | critical), recent_errors, event_class, goal_urgency."""
+
+
+class Question(TypedDict):
+    """What a person is asked before a dangerous tool runs."""
+
+    id: str
+    tool: str
+    args: dict[str, Any]
+    reason: str | None
+    """The model's own."""
+    what: str
+    """One sentence: what would be done."""
+    difference: str | None
+    """A unified diff, where the tool changes a text."""
+    event_id: str | None
+    sender: str | None
+    asked_at: str
+
+
+class CachedAnswer(TypedDict):
+    """A tool's answer that is given again without running it."""
+
+    content: str
+    scope: Literal["tick", "session"]
+    tick: int
+    expires: str | None
+
+
+class DelegateResult(TypedDict):
+    """What one sub-agent came back with."""
+
+    call_id: str
+    content: str
+    """The tool's answer, JSON."""
+    ok: bool
+    usage: Usage
+    tools: list[ToolOutcome]
+
+
+class PatternState(TypedDict):
+    """The composed execution pattern (architecture-context-system, section 3)."""
+
+    mode: Literal["single_action", "react_loop", "plan_execute"]
+    max_iterations: int
+    allowed_categories: list[str] | None
+    terminal_ends_loop: bool
+    dangerous_requires_confirm: bool
+    multi_tool_enabled: bool
+    sub_agents_enabled: bool
+    source_layers: dict[str, str]
+
+
+class AssembledContext(TypedDict):
+    """The part of the prompt that stays byte-identical through a tick's loop."""
+
+    context_type: str
+    now: str
+    """The tick's time: every write of the tick carries it."""
+    system: str
+    """Components 0..4000, in id order."""
+    tokens: dict[str, int]
+    """Calibrated estimate per component key."""
+
+
+class Loop(TypedDict):
+    """Where the tick in hand stands."""
+
+    iteration: int
+    """Model answers that asked for tools so far."""
+    tools: list[ToolOutcome]
+    written: list[str]
+    """Ids of journal entries and facts that its tools wrote."""
+    llm_calls: int
+    tokens: int
+    reply: str | None
+    overflowed: bool
+    """The provider said that the prompt is too long; one compaction and one more try follow."""
+    compaction: Literal["none", "due", "forced", "done"]
+    next: Literal["act", "use_tools", "park", "confirm", "delegate", "record"]
+    """Where the tick goes on, decided by the node that ran last."""
+    ended: bool
+    """A TERMINAL tool has spoken: no further model call."""
+    dangerous: str | None
+    """The id of the tick's one DANGEROUS call, once it was asked for."""
+    decision: Decision | None
+    """What a person answered to it; None: nobody was asked, or not yet."""
+    raised: int
+    """Tools that raised or came too late in this tick."""
+    sent: list[SentMessage]
+    delegating: list[str]
+    """Ids of the calls that sub-agents work on now."""
+
+
+class Decision(TypedDict):
+    """A person's answer to a question."""
+
+    decision: Literal["approve", "edit", "refuse"]
+    args: dict[str, Any] | None
+    """With `edit`: the arguments that take the place of the model's."""
+    reason: str | None
+    by: str
+    at: str
+
+
+class ParkedTick(TypedDict):
+    """A tick that waits for a person, as far as it is done; its event is still in the inbox."""
+
+    question: Question
+    event: Event | None
+    classification: Classification | None
+    assessment: Assessment | None
+    context: AssembledContext
+    pattern: PatternState
+    loop: Loop
+    messages: list[dict[str, Any]]
+    """Its part of the history, serialised; it goes back there when the tick goes on."""
+
+
+class ContextUse(TypedDict):
+    """How full the prompt is, tokens (calibrated)."""
+
+    used: int
+    limit: int
+    percentage: float
+    level: Literal["normal", "warning", "critical"]
