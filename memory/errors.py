@@ -6,7 +6,8 @@ CircadianError
 │   └── FolderError       the data folder cannot be used as asked
 ├── BusyError             another process holds the agent; what was posted is kept in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
-│   └── ContextOverflow   the prompt is longer than the model takes
+│   ├── ContextOverflow   the prompt is longer than the model takes
+│   └── CircuitOpen       a service that kept failing is left alone for a while
 └── MemoryStoreError      the semantic memory could not be read or written
 """
 
@@ -35,6 +36,10 @@ class BusyError(CircadianError):
 
 class ModelError(CircadianError):
     """The model gave no usable answer after retries. The work it was asked for stays pending."""
+
+
+class CircuitOpen(ModelError):
+    """A service that kept failing is left alone for a while; no call was made."""
 
 
 class ContextOverflow(ModelError):

@@ -21,6 +21,8 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from memory.breaker import Breakers
+from memory.components import PromptComponent
 from memory.scope import LOCAL_USER, Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Deployment, Settings
@@ -44,6 +46,11 @@ class Resources:
     user: str = LOCAL_USER
     tools: tuple[BaseTool, ...] = ()
     """Tools that the user adds to the built-in ones."""
+    components: tuple[PromptComponent, ...] = ()
+    """Prompt components that the user adds to the built-in ones."""
+    breakers: Breakers = field(default_factory=Breakers.of)
+    served: bool = False
+    """A server's: who is an owner never comes from input or context there."""
     synced: bool = False
     """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
@@ -115,4 +122,8 @@ def _from_environment() -> Resources:
     return Resources(
         chat_model=choose_model(deployment.model, offline=deployment.offline),
         semantic=folder.semantic(),
+        breakers=Breakers.of(
+            failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
+        ),
+        served=True,
     )
