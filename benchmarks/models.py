@@ -1,16 +1,19 @@
-"""A chat model that costs nothing, so that what is measured is the agent's own work."""
+"""Chat models that cost nothing, so that what is measured is the agent's own work."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import PrivateAttr
 
 
 class FixedModel(BaseChatModel):
@@ -46,3 +49,69 @@ class FixedModel(BaseChatModel):
     ) -> ChatResult:
         await asyncio.sleep(self.delay)
         return self._generate(messages)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One call as it was sent."""
+
+    messages: list[BaseMessage]
+    tools: list[dict[str, Any]]
+    """As a provider gets them."""
+
+
+class OneToolModel(BaseChatModel):
+    """Calls `tool` for each thing that is said to it, then answers; at no cost.
+
+    Asked without that tool, it answers at once.
+    """
+
+    tool: str
+
+    _sent: list[Sent] = PrivateAttr(default_factory=list)
+    _answers: int = PrivateAttr(default=0)
+
+    @property
+    def _llm_type(self) -> str:
+        return "one-tool"
+
+    def taken(self) -> list[Sent]:
+        """What was sent since the last time this was called, oldest first."""
+        sent, self._sent = self._sent, []
+        return sent
+
+    def bind_tools(
+        self, tools: Sequence[Any], **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """The tools in a provider's form, made anew for each call, as models of providers do."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        tools: list[dict[str, Any]] = kwargs.get("tools", [])
+        self._sent.append(Sent(messages, tools))
+        self._answers += 1
+        offered = any(tool["function"]["name"] == self.tool for tool in tools)
+        if offered and isinstance(messages[-1], HumanMessage):
+            answer = AIMessage("", tool_calls=[self._call()])
+        else:
+            answer = AIMessage("Twelve pages, first printed in 1911 and revised twice since then.")
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, **kwargs)
+
+    def _call(self) -> ToolCall:
+        number = self._answers
+        return ToolCall(name=self.tool, args={"subject": f"subject {number}"}, id=f"call_{number}")

@@ -1,8 +1,11 @@
 """The budgets, measured: a table for people and JSON for machines.
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
+                             [--beside 10 100 1000]
 
-Every figure is this product's own work: models answer at once, but where a delay is said.
+Every figure is this product's own work: models answer at once, but where a delay is said. The
+second table is that of `benchmarks.beside`, its JSON stands beside the first; `--beside` alone
+leaves it out.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import statistics
 import sys
 import tempfile
@@ -23,41 +25,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import beside
 from benchmarks.models import FixedModel
+from benchmarks.words import sentence
 from graph.agent import open_agent
 from graph.handle import AsyncAgent
 from memory.operations import operation_id
 from memory.recall import recall
 from memory.records import FactDraft
 from memory.settings import Settings
-
-WORDS = [
-    "garden",
-    "river",
-    "copper",
-    "lantern",
-    "harbour",
-    "saffron",
-    "violin",
-    "thunder",
-    "orchard",
-    "marble",
-    "compass",
-    "velvet",
-    "anchor",
-    "meadow",
-    "falcon",
-    "cedar",
-    "pepper",
-    "glacier",
-    "mirror",
-    "ribbon",
-    "walnut",
-    "candle",
-    "tunnel",
-    "feather",
-    "basket",
-]
 
 
 @dataclass(frozen=True)
@@ -79,7 +55,7 @@ async def ticks(folder: Path, count: int) -> list[Figure]:
     async with opening as agent:
         for number in range(1, count + 1):
             began = time.perf_counter()
-            await agent.ainvoke({"events": [{"text": _sentence(number), "sender": "Ada"}]})
+            await agent.ainvoke({"events": [{"text": sentence(number), "sender": "Ada"}]})
             seconds.append(time.perf_counter() - began)
             if number in (count // 3, count):
                 sizes[number] = (folder / "checkpoints.db").stat().st_size
@@ -120,7 +96,7 @@ async def _timed_add(agent: AsyncAgent, number: int) -> float:
 async def _timed_recall(agent: AsyncAgent, number: int) -> float:
     began = time.perf_counter()
     await recall(
-        _sentence(number),
+        sentence(number),
         scope=agent.scope,
         now=datetime.now(UTC),
         semantic=agent.resources.semantic,
@@ -147,7 +123,7 @@ def _draft(number: int) -> FactDraft:
     stamp = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
     return {
         "op": operation_id("benchmark", str(number)),
-        "text": _sentence(number),
+        "text": sentence(number),
         "source_entries": [f"event_20260101_{number}"],
         "source_events": [f"e{number}"],
         "speaker": "Ada",
@@ -157,11 +133,6 @@ def _draft(number: int) -> FactDraft:
         "created": stamp,
         "valid_from": stamp,
     }
-
-
-def _sentence(number: int) -> str:
-    chosen = random.Random(number).choices(WORDS, k=12)
-    return f"Ada keeps number {number}: {' '.join(chosen)}."
 
 
 def _p95(values: Sequence[float]) -> float:
@@ -186,6 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--facts", type=int, default=10_000)
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budgets.json"))
+    parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
     options = parser.parse_args(arguments)
     figures = asyncio.run(measure(options))
     table = Table("figure", "measured", "budget")
@@ -194,6 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Console().print(table)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps([asdict(one) for one in figures], indent=2) + "\n")
+    if options.beside:
+        beside.run(options.beside, options.json.with_name("beside.json"))
     return 0
 
 

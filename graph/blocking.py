@@ -20,6 +20,7 @@ from langgraph.types import Command, StateSnapshot
 from graph.handle import AsyncAgent
 from memory.inbox import Posted
 from memory.records import RecallHit
+from memory.state import AssistantPrompt
 
 T = TypeVar("T")
 _DONE = object()
@@ -127,6 +128,20 @@ class Agent:
     def post(self, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Posted:
         """See `AsyncAgent.post`."""
         return self.call(self.handle.post(events))
+
+    def approve(
+        self, question: str, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """See `AsyncAgent.approve`."""
+        return self.call(self.handle.approve(question, args, **options))
+
+    def refuse(self, question: str, reason: str | None = None, **options: Any) -> dict[str, Any]:
+        """See `AsyncAgent.refuse`."""
+        return self.call(self.handle.refuse(question, reason, **options))
+
+    def rollback_prompt(self, version: int) -> AssistantPrompt:
+        """See `AsyncAgent.rollback_prompt`."""
+        return self.call(self.handle.rollback_prompt(version))
 
     def recall(
         self, query: str, limit: int = 10, *, include_superseded: bool = False

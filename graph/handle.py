@@ -10,37 +10,35 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.messages.utils import convert_to_messages
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
+from graph.decisions import decide
+from graph.input import an_event, checked_input, human_messages, named
+from graph.prompt import rollback
 from memory import inbox, journal
-from memory.arrivals import check_request
-from memory.chat import event_of, owner_of
+from memory.chat import event_of, with_kind
 from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
 from memory.inbox import Posted, valid_event
 from memory.lock import AgentLock
+from memory.owners import owner_of
 from memory.recall import recall
 from memory.records import Event, RecallHit
 from memory.resources import KEY, Resources
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.sqlite.store import CircadianStore
-from memory.state import Request
+from memory.state import AssistantPrompt
 from memory.store_access import count_items
 from nodes.intake import RESUMED
 
 log = logging.getLogger("circadian")
 STEPS = 10_000
 """Super-steps of a run beside those for the work at hand."""
-AN_INPUT = (
-    'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
-    '{"request": "sleep"}'
-)
 
 
 class AsyncAgent:
@@ -138,6 +136,39 @@ class AsyncAgent:
         given = [events] if isinstance(events, Mapping) else list(events)
         return await self._post([self._event(one) for one in given])
 
+    async def approve(
+        self,
+        question: str,
+        args: Mapping[str, Any] | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Let the dangerous tool of a question run, with other arguments where `args` are given.
+
+        The answer is written down first; then the tick goes on. Returns as `ainvoke`.
+
+        Raises:
+            InputError: no such question waits, or the arguments do not fit the tool.
+        """
+        decision = {"decision": "approve"} if args is None else {"decision": "edit", "args": args}
+        await decide(self, question, decision)
+        return await self.ainvoke(None, config, **options)
+
+    async def refuse(
+        self,
+        question: str,
+        reason: str | None = None,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Answer a question with no; the model is told, and the tick goes on. See `approve`."""
+        await decide(self, question, {"decision": "refuse", "reason": reason})
+        return await self.ainvoke(None, config, **options)
+
+    async def rollback_prompt(self, version: int) -> AssistantPrompt:
+        """Put an earlier version of the assistant's own prompt in force; see `graph.prompt`."""
+        return await rollback(self, version)
+
     async def recall(
         self, query: str, limit: int = 10, *, include_superseded: bool = False
     ) -> list[RecallHit]:
@@ -172,34 +203,24 @@ class AsyncAgent:
         """Check the input and put it into the inbox, before any lock is taken."""
         if isinstance(input, Command):
             return input
-        if input is not None and not isinstance(input, Mapping):
-            raise InputError(f"{AN_INPUT}; got {input!r:.80}")
-        given = dict(input or {})
-        unknown = set(given) - {"messages", "events", "request"}
-        if unknown:
-            raise InputError(
-                f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
-            )
-        request = given.get("request")
-        check_request(request)
+        given = checked_input(input)
         messages = await self._human(given.get("messages") or [])
-        owner = owner_of(self.settings, self.scope.user)
-        now = self.resources.clock()
+        now, owner = self.resources.clock(), self._owner()
         spoken = [event_of(message, owner=owner, now=now) for message in messages]
-        listed = given.get("events") or []
-        if not isinstance(listed, list | tuple):
-            raise InputError(f"events must be a list of objects with a text; got {listed!r:.80}")
-        events = [self._event(one) for one in listed]
-        await self._post(
-            [*(valid_event(event) for event in spoken if event["text"].strip()), *events]
-        )
-        return {"messages": messages, "events": events, "request": cast(Request | None, request)}
+        said = [
+            with_kind(valid_event(event), message)
+            for event, message in zip(spoken, messages, strict=True)
+            if event["text"].strip()
+        ]
+        events = [self._event(one) for one in given.get("events") or []]
+        await self._post([*said, *events])
+        return {"messages": messages, "events": events, "request": given.get("request")}
 
     async def _human(self, given: Any) -> list[HumanMessage]:
         """The messages of an input. Raises InputError where one has the id of an answer."""
-        messages = _human(given)
+        messages = human_messages(given)
         if not any(message.id for message in messages):
-            return [_named(message) for message in messages]
+            return [named(message) for message in messages]
         known = (await self.aget_state()).values.get("messages", [])
         answers = {one.id for one in known if not isinstance(one, HumanMessage)}
         for message in messages:
@@ -207,23 +228,26 @@ class AsyncAgent:
                 raise InputError(
                     f"messages: the id {message.id!r:.80} is that of an answer; leave the id out"
                 )
-        return [_named(message) for message in messages]
+        return [named(message) for message in messages]
+
+    def _owner(self) -> str:
+        """Whom a message without a name is from."""
+        resources = self.resources
+        return owner_of(self.settings, user=resources.user, served=resources.served)
 
     async def _post(self, events: Sequence[Event]) -> Posted:
         return await inbox.post(self.store, self.scope, events, now=self.resources.clock())
 
     def _event(self, raw: Mapping[str, Any]) -> Event:
         """An event with what its sender may leave out filled in."""
-        if not isinstance(raw, Mapping):
-            raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
         defaults = {
             "id": str(uuid.uuid4()),
             "at": self.resources.clock().isoformat(),
-            "sender": owner_of(self.settings, self.scope.user),
+            "sender": self._owner(),
             "channel": None,
             "addressed": True,
         }
-        return valid_event({**defaults, **raw})
+        return valid_event({**defaults, **an_event(raw)})
 
     @asynccontextmanager
     async def _run(
@@ -292,21 +316,3 @@ def _stream(
 ) -> AsyncGenerator[Any]:
     """LangGraph's stream, typed as what it is: a generator, which can be closed."""
     return cast(AsyncGenerator[Any], graph.astream(input, config, **options))
-
-
-def _human(messages: Any) -> list[HumanMessage]:
-    """The input's messages. Raises InputError for any other kind of message."""
-    given = [messages] if isinstance(messages, str | dict | tuple | BaseMessage) else messages
-    try:
-        converted = convert_to_messages(given)
-    except (ValueError, NotImplementedError, TypeError) as error:
-        raise InputError(f"messages: {error}") from None
-    for message in converted:
-        if not isinstance(message, HumanMessage):
-            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
-    return cast(list[HumanMessage], converted)
-
-
-def _named(message: HumanMessage) -> HumanMessage:
-    """With an id: by it the event is known."""
-    return message if message.id else message.model_copy(update={"id": str(uuid.uuid4())})

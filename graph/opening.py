@@ -17,12 +17,15 @@ from graph.blocking import Agent
 from graph.builder import builder
 from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
+from memory.breaker import Breakers
+from memory.components import PromptComponent
 from memory.folder import open_folder
 from memory.lock import AgentLock
 from memory.models.seam import choose_model, model_name
 from memory.resources import Resources, utc_now
 from memory.scope import LOCAL_USER, Scope, thread_id
 from memory.settings import Deployment, Settings
+from tools.extra import extra
 
 log = logging.getLogger("circadian")
 
@@ -36,12 +39,19 @@ class open_agent:
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
         embedder: a name or any LangChain embeddings; fixed when the data folder is made.
         settings: how the agent behaves.
-        tools: LangChain tools beside the built-in ones.
+        tools: LangChain tools beside the built-in ones; `tools.registry.registered` says in one
+            line what the agent has to know of one. Those that CIRCADIAN_EXTENSIONS and
+            CIRCADIAN_MCP name are there too.
+        components: prompt components beside the built-in ones, `memory.components.component`;
+            those of CIRCADIAN_EXTENSIONS are there too.
+        folder: a working folder, whose files the agent reads, and changes where a person approves;
+            default CIRCADIAN_FOLDER, else none.
+        mcp: False starts none of the servers that CIRCADIAN_MCP names, as to look and not to run.
         clock: gives the time (UTC); default the wall clock.
 
     Raises:
         FolderError: the data folder cannot be used as asked.
-        InputError: an unknown model name, or a missing key.
+        InputError: an unknown model name, a missing key, or what the user adds cannot be had.
     """
 
     def __init__(
@@ -53,14 +63,17 @@ class open_agent:
         settings: Settings | None = None,
         tools: Sequence[BaseTool] = (),
         *,
+        components: Sequence[PromptComponent] = (),
+        folder: str | Path | None = None,
+        mcp: bool = True,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._deployment = Deployment()
+        self._deployment = _deployment(folder, mcp=mcp)
         self._data = Path(data) if data is not None else self._deployment.data
         self._agent = agent or self._deployment.agent
         self._model, self._embedder = model, embedder
         self._settings = settings or Settings()
-        self._tools, self._clock = tuple(tools), clock
+        self._tools, self._components, self._clock = tuple(tools), tuple(components), clock
         self._stack = AsyncExitStack()
         self._blocking: Agent | None = None
 
@@ -95,6 +108,9 @@ class open_agent:
     async def _open(self) -> AsyncAgent:
         deployment = self._deployment
         model = self._chat_model()
+        added = await extra(
+            deployment, data=self._data, tools=self._tools, components=self._components
+        )
         named = self._embedder if isinstance(self._embedder, str) else deployment.embedder
         given = self._embedder if isinstance(self._embedder, Embeddings) else None
         folder = open_folder(
@@ -111,7 +127,11 @@ class open_agent:
             chat_model=model,
             semantic=semantic,
             clock=self._clock,
-            tools=self._tools,
+            tools=added.tools,
+            components=added.components,
+            breakers=Breakers.of(
+                failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
+            ),
             synced=True,
         )
         scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, self._agent))
@@ -128,3 +148,9 @@ class open_agent:
         if isinstance(self._model, BaseChatModel):
             return self._model
         return choose_model(self._model or self._deployment.model, offline=self._deployment.offline)
+
+
+def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:
+    """The environment's variables, but for what the caller says."""
+    said: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
+    return Deployment().model_copy(update=said if mcp else {**said, "mcp": None})

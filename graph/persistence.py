@@ -24,6 +24,7 @@ from memory.settings import Deployment, Settings
 from memory.sqlite.saver import CircadianSaver
 from memory.sqlite.store import CircadianStore
 from memory.sqlite.wal import use_wal
+from tools.extra import extra
 
 log = logging.getLogger("circadian")
 
@@ -84,10 +85,14 @@ async def store() -> AsyncIterator[CircadianStore]:
     """A server's store; what its runs work with is made here too, before the first of them.
 
     Raises:
-        InputError: an unknown model name, or a missing key.
+        InputError: an unknown model name, a missing key, or what the user adds cannot be had.
     """
-    folder = await _folder(Deployment())
-    async with process_resources() as resources, open_store(folder.store_db) as opened:
+    deployment = Deployment()
+    folder = await _folder(deployment)
+    async with (
+        process_resources(lambda: extra(deployment, data=folder.path)) as resources,
+        open_store(folder.store_db) as opened,
+    ):
         log.info(
             "model %s, embedder %s, data %s",
             model_name(resources.chat_model),

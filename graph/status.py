@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.messages import SystemMessage
-from langgraph.types import StateSnapshot
-
 from graph.handle import AsyncAgent
-from memory import inbox, journal, rendering
+from memory import assembly, inbox, journal, rendering
 from memory.apply import LINKS
+from memory.components import registered
 from memory.errors import StateError
 from memory.goals import tree
+from memory.prompt_health import HISTORY, TOOLS, context_use, prompt_health, recommended_action
+from memory.resources import Resources
 from memory.settings import Settings
 from memory.state import State, fresh_state
 from memory.state_check import state_problem
 from memory.store_access import count_items, list_items
-from memory.tokens import advisory, approximate_tokens, calibrated, utilisation
+from memory.tokens import approximate_tokens, calibrated
+from tools.contexts import CONTEXTS
+from tools.material import material
+from tools.pattern import select_execution_pattern
+from tools.registry import tools_for
 
 ENTITIES = "entities"
 """The namespace of entity profiles, below `(user, thread)`."""
@@ -27,14 +30,17 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     """The agent as JSON; also while a run holds it, as its last checkpoint shows it.
 
     `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
-    context{used,limit,percentage,level}, memory{journal,pending,facts,entities,links},
+    context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
+    assistant_prompt{version}, memory{journal,pending,facts,entities,links},
     inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop`
-    (design, section 3). Goals stand in the order of the tree, each before its subtasks. Tokens are
-    calibrated estimates.
+    (design, section 3). Goals stand in the order of the tree, each before its subtasks; approvals
+    are the questions that wait for a person, oldest first. Tokens are calibrated estimates.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.
+        InputError: one of the user's prompt components or tools cannot be used.
     """
+    settings, resources = agent.settings, agent.resources
     snapshot = await agent.aget_state()
     problem = state_problem(snapshot.values)
     if problem is not None:
@@ -42,6 +48,8 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     # A key with a reducer is empty, not absent, before the first run.
     known = {key: value for key, value in snapshot.values.items() if value or key != "projects"}
     state = cast(State, {**fresh_state(), "messages": [], **known})
+    tokens = prompt_tokens(state, settings, resources)
+    use = context_use(tokens, settings.max_context_tokens)
     return {
         "mode": state["mode"],
         "phase": state["phase"],
@@ -49,40 +57,45 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
         "projects": state["projects"],
         "goals": [goal for _, goal in tree(state["goals"])],
         "session_memory": state["session_memory"],
-        "context": context_use(state, agent.settings),
+        "context": {**use, "advice": recommended_action(use["percentage"])},
+        "prompt": prompt_health(tokens, _budgets(settings, resources), settings.max_context_tokens),
+        "assistant_prompt": {"version": state["assistant_prompt"]["version"]},
         "memory": await _memory(agent),
         "inbox": await _inbox(agent, state),
-        "approvals": _approvals(snapshot),
+        "approvals": [parked["question"] for parked in state["parked"]],
         "cumulative_importance": await _cumulative_importance(agent),
         "emergency_stop": state["emergency_stop"],
     }
 
 
-def context_use(state: State, settings: Settings) -> dict[str, Any]:
-    """How full the prompt is: what a tick would show now, but for the memories it will recall."""
+def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dict[str, int]:
+    """What each part of the prompt costs, tokens (calibrated), in the prompt's order.
+
+    As a tick on an event would show it now, but for the memories that it will recall.
+    """
+    factor = state["calibration"]
     context = state["context"]
-    system = context["system"] if context else _standing_prompt(state, settings)
-    approximate = approximate_tokens([SystemMessage(system), *state["messages"]])
-    used = calibrated(approximate, state["calibration"])
-    percentage = utilisation(used, settings.max_context_tokens)
+    made = material(
+        state, settings, resources, "tick_event", now=resources.clock().isoformat(), memories=()
+    )
+    parts = (
+        context["tokens"]
+        if context
+        else {key: made.size(text) for key, text in assembly.blocks(made).items()}
+    )
+    shown = rendering.recent(state["messages"], settings.conversation_history_tokens, factor)
+    pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
+    tools = tools_for(CONTEXTS["tick_event"], pattern, resources.tools)
     return {
-        "used": used,
-        "limit": settings.max_context_tokens,
-        "percentage": percentage,
-        "level": advisory(percentage)["level"],
+        **parts,
+        HISTORY: calibrated(approximate_tokens(shown), factor),
+        TOOLS: calibrated(approximate_tokens([], tools=tools), factor),
     }
 
 
-def _standing_prompt(state: State, settings: Settings) -> str:
-    """The components that do not depend on an event."""
-    parts = (
-        rendering.system_prompt(settings),
-        rendering.character_context(settings, state["projects"], state["session_memory"]),
-        rendering.entity_context(state["conversations"]),
-        rendering.context_buffer(state["context_buffer"]),
-        rendering.goals(state["goals"]),
-    )
-    return "\n\n".join(part for part in parts if part)
+def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
+    known = registered(resources.components).values()
+    return {one.key: one.budget(settings) for one in known}
 
 
 async def _memory(agent: AsyncAgent) -> dict[str, int]:
@@ -108,15 +121,6 @@ async def _inbox(agent: AsyncAgent, state: State) -> dict[str, Any]:
         "waiting": len(waiting),
         "set_aside": [{"id": item["event"]["id"], "error": item["error"]} for item in aside],
     }
-
-
-def _approvals(snapshot: StateSnapshot) -> list[Mapping[str, Any]]:
-    """The questions that an unfinished run waits for."""
-    return [
-        {"id": question.id, "question": question.value}
-        for task in snapshot.tasks
-        for question in task.interrupts
-    ]
 
 
 async def _cumulative_importance(agent: AsyncAgent) -> int:

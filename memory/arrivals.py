@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.store.base import BaseStore
 
 from memory import inbox
-from memory.chat import event_of, is_history
+from memory.chat import event_of, is_history, with_kind
 from memory.errors import InputError
 from memory.history import given_id
 from memory.operations import operation_id
@@ -47,7 +47,7 @@ async def take_in(
     people, foreign = new_messages(standing)
     named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
     first = await _as_first_given(named, store, scope, run_id)
-    spoken = [event_of(message, owner=owner, now=now) for message in first]
+    spoken = [with_kind(event_of(one, owner=owner, now=now), one) for one in first]
     events = [inbox.valid_event(raw) for raw in state.get("events", []) or []]
     kept = [event for event in spoken if event["text"].strip()]
     posted = await inbox.post(store, scope, [*kept, *events], now=now)

@@ -6,15 +6,16 @@ some seconds it is half open: one call tries the service, and closes or opens it
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from purgatory.domain.messages.events import ContextChanged
 from purgatory.domain.model import Context, OpenedState
 
-from memory.errors import CircuitOpen
+from memory.errors import CircadianError, CircuitOpen
 
 T = TypeVar("T")
 
@@ -25,63 +26,104 @@ _STATES: dict[str, BreakerState] = {
     "half-opened": "half_open",
 }
 
+log = logging.getLogger("circadian.breaker")
+
 
 class Breaker:
-    """The breaker of one service of one process."""
+    """The breaker of one service of one process, for one event loop.
+
+    Between looking at the state and changing it nothing is awaited, and no lock is taken.
+    """
 
     def __init__(self, service: str, *, failures: int = 3, seconds: float = 30.0) -> None:
         self.service = service
         self._context = Context(service, failures, seconds)
         self._trying = False
         """A call is trying the service out; others fail until it is known how that went."""
+        self._last = ""
+        """How it failed last."""
 
     @property
     def state(self) -> BreakerState:
-        """As it stands; an open one turns half open with the first call after its time."""
-        return _STATES[self._context.state]
+        """What the next call would meet: once its time is over, an open one is half open."""
+        state = _STATES[self._context.state]
+        return "half_open" if state == "open" and self._seconds_left() <= 0 else state
 
     async def call(self, send: Callable[[], Awaitable[T]], *, failure: type[Exception]) -> T:
         """What `send` gives. Only errors of the type `failure` count against the service.
 
-        Any other error shows that the service answers; a cancelled call shows nothing.
+        Any other error of `memory.errors` shows that the service answers; a bug or a cancelled
+        call shows nothing, and leaves the breaker as it is.
 
         Raises:
             CircuitOpen: the service is left alone; no call was made.
         """
-        self._enter()
-        trying = self._trying = self.state == "half_open"
+        trying = self._enter()
         try:
             result = await send()
-        except asyncio.CancelledError:
-            raise
         except failure as error:
-            self._context.handle_exception(error)
+            self._ended(trying, error)
             raise
-        except Exception:
-            self._context.handle_end_request()
+        except CircadianError:
+            self._ended(trying)
             raise
         else:
-            self._context.handle_end_request()
+            self._ended(trying)
             return result
         finally:
-            self._context.messages.clear()
             if trying:
                 self._trying = False
 
-    def _enter(self) -> None:
+    def _enter(self) -> bool:
+        """Whether this call is the one that tries the service out."""
         if self._trying:
-            raise CircuitOpen(self._line(0))
+            raise CircuitOpen(self._line("it is being tried again now"))
         try:
             self._context.handle_new_request()
         except OpenedState as opened:
-            left = opened.opened_at + self._context.ttl - time.time()
-            raise CircuitOpen(self._line(left)) from None
+            # It is the state itself that is raised: what it held on to would grow with each call.
+            opened.with_traceback(None)
+            left = max(1, round(self._seconds_left()))
+            raise CircuitOpen(self._line(f"it is tried again in {left} s")) from None
+        self._trying = _STATES[self._context.state] == "half_open"
+        return self._trying
 
-    def _line(self, seconds: float) -> str:
-        when = f"in {max(1, round(seconds))} s" if seconds > 0 else "in a moment"
+    def _ended(self, trying: bool, error: Exception | None = None) -> None:
+        """Count how a call ended. One that began before the service was left alone decides nothing
+        while another tries it out.
+        """
+        if _STATES[self._context.state] == "half_open" and not trying:
+            return
+        if error is None:
+            self._context.handle_end_request()
+        else:
+            self._last = str(error)
+            self._context.handle_exception(error)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Log that it opened or closed."""
+        for change in self._context.messages:
+            if not isinstance(change, ContextChanged) or change.state == "half-opened":
+                continue
+            fields = {"circadian": {"service": self.service, "state": _STATES[change.state]}}
+            if change.state == "opened":
+                line = "the %s failed too often and is left alone for %g s"
+                log.warning(line, self.service, self._context.ttl, extra=fields)
+            else:
+                log.info("the %s answers again", self.service, extra=fields)
+        self._context.messages.clear()
+
+    def _seconds_left(self) -> float:
+        opened_at = self._context.opened_at
+        return 0.0 if opened_at is None else opened_at + self._context.ttl - time.time()
+
+    def _line(self, when: str) -> str:
+        most = self._context.threshold
+        often = "" if most == 1 else f" {most} times in a row"
         return (
-            f"the {self.service} failed {self._context.threshold} times in a row and is left alone "
-            f"for now; it is tried again {when}"
+            f"the {self.service} failed{often} and is left alone for now; {when} "
+            f"(the last failure: {self._last})"
         )
 
 
@@ -102,3 +144,10 @@ class Breakers:
                 for service in ("model", "embedder", "memory")
             )
         )
+
+
+async def guarded(
+    breaker: Breaker | None, send: Callable[[], Awaitable[T]], *, failure: type[Exception]
+) -> T:
+    """What `send` gives, through `breaker` where there is one."""
+    return await (send() if breaker is None else breaker.call(send, failure=failure))

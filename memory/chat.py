@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from memory.records import Event
-from memory.settings import Settings
+from memory.reflection import is_reflection
 
 MARK = "circadian"
 """In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
@@ -20,11 +20,6 @@ _LONGEST = 64
 """Characters of a name that providers take."""
 _SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
-
-
-def owner_of(settings: Settings, user: str) -> str:
-    """Whom a message without a `name` is from."""
-    return settings.owners[0] if settings.owners else user
 
 
 def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
@@ -42,12 +37,23 @@ def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
     return event
 
 
+def with_kind(event: Event, message: HumanMessage) -> Event:
+    """The event of `message`, of kind `chat` unless it has a `name`, which may be anybody's.
+
+    Given after the event was checked, since none may bring its kind from outside.
+    """
+    return event if message.name else {**event, "kind": "chat"}
+
+
 def message_of(event: Event, *, tick: int) -> HumanMessage:
-    """An event as the history's human message; its id is the event's."""
+    """An event as the history's human message; its id is the event's.
+
+    A reflection has no name: nobody said it, it is the product's own.
+    """
     return HumanMessage(
         content=event.get("content", event["text"]),
         id=event["id"],
-        name=event["sender"],
+        name=None if is_reflection(event) else event["sender"],
         additional_kwargs={
             MARK: {
                 "event": event["id"],

@@ -1,14 +1,20 @@
 """Prompt components: the building blocks of a prompt, in id order (architecture-context-system, 2).
 
-The ids are 1000 apart (1500 aside), which leaves room for others between them.
+The built-in ids are 1000 apart (1500 aside), which leaves room for a user's own between them:
+`component(1001, "house_rules", "Speak to {sender} politely.")`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from memory import rendering
+from memory.errors import InputError
+from memory.settings import Settings
+from memory.templates import check_template
+from memory.trust import TRUST_NOTE
 
 SYSTEM_PROMPT = 0
 CHARACTER_CONTEXT = 1000
@@ -20,7 +26,67 @@ CONVERSATION_HISTORY = 5000
 PENDING_EVENT = 6000
 TOOL_RESULT = 7000
 
+FIRST_FREE, LAST_FREE = 1, 7999
+"""Between which ids a user's components stand."""
+
 Role = Literal["system", "user", "assistant", "tool", "mixed"]
+Content = str | Callable[[Mapping[str, Any]], str]
+
+SHOWN_IN = ("tick_event", "tick_autonomous", "reflection", "reflection_cont")
+"""The contexts that show a user's components: the others are loops over their own material."""
+
+PLACEHOLDERS = {
+    "agent": "what the assistant is called",
+    "owners": "the ids of its owners",
+    "tick": "the number of the tick",
+    "now_date": "the tick's date (UTC), YYYY-MM-DD",
+    "sender": "who sent the event; empty in an autonomous tick",
+    "channel": "where it was said; empty where there is none",
+    "context_type": "the kind of model call, such as tick_event",
+    "reflection_interval": "ticks between two looks at its own work",
+    "max_iterations": "model answers per tick that may ask for tools",
+}
+"""What every component's template may hold."""
+
+DATA = {
+    "system_prompt": (),
+    "character_context": ("persona", "projects", "session_memory"),
+    "entity_context": ("conversations",),
+    "semantic_memories": ("memories",),
+    "context_buffer": ("events",),
+    "goals": ("goals",),
+    "conversation_history": ("messages",),
+    "pending_event": ("event",),
+    "tool_result": ("result",),
+}
+"""What the template of each built-in component, and one that overrides it, may hold besides."""
+
+GUIDE = f"""What to keep, and where:
+- a person's preference, a fact that matters in every talk -> session memory (fact)
+- how people behave, what works with them -> session memory (pattern)
+- a fact about the world, useful for months -> long-term facts (store_memory)
+- what happened, a thought across projects -> journal (add_journal_entry)
+- how someone stands to you or to others -> entity profile: journal it with source_entity
+- the conversation in hand -> nothing: working memory holds it
+Session memory and goals are always in sight; recall_memories finds facts, review_journal the rest.
+Write into memory about the world and its people, never about yourself.
+
+Project or goal:
+- work over several sessions whose context must not be lost -> project; swap it when the work does
+- an outcome with progress or steps -> goal; decompose it when it is large, update it as it moves
+- long work with steps -> both: the project keeps the context, the goal the progress
+- a simple one-off request -> neither: do it
+
+From 60 % context use (get_system_status) wrap up; from 80 % answer at once, without more tools.
+Use tools where they help, one thing at a time. When you rely on a memory, say where it comes from;
+when you do not know, say so.
+Your owners: {{owners}}.
+{TRUST_NOTE}"""
+"""The decision tables (architecture-self-management, 6; original-system, 10), for every tick."""
+
+DEFAULT_PROMPT = f"""{GUIDE}
+
+Answer the newest message."""
 
 
 @dataclass(frozen=True)
@@ -32,36 +98,186 @@ class PromptComponent:
     key: str
     name: str
     description: str
-    content: str
-    """Its fixed text; empty where it is rendered from the state."""
+    content: Content
+    """What stands in the block: a template with {placeholders}; or a function of the state that
+    gives text, for live data. It is pure and quick, and leaves the state as it is."""
     is_static: bool
     """True for the built-in ones."""
     enabled: bool
     role: Role
+    token_budget: tuple[str, ...] | int | None = None
+    """At most this many tokens, or the settings that say so; None: no bound."""
+    contexts: tuple[str, ...] = ()
+    """Of a user's component: the contexts that show it. The built-in ones: `tools/contexts.py`."""
+
+    @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """The settings that bound it, in the order of what it shows."""
+        return self.token_budget if isinstance(self.token_budget, tuple) else ()
+
+    def budget(self, settings: Settings) -> int | None:
+        """Tokens at most; None: no bound."""
+        if not isinstance(self.token_budget, tuple):
+            return self.token_budget
+        given = [getattr(settings, name) for name in self.token_budget]
+        return None if None in given else sum(given)
 
 
-def _static(id_: int, key: str, role: Role, description: str, content: str = "") -> PromptComponent:
+def _static(
+    id_: int, key: str, role: Role, description: str, content: str, *budget: str
+) -> PromptComponent:
     name = key.replace("_", " ").title()
-    return PromptComponent(id_, key, name, description, content, True, True, role)
+    return PromptComponent(
+        id_, key, name, description, content, True, True, role, token_budget=budget or None
+    )
 
 
 STATIC: tuple[PromptComponent, ...] = (
-    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", rendering.SYSTEM_PROMPT),
+    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", DEFAULT_PROMPT),
     _static(
         CHARACTER_CONTEXT,
         "character_context",
         "system",
         "Persona, active project, session memory",
+        "{persona}\n{projects}\n{session_memory}",
+        "project_tokens",
+        "session_memory_tokens",
     ),
-    _static(ENTITY_CONTEXT, "entity_context", "system", "Open conversations"),
-    _static(SEMANTIC_MEMORIES, "semantic_memories", "system", "Recalled facts"),
-    _static(CONTEXT_BUFFER, "context_buffer", "system", "Unaddressed events"),
-    _static(GOALS, "goals", "system", "Active goals with their subtasks"),
-    _static(CONVERSATION_HISTORY, "conversation_history", "mixed", "Recent messages"),
-    _static(PENDING_EVENT, "pending_event", "user", "What set this call off"),
-    _static(TOOL_RESULT, "tool_result", "tool", "Answers of the tools called so far"),
+    _static(
+        ENTITY_CONTEXT,
+        "entity_context",
+        "system",
+        "Open conversations",
+        "Open conversations, the latest first:\n{conversations}",
+        "entity_tokens",
+    ),
+    _static(
+        SEMANTIC_MEMORIES,
+        "semantic_memories",
+        "system",
+        "Recalled facts",
+        "Recalled, the nearest first, as [id] date speaker: text\n{memories}",
+        "recall_tokens",
+    ),
+    _static(
+        CONTEXT_BUFFER,
+        "context_buffer",
+        "system",
+        "Unaddressed events",
+        "Said around you and not to you, oldest first:\n{events}",
+        "context_buffer_tokens",
+    ),
+    _static(
+        GOALS,
+        "goals",
+        "system",
+        "Active goals with their subtasks",
+        "Open goals, each above its subtasks:\n{goals}",
+        "goals_tokens",
+    ),
+    _static(
+        CONVERSATION_HISTORY,
+        "conversation_history",
+        "mixed",
+        "Recent messages",
+        "{messages}",
+        "conversation_history_tokens",
+    ),
+    _static(PENDING_EVENT, "pending_event", "user", "What set this call off", "{event}"),
+    _static(TOOL_RESULT, "tool_result", "tool", "Answers of the tools so far", "{result}"),
 )
 """The nine built-in components, in id order."""
 
 COMPONENTS: dict[int, PromptComponent] = {one.id: one for one in STATIC}
 """The same by id."""
+
+
+def component(
+    id: int,
+    key: str,
+    content: Content,
+    *,
+    name: str | None = None,
+    description: str = "",
+    token_budget: int = 500,
+    role: Role | None = None,
+    contexts: tuple[str, ...] = ("tick_event", "tick_autonomous"),
+) -> PromptComponent:
+    """A component of the user's own, between the built-in ones.
+
+    Before 5000 it is a block of the system message. Above, it is a message of its own: before the
+    event (5001..5999), after it (6001..6999) or at the very end (7001..7999).
+
+    Raises:
+        InputError: an id or key that is taken or out of range, an unknown placeholder, ...
+    """
+    made = PromptComponent(
+        id=id,
+        key=key,
+        name=name or str(key).replace("_", " ").capitalize(),
+        description=description,
+        content=content,
+        is_static=False,
+        enabled=True,
+        role=role or ("system" if id < CONVERSATION_HISTORY else "user"),
+        token_budget=token_budget,
+        contexts=contexts,
+    )
+    return registered([made])[id]
+
+
+def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
+    """The built-in components and the user's, by id, in id order.
+
+    Raises:
+        InputError: two share an id or a key, or one breaks a rule; names them, and ids that are
+            free.
+    """
+    found = dict(COMPONENTS)
+    for one in extra:
+        if not isinstance(one, PromptComponent):
+            raise InputError(f"{one!r:.80} is no prompt component; make one with component(...)")
+        _check(one)
+        same = [other for other in found.values() if one.key == other.key]
+        if one.id in found:
+            raise InputError(
+                f"the prompt components {found[one.id].key!r} and {one.key!r} both have the id "
+                f"{one.id}; free near it: {_free_near(one.id, found)}"
+            )
+        if same:
+            raise InputError(
+                f"the prompt components {same[0].id} and {one.id} both have the key {one.key!r}; "
+                "rename one"
+            )
+        found[one.id] = one
+    return dict(sorted(found.items()))
+
+
+def _check(one: PromptComponent) -> None:
+    """What one component has to keep to by itself."""
+    where = f"the prompt component {one.key!r}"
+    if not isinstance(one.id, int) or not FIRST_FREE <= one.id <= LAST_FREE:
+        raise InputError(
+            f"{where} has the id {one.id}; it must be within {FIRST_FREE}..{LAST_FREE}, such as "
+            f"{_free_near(one.id, COMPONENTS) if isinstance(one.id, int) else FIRST_FREE}"
+        )
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", one.key):
+        raise InputError(f"{where}: a key is letters a-z, digits and _, and begins with a letter")
+    if isinstance(one.content, str):
+        check_template(one.content, PLACEHOLDERS, where)
+    elif not callable(one.content):
+        raise InputError(f"{where}: content is a text or a function of the state")
+    if not isinstance(one.token_budget, int) or one.token_budget < 1:
+        raise InputError(f"{where}: token_budget must be a whole number from 1")
+    wanted = "system" if one.id < CONVERSATION_HISTORY else "user"
+    if one.role != wanted:
+        raise InputError(f"{where}: its role must be {wanted!r}, by its place {one.id}")
+    if not one.contexts or set(one.contexts) - set(SHOWN_IN):
+        raise InputError(f"{where}: contexts must be some of {', '.join(SHOWN_IN)}")
+
+
+def _free_near(id_: int, taken: Mapping[int, PromptComponent]) -> str:
+    """The three free ids nearest to `id_`."""
+    near = min(max(id_, FIRST_FREE), LAST_FREE)
+    free = (one for one in range(FIRST_FREE, LAST_FREE + 1) if one not in taken)
+    return ", ".join(str(one) for one in sorted(free, key=lambda one: abs(one - near))[:3])

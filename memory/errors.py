@@ -7,6 +7,7 @@ CircadianError
 ├── BusyError             another process holds the agent; what was posted is kept in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
 │   ├── ContextOverflow   the prompt is longer than the model takes
+│   ├── ServiceDown       the service gave no answer at all, or would not: a breaker counts these
 │   └── CircuitOpen       a service that kept failing is left alone for a while
 └── MemoryStoreError      the semantic memory could not be read or written
 """
@@ -36,6 +37,13 @@ class BusyError(CircadianError):
 
 class ModelError(CircadianError):
     """The model gave no usable answer after retries. The work it was asked for stays pending."""
+
+
+class ServiceDown(ModelError):
+    """The service gave no answer at all, or would not serve us. Circuit breakers count these.
+
+    An answer that cannot be used, or a request that it finds wrong, is a plain ModelError.
+    """
 
 
 class CircuitOpen(ModelError):

@@ -16,6 +16,8 @@ from memory.refusal import Refusal
 
 Goals: TypeAlias = dict[str, Goal]
 
+_ORDER: Mapping[Priority, int] = {"high": 0, "medium": 1, "low": 2}
+
 
 def add(
     goals: Mapping[str, Goal],
@@ -142,8 +144,7 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
         StateError: goals form a circle, so that no root leads to them.
     """
     roots = [goal for goal in goals.values() if goal["parent_id"] not in goals]
-    order = {"high": 0, "medium": 1, "low": 2}
-    roots.sort(key=lambda goal: (order[goal["priority"]], _age(goal)))
+    roots.sort(key=lambda goal: (_ORDER[goal["priority"]], _age(goal)))
     rows: list[tuple[int, Goal]] = []
     waiting = [(0, goal) for goal in reversed(roots)]
     while waiting:
@@ -154,6 +155,25 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
         lost = sorted(goals.keys() - {goal["id"] for _, goal in rows})
         raise StateError(f"goals: parent_id leads in a circle at {', '.join(lost)}")
     return rows
+
+
+def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
+    """The goal to work on: open, with nothing open below it, of the highest priority.
+
+    Among equals the first in the order of the tree, so that the steps of a goal are worked on one
+    after the other before a goal that is younger.
+
+    Raises:
+        StateError: as `tree`.
+    """
+    leaves = [
+        goal
+        for _, goal in tree(goals)
+        if goal["status"] == "active"
+        and not open_subtasks(goals, goal["id"])
+        and all(above["status"] == "active" for above in _ancestors(goals, goal["id"]))
+    ]
+    return min(leaves, key=lambda goal: _ORDER[goal["priority"]], default=None)
 
 
 def next_index(goals: Mapping[str, Goal], counter: int) -> int:

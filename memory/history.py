@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Remov
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.graph.message import add_messages
 
-from memory.chat import is_history
+from memory.chat import MARK, is_history
 
 AGAIN = "again:"
 """Before the id of a new message that would otherwise take the place of one in the history."""
@@ -34,6 +34,16 @@ def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
     wanted = str(message.id).removeprefix(AGAIN)
     said = any(one.id == wanted and isinstance(one, HumanMessage) for one in messages)
     return wanted if said else str(message.id)
+
+
+def of_tick(messages: Sequence[AnyMessage], tick: int) -> list[AnyMessage]:
+    """The messages that tick `tick` put into the history."""
+    return [one for one in messages if _mark(one).get("tick") == tick]
+
+
+def _mark(message: BaseMessage) -> dict[str, Any]:
+    mark = message.additional_kwargs.get(MARK)
+    return mark if isinstance(mark, dict) else {}
 
 
 def _beside(past: dict[str | None, BaseMessage], message: BaseMessage) -> BaseMessage:

@@ -20,7 +20,9 @@ _BASE, _DIRECT, _MENTION = 2, 3, 2
 _HIGHEST_BONUS = 2
 _LOWEST, _HIGHEST = 1, 10
 _WORD = re.compile(r"\w+")
-_MENTIONED = re.compile(r"(?<![\w@/.+-])@\w")
+AT = r"(?<![\w@/.+-])@"
+"""The `@` of a mention: not that of an e-mail address or a link."""
+_MENTIONED = re.compile(rf"{AT}\w")
 _BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
 _AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
 _GOAL_WORDS = frozenset({"goal", "goals"})
@@ -30,7 +32,7 @@ _QUEST_WORDS = frozenset({"quest", "quests", "task", "tasks"})
 def heuristic_importance(
     text: str,
     *,
-    source_type: SourceType,
+    direct: bool,
     mentioned: bool,
     known_entities: Collection[str],
     sender_bonus: int = 0,
@@ -38,10 +40,11 @@ def heuristic_importance(
     """Importance 1..10 (data-flow-03, section 3.1; design, ruling 2).
 
     2, +3 for a direct message, +2 for a mention, +1 for each keyword kind present (goal, quest or
-    task, the name of a known entity), + the sender's bonus (0..2).
+    task, the name of a known entity), + the sender's bonus (0..2). A mention in a room is no direct
+    message.
     """
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
-    if source_type == "direct":
+    if direct:
         score += _DIRECT
     if mentioned:
         score += _MENTION

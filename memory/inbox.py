@@ -7,7 +7,6 @@ An event leaves `inbox` once the checkpointed state contains its tick, and not b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self, cast
@@ -23,6 +22,7 @@ from pydantic import (
 )
 
 from memory.chat import text_of
+from memory.encodable import encodable
 from memory.errors import InputError
 from memory.records import Event, InboxItem
 from memory.scope import Scope
@@ -66,7 +66,7 @@ class EventInput(BaseModel):
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
-        return cast(str, _encodable(value))
+        return cast(str, encodable(value))
 
     @field_validator("content")
     @classmethod
@@ -76,7 +76,7 @@ class EventInput(BaseModel):
                 raise ValueError("a block must have a type, such as 'text'")
             if isinstance(block, dict) and not isinstance(block.get("text", ""), str):
                 raise ValueError("a block's text must be a string")
-        return cast(list[Any] | None, _encodable(value))
+        return cast(list[Any] | None, encodable(value))
 
     @model_validator(mode="after")
     def _one_text(self) -> Self:
@@ -211,17 +211,6 @@ async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> 
     if puts:
         await write_batch(store, puts)
     return ids
-
-
-def _encodable(value: Any) -> Any:
-    """`value` with every half of a surrogate pair replaced: no encoding can store one."""
-    if isinstance(value, str):
-        return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
-    if isinstance(value, list):
-        return [_encodable(one) for one in value]
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(one) for key, one in value.items()}
-    return value
 
 
 async def _present(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:

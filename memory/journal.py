@@ -15,26 +15,35 @@ from typing import cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
+from memory.classification import source_type_of
 from memory.importance import TRUST, heuristic_importance, mentions, names_project
 from memory.operations import operation_id
-from memory.records import Event, JournalEntry, SourceType
+from memory.records import Event, JournalEntry
 from memory.scope import Scope
+from memory.settings import Settings
 from memory.state import State
 from memory.store_access import list_items
 
 PENDING, ARCHIVES = "pending", "archives"
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
+SELF = "self"
+"""Tag of what the assistant noted on its own work: never made into facts, recalled or counted."""
 RECENT = 50
 """Pending entries that a tick's recall reads: its work must not grow with the day."""
 WORD = re.compile(r"\w+")
+_DEFAULTS = Settings()
 
 
 def entry_for_event(
-    event: Event, *, known_entities: Iterable[str], projects: Iterable[str]
+    event: Event,
+    *,
+    known_entities: Iterable[str],
+    projects: Iterable[str],
+    settings: Settings = _DEFAULTS,
 ) -> JournalEntry:
     """The entry of an event that was acted on or taken as context; no model call (ruling 2)."""
-    source: SourceType = "direct" if event["addressed"] else "observation"
+    source = source_type_of(event, settings)
     text = event["text"]
     return {
         "id": _entry_id("event", event["at"], event["id"]),
@@ -45,7 +54,7 @@ def entry_for_event(
         "source_entity": event["sender"],
         "importance": heuristic_importance(
             text,
-            source_type=source,
+            direct=event["addressed"],
             mentioned=mentions(text),
             known_entities=[name for name in known_entities if name != event["sender"]],
         ),
@@ -58,10 +67,13 @@ def entry_for_event(
     }
 
 
-def entry_in(state: State, event: Event) -> JournalEntry:
+def entry_in(state: State, event: Event, settings: Settings = _DEFAULTS) -> JournalEntry:
     """The entry of an event, with the people and projects that the state knows."""
     return entry_for_event(
-        event, known_entities=known_entities(state), projects=state["projects"]["slots"]
+        event,
+        known_entities=known_entities(state),
+        projects=state["projects"]["slots"],
+        settings=settings,
     )
 
 
@@ -98,14 +110,14 @@ def entry_by_tool(
         "importance": importance
         if importance is not None
         else heuristic_importance(
-            content, source_type="inference", mentioned=False, known_entities=list(known_entities)
+            content, direct=False, mentioned=False, known_entities=list(known_entities)
         ),
         "scoring_method": "manual" if importance is not None else "heuristic",
         "tags": list(tags),
         "related_projects": [],
         "sources": list(source_events),
         "channel": None,
-        "consolidation": "exempt" if "self" in tags else "pending",
+        "consolidation": "exempt" if SELF in tags else "pending",
     }
 
 
@@ -261,7 +273,7 @@ async def _days(store: BaseStore, scope: Scope) -> list[str]:
 def _matches(
     entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None, include_self: bool
 ) -> bool:
-    if not include_self and "self" in entry["tags"]:
+    if not include_self and SELF in entry["tags"]:
         return False
     if tags and not set(tags) & set(entry["tags"]):
         return False

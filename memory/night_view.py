@@ -10,8 +10,10 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from memory import inbox, journal, night
+from memory.classification import wakes
 from memory.compaction import history_share
 from memory.errors import ContextOverflow, ModelError
+from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
 from memory.settings import Settings
@@ -116,17 +118,18 @@ class NightView:
             self.plans,
             settings,
             failed=night.model_is_down(self.plans),
-            waking=await self._waking(state),
+            waking=await self._waking(state, settings),
             compaction_due=due,
         )
         return {"id": self.record["id"], "next": following}
 
-    async def _waking(self, state: State) -> bool:
+    async def _waking(self, state: State, settings: Settings) -> bool:
         """A waking event is one to act on, or `request: wake` (ruling 18)."""
         if state["mode"] == "awake":
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])
-        return any(item["event"]["addressed"] for item in items)
+        owners = owners_of(settings, user=self.scope.user, served=False)
+        return any(wakes(item["event"], settings=settings, owners=owners) for item in items)
 
 
 def compaction_due(state: State, settings: Settings) -> bool:

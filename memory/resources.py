@@ -7,9 +7,9 @@ client's, the process has one set made from the environment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from langgraph.store.base import BaseStore
 
 from memory.breaker import Breakers
 from memory.components import PromptComponent
+from memory.extensions import Extensions
 from memory.scope import LOCAL_USER, Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Deployment, Settings
@@ -60,25 +61,33 @@ class Resources:
 def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: those that `open_agent` put into its config, else the process's own."""
     given = config.get("configurable", {}).get(KEY)
-    return given if isinstance(given, Resources) else _from_environment()
+    return given if isinstance(given, Resources) else _process().resources
 
 
 @asynccontextmanager
-async def process_resources() -> AsyncIterator[Resources]:
+async def process_resources(
+    extra: Callable[[], Awaitable[Extensions]] | None = None,
+) -> AsyncIterator[Resources]:
     """The process's own resources, from before its first run to its end.
 
-    To make them reads files, and a node that did so would hold up every run of a server.
+    To make them reads files, and a node that did so would hold up every run of a server. `extra`
+    gives what the user adds; without this, as where a graph is compiled by hand, there is nothing.
 
     Raises:
         FolderError: the data folder cannot be used as asked.
-        InputError: an unknown model name, or a missing key.
+        InputError: an unknown model name, a missing key, or what `extra` raises.
     """
-    resources = await asyncio.to_thread(_from_environment)
+    process = await asyncio.to_thread(_process)
     try:
-        yield resources
+        if extra is not None:
+            added = await extra()
+            process.resources = replace(
+                process.resources, tools=added.tools, components=added.components
+            )
+        yield process.resources
     finally:
-        _from_environment.cache_clear()
-        await asyncio.to_thread(resources.semantic.close)
+        _process.cache_clear()
+        await asyncio.to_thread(process.resources.semantic.close)
 
 
 def scope_of(config: RunnableConfig) -> Scope:
@@ -112,18 +121,27 @@ def _load(name: str) -> BaseChatModel:
     return load_chat_model(name)
 
 
+@dataclass
+class _Process:
+    """What the process has, where no run brings its own."""
+
+    resources: Resources
+
+
 @lru_cache(maxsize=1)
-def _from_environment() -> Resources:
+def _process() -> _Process:
     from memory.folder import open_folder
     from memory.models.seam import choose_model
 
     deployment = Deployment()
     folder = open_folder(deployment.data, embedder=deployment.embedder, offline=deployment.offline)
-    return Resources(
-        chat_model=choose_model(deployment.model, offline=deployment.offline),
-        semantic=folder.semantic(),
-        breakers=Breakers.of(
-            failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
-        ),
-        served=True,
+    return _Process(
+        Resources(
+            chat_model=choose_model(deployment.model, offline=deployment.offline),
+            semantic=folder.semantic(),
+            breakers=Breakers.of(
+                failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
+            ),
+            served=True,
+        )
     )

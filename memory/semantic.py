@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from memory.errors import InputError, MemoryStoreError
+from memory.breaker import Breaker, Breakers, guarded
+from memory.errors import CircuitOpen, InputError, MemoryStoreError
 from memory.facts.db import FactsDb, Row
 from memory.facts.payload import (
     checked_draft,
@@ -47,10 +48,13 @@ _FIXED = ("id", "op")
 class SemanticMemory:
     """The facts of one data folder. Cheap to make: it opens its files when first used.
 
-    Raises MemoryStoreError where a file cannot be read or written (nothing is then half done),
-    InputError for a draft or a change that breaks the record's form, ModelError where the
-    embedder gives no vectors.
+    Raises MemoryStoreError where a file cannot be read or written (nothing is then half done), or
+    failed so often that it is left alone; InputError for a draft or a change that breaks the
+    record's form; ModelError where the embedder gives no vectors.
     """
+
+    breakers: Breakers | None = None
+    """Those of the data folder, set by whoever opens it."""
 
     def __init__(
         self,
@@ -111,7 +115,7 @@ class SemanticMemory:
     ) -> list[tuple[Fact, float]]:
         """The `limit` facts nearest in meaning, nearest first, with cosine (-1..1)."""
         embeddings = await asyncio.to_thread(self._open_embeddings)
-        vector = await embed_query(embeddings, query)
+        vector = await embed_query(embeddings, query, breaker=self._embedder_breaker)
         filters = recall_filters(scope, include_superseded)
         rows = await self._run(lambda: self._open_index().search(vector, filters, limit))
         return [(fact_of(row), score) for row, score in rows]
@@ -151,10 +155,22 @@ class SemanticMemory:
         self, work: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
         """Do blocking work in a thread; what goes wrong with a file is a MemoryStoreError."""
+
+        async def send() -> Result:
+            try:
+                return await asyncio.to_thread(work, *args, **kwargs)
+            except (sqlite3.Error, OSError) as error:
+                raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
+
+        breaker = self.breakers.memory if self.breakers else None
         try:
-            return await asyncio.to_thread(work, *args, **kwargs)
-        except (sqlite3.Error, OSError) as error:
-            raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
+            return await guarded(breaker, send, failure=MemoryStoreError)
+        except CircuitOpen as error:
+            raise MemoryStoreError(str(error)) from None
+
+    @property
+    def _embedder_breaker(self) -> Breaker | None:
+        return self.breakers.embedder if self.breakers else None
 
     async def _embed(self, texts: Sequence[str]) -> dict[str, list[float]]:
         """The vectors of `texts`, each embedded once, all in one call."""
@@ -162,7 +178,7 @@ class SemanticMemory:
         if not distinct:
             return {}
         embeddings = await asyncio.to_thread(self._open_embeddings)
-        vectors = await embed_texts(embeddings, distinct)
+        vectors = await embed_texts(embeddings, distinct, breaker=self._embedder_breaker)
         return dict(zip(distinct, vectors, strict=True))
 
     def _select(self, scope: Scope, filters: Mapping[str, object]) -> list[Row]:

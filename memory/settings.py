@@ -172,7 +172,9 @@ class Settings(BaseModel):
 class Deployment(BaseSettings):
     """Where and with what the agent runs: the `CIRCADIAN_` variables."""
 
-    model_config = SettingsConfigDict(env_prefix="CIRCADIAN_", extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True
+    )
 
     data: Path = Field(Path(".circadian"), description="The data folder.")
     model: str | None = Field(

@@ -22,20 +22,27 @@ class Node(Protocol):
         """Return a partial state."""
 
 
-_HINTS = get_type_hints(State)
 _MESSAGE_KEYS = ("messages", "exchange")
 """Checked by LangGraph's own message reducer; their classes are no plain JSON."""
-_RULES: dict[str, TypeAdapter[Any]] = {
-    key: TypeAdapter(hint) for key, hint in _HINTS.items() if key not in _MESSAGE_KEYS
-}
-
-
 _INPUT_KEYS = ("events", "request")
 """Checked where the input is taken, and gone in the step after it."""
 
 
+@functools.cache
+def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
+    """What each key of a state may hold; None: anything."""
+    return {
+        key: None if key in _MESSAGE_KEYS else TypeAdapter(hint)
+        for key, hint in get_type_hints(schema).items()
+    }
+
+
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
-    """Make an unknown key or a wrong type in a node's output an error, not a silent drop."""
+    """Make an unknown key or a wrong type in a node's output an error, not a silent drop.
+
+    The keys are those of the state that the node takes: the type of its argument `state`.
+    """
+    rules = _rules(get_type_hints(node).get("state", State))
 
     @functools.wraps(node)
     async def run(*args: Any, **kwargs: Any) -> Any:
@@ -43,10 +50,10 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
         update = output.update if isinstance(output, Command) else output
         name = getattr(node, "__name__", "node")
         for key, value in _items(update):
-            if key not in _HINTS:
+            if key not in rules:
                 raise StateError(f"node {name} returned the unknown key {key!r}")
             if not isinstance(value, Overwrite):
-                problem = _problem(key, value)
+                problem = _problem(key, value, rules)
                 if problem:
                     raise StateError(f"node {name} returned a wrong {problem}")
         return output
@@ -62,10 +69,11 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
             f"the thread was written by a newer Circadian (state schema {version}, this one knows "
             f"{SCHEMA_VERSION}); update Circadian"
         )
+    rules = _rules(State)
     for key, value in state.items():
         # LangGraph begins a key with a reducer as {}: that is not yet a value of ours.
         unset = key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {})
-        problem = None if unset else _problem(key, value) or _out_of_range(key, value)
+        problem = None if unset else _problem(key, value, rules) or _out_of_range(key, value)
         if problem:
             return (
                 f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
@@ -83,8 +91,8 @@ def _items(update: Any) -> list[tuple[str, Any]]:
     return list(update.items()) if isinstance(update, Mapping) else list(update)
 
 
-def _problem(key: str, value: Any) -> str | None:
-    rule = _RULES.get(key)
+def _problem(key: str, value: Any, rules: Mapping[str, TypeAdapter[Any] | None]) -> str | None:
+    rule = rules.get(key)
     if rule is None:
         return None
     try:

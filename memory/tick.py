@@ -17,6 +17,21 @@ class ToolOutcome(TypedDict):
     ok: bool
 
 
+class CallRecord(TypedDict):
+    """One tool call as the audit log keeps it."""
+
+    name: str
+    args: dict[str, Any]
+    """Without the reasoning; empty where they are too large to be run."""
+    reasoning: str | None
+    """The model's own."""
+    ok: bool
+    error: str | None
+    duration_ms: int
+    cached: bool
+    """The answer was given before; the tool did not run."""
+
+
 class SentMessage(TypedDict):
     """What `send_message` said to someone other than the asker."""
 
@@ -33,7 +48,7 @@ class Classification(TypedDict):
 
     verdict: Verdict
     rule: str
-    """disabled | own_message | mention | direct | cross_talk | permission | channel |
+    """disabled | reflection | own_message | mention | direct | cross_talk | permission | channel |
     room_default | fallback."""
     trust: float
     """0..1, as its journal entry's."""
@@ -95,7 +110,8 @@ class DelegateResult(TypedDict):
     """The tool's answer, JSON."""
     ok: bool
     usage: Usage
-    tools: list[ToolOutcome]
+    calls: list[CallRecord]
+    """The call itself, then those of the sub-agent's own tools."""
 
 
 class PatternState(TypedDict):
@@ -150,6 +166,8 @@ class Loop(TypedDict):
     sent: list[SentMessage]
     delegating: list[str]
     """Ids of the calls that sub-agents work on now."""
+    prompt: dict[str, int]
+    """Tokens of the newest prompt beside the assembled components: history and tool schemas."""
 
 
 class Decision(TypedDict):

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.types import Send
 
+from memory import components
 from memory.chat import MARK, for_model
 from memory.errors import ContextOverflow, ModelError
+from memory.history import of_tick
 from memory.models.ask import Answer, ask
-from memory.resources import resources_of
+from memory.rendering import recent
+from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import Loop, PatternState
-from memory.tokens import approximate_tokens, recalibrate
+from memory.tokens import approximate_tokens, calibrated, recalibrate
+from memory.trust import as_model_sees
 from memory.usage import charged
+from nodes.brief_delegate import fan_out
+from tools.calls import sound
 from tools.contexts import CONTEXTS
-from tools.registry import tools_for
+from tools.offered import offered
+from tools.routing import routed
 
 
-def after_act(state: State) -> Literal["use_tools", "extract_facts", "record"]:
-    """Tools were asked for, the prompt was too long, or the reply is there."""
+def onward(
+    state: State,
+) -> Literal["act", "use_tools", "park", "confirm", "extract_facts", "record"] | list[Send]:
+    """Where the tick goes on, as the node that ran last decided; first a compaction that is due."""
     loop = state.get("loop")
-    if loop is not None and loop["compaction"] == "forced":
+    assert loop is not None
+    if loop["compaction"] == "forced":
         return "extract_facts"
-    last = state["messages"][-1]
-    return "use_tools" if isinstance(last, AIMessage) and last.tool_calls else "record"
+    if loop["next"] == "delegate":
+        return fan_out(state)
+    return loop["next"]
 
 
 @checked
@@ -42,18 +54,37 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     assert context is not None
     assert pattern is not None
     assert loop is not None
-    resources = resources_of(config)
-    capped = loop["iteration"] >= iterations(pattern)
-    tools = [] if capped else tools_for(CONTEXTS[context["context_type"]], pattern, resources.tools)
-    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *for_model(state["messages"])]
+    resources, settings = resources_of(config), settings_of(runtime.context)
+    known = {} if _capped(state, settings) else offered(state, config, settings)
+    tools = [one.tool for one in known.values()]
+    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *_shown(state, settings)]
     try:
-        answer = await ask(resources.chat_model, prompt, tools=tools, config=config)
+        answer = await ask(
+            resources.chat_model,
+            prompt,
+            tools=tools,
+            config=config,
+            breaker=resources.breakers.model,
+        )
     except ContextOverflow:
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
-    calibration = _calibration(state, approximate_tokens(prompt, tools=tools), answer.message)
-    return {**_taken(state, loop, answer, capped=capped), "calibration": calibration}
+    message = _taken(state, answer, capped=not known)
+    told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
+    going: Loop = {
+        **charged(loop, answer.usage),
+        "prompt": _sizes(state, told, schemas),
+        "iteration": loop["iteration"] + bool(message.tool_calls),
+        "reply": None if message.tool_calls else str(message.text).strip(),
+    }
+    if message.tool_calls:
+        messages = [*state["messages"], message]
+        going = routed(messages, going, pattern, known, settings, state)
+    else:
+        going = {**going, "next": "record"}
+    calibration = _calibration(state, told + schemas, answer.message)
+    return {"messages": [message], "loop": going, "calibration": calibration}
 
 
 def iterations(pattern: PatternState) -> int:
@@ -61,24 +92,47 @@ def iterations(pattern: PatternState) -> int:
     return 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
 
 
-def _taken(state: State, loop: Loop, answer: Answer, *, capped: bool) -> dict[str, Any]:
-    message = answer.message
+def _capped(state: State, settings: Settings) -> bool:
+    """Whether the call is to give the answer: the iterations are used, or too much failed."""
+    pattern, loop = state["pattern"], state["loop"]
+    assert pattern is not None
+    assert loop is not None
+    failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
+    return failing or loop["iteration"] >= iterations(pattern)
+
+
+def _shown(state: State, settings: Settings) -> list[AnyMessage]:
+    """The history that the context shows; where it shows none, what belongs to this tick."""
+    context = state["context"]
+    assert context is not None
+    messages = state["messages"]
+    if components.CONVERSATION_HISTORY not in CONTEXTS[context["context_type"]].enabled_components:
+        messages = of_tick(messages, state["tick"])
+    elif settings.conversation_history_tokens is not None:
+        messages = recent(messages, settings.conversation_history_tokens, state["calibration"])
+    return for_model(as_model_sees(messages))
+
+
+def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
+    """The answer as it goes into the history."""
+    used = {one.tool_call_id for one in state["messages"] if isinstance(one, ToolMessage)}
+    message = sound(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
     if capped and message.tool_calls:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
-    text = str(message.text).strip()
-    if not text and not message.tool_calls:
+    if not str(message.text).strip() and not message.tool_calls:
         raise ModelError("the model gave no answer at the end of the tick")
-    kept = message.model_copy(
-        update={"additional_kwargs": {**message.additional_kwargs, MARK: {"tick": state["tick"]}}}
-    )
-    asked = bool(message.tool_calls)
+    mark = {**message.additional_kwargs, MARK: {"tick": state["tick"]}}
+    return message.model_copy(update={"additional_kwargs": mark})
+
+
+def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
+    """What the prompt holds beside the components of the system message, tokens."""
+    context, calibration = state["context"], state["calibration"]
+    assert context is not None
+    history = calibrated(told, calibration) - sum(context["tokens"].values())
     return {
-        "messages": [kept],
-        "loop": {
-            **charged(loop, answer.usage),
-            "iteration": loop["iteration"] + asked,
-            "reply": None if asked else text,
-        },
+        "conversation_history": max(0, history),
+        "tools": calibrated(schemas, calibration),
     }
 
 

@@ -8,18 +8,21 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import components, rendering
+from memory import assembly
 from memory.chat import MARK, message_of
+from memory.components import SEMANTIC_MEMORIES
 from memory.episodes import episodes
+from memory.owners import owners_of, set_off_by_owner
 from memory.recall import recall
 from memory.records import RecallHit
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import AssembledContext
-from memory.tokens import approximate_tokens, calibrated
-from tools.contexts import CONTEXTS, ContextConfig
+from memory.trust import OWNER
+from tools.contexts import CONTEXTS, context_type_for
+from tools.material import material
 
 AUTONOMOUS = (
     "[autonomous tick] Nothing is pending. Work on the active goals: take one useful step with the "
@@ -35,26 +38,38 @@ async def assemble_context(
 
     What is rendered here stays byte-identical through the tick's loop, so that a provider's prompt
     cache holds; what the loop adds stands after it, as messages.
+
+    Raises:
+        InputError: one of the user's components clashes with another, or cannot be rendered.
     """
-    settings = settings_of(runtime.context)
-    context = CONTEXTS["tick_event" if state["event"] else "tick_autonomous"]
-    message = _message(state)
-    memories = await _recalled(state, runtime, config, settings)
-    parts = _bounded(state, settings, context, memories)
+    settings, resources = settings_of(runtime.context), resources_of(config)
+    context_type = context_type_for(state["event"])
+    now = resources.clock().isoformat()
+    memories: list[RecallHit] = []
+    if SEMANTIC_MEMORIES in CONTEXTS[context_type].enabled_components:
+        memories = await _recalled(state, runtime, config, settings)
+    made = material(state, settings, resources, context_type, now=now, memories=memories)
+    parts = assembly.blocks(made)
     assembled: AssembledContext = {
-        "context_type": context.context_type,
-        "now": resources_of(config).clock().isoformat(),
-        "system": "\n\n".join(parts.values()),
-        "tokens": {key: _size(text, state) for key, text in parts.items()},
+        "context_type": context_type,
+        "now": now,
+        "system": assembly.system_message(parts),
+        "tokens": {key: made.size(text) for key, text in parts.items()},
     }
-    return {"context": assembled, "messages": [message]}
+    return {"context": assembled, "messages": [_message(state, settings, resources)]}
 
 
-def _message(state: State) -> HumanMessage:
-    if state["event"] is not None:
-        return message_of(state["event"], tick=state["tick"])
-    mark = {MARK: {"event": None, "tick": state["tick"]}}
-    return HumanMessage(AUTONOMOUS, id=f"autonomous_{state['tick']}", additional_kwargs=mark)
+def _message(state: State, settings: Settings, resources: Resources) -> HumanMessage:
+    """The human message of the tick; its mark says whether an owner speaks."""
+    event, tick = state["event"], state["tick"]
+    if event is None:
+        own = {MARK: {"event": None, "tick": tick}}
+        return HumanMessage(AUTONOMOUS, id=f"autonomous_{tick}", additional_kwargs=own)
+    message = message_of(event, tick=tick)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
+    mark = {**message.additional_kwargs[MARK], OWNER: by_owner}
+    return message.model_copy(update={"additional_kwargs": {MARK: mark}})
 
 
 async def _recalled(
@@ -75,53 +90,3 @@ async def _recalled(
         episodes=await episodes(store_of(runtime), scope, everything=False),
         limit=settings.recall_limit,
     )
-
-
-def _bounded(
-    state: State, settings: Settings, context: ContextConfig, memories: list[RecallHit]
-) -> dict[str, str]:
-    """The components; where they fill more than half of the context, their budgets are smaller.
-
-    What has no budget, the system prompt and the persona, is the user's own setting.
-    """
-    parts = _parts(state, settings, context, memories)
-    room = settings.max_context_tokens // 2
-    if _size("".join(parts.values()), state) <= room:
-        return parts
-    own = _size(rendering.system_prompt(settings) + settings.persona, state)
-    return _parts(state, rendering.within(settings, room - own), context, memories)
-
-
-def _size(text: str, state: State) -> int:
-    return calibrated(approximate_tokens(text), state["calibration"])
-
-
-def _parts(
-    state: State, settings: Settings, context: ContextConfig, memories: list[RecallHit]
-) -> dict[str, str]:
-    """The rendered components by key, in id order; an empty one is left out."""
-    override = context.get_component_content_override("system_prompt")
-    calibration = state["calibration"]
-    texts = {
-        components.SYSTEM_PROMPT: rendering.system_prompt(settings, override),
-        components.CHARACTER_CONTEXT: rendering.character_context(
-            settings, state["projects"], state["session_memory"], calibration
-        ),
-        components.ENTITY_CONTEXT: rendering.entity_context(
-            state["conversations"], settings, calibration
-        ),
-        components.SEMANTIC_MEMORIES: rendering.semantic_memories(
-            memories, tokens=settings.recall_tokens, calibration=calibration
-        ),
-        components.CONTEXT_BUFFER: rendering.context_buffer(
-            state["context_buffer"], settings, calibration
-        ),
-        components.GOALS: rendering.goals(state["goals"], settings, calibration),
-    }
-    return {
-        components.COMPONENTS[number].key: rendering.block(
-            components.COMPONENTS[number].key, texts[number]
-        )
-        for number in sorted(context.enabled_components)
-        if texts.get(number)
-    }

@@ -1,23 +1,27 @@
-"""Open a tick: count it, and see whether the history must be compacted before anything else."""
+"""Open a tick, or go on with one that waited for a person."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+from langchain_core.messages import AnyMessage, messages_from_dict
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
+from memory.chat import MARK
 from memory.compaction import history_share
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.tick import Loop
+from memory.tick import Loop, ParkedTick
 
 
-def emergency(state: State) -> Literal["extract_facts", "assemble_context"]:
-    """The emergency check's way out (data-flow-01, section 2)."""
+def after_begin(state: State) -> Literal["extract_facts", "confirm", "assemble_context"]:
+    """The emergency check's way out (data-flow-01, section 2); a tick that waited was checked."""
     loop = state.get("loop")
+    if loop is not None and loop["next"] == "confirm":
+        return "confirm"
     forced = loop is not None and loop["compaction"] == "forced"
     return "extract_facts" if forced else "assemble_context"
 
@@ -30,10 +34,26 @@ async def begin_tick(
 
     A session that has no start yet starts here, so that the tick's tools can tell it.
     """
-    settings = settings_of(runtime.context)
+    tick = state["tick"] + 1
+    waited = [one for one in state["parked"] if one["question"]["id"] == state["resuming"]]
+    if waited:
+        return _resumed(waited[0], tick)
+    update: dict[str, Any] = {
+        "tick": tick,
+        "loop": _begun(state, settings_of(runtime.context)),
+        "context": None,
+        "exchange": [],
+    }
+    if state["metrics"]["session_start"] is None:
+        start = resources_of(config).clock().isoformat()
+        update["metrics"] = {**state["metrics"], "session_start": start}
+    return update
+
+
+def _begun(state: State, settings: Settings) -> Loop:
     share = history_share(state["messages"], state["calibration"], settings.max_context_tokens)
     full = settings.compact_enabled and share >= settings.compact_emergency_threshold
-    loop: Loop = {
+    return {
         "iteration": 0,
         "tools": [],
         "written": [],
@@ -49,14 +69,26 @@ async def begin_tick(
         "raised": 0,
         "sent": [],
         "delegating": [],
+        "prompt": {},
     }
-    update: dict[str, Any] = {
-        "tick": state["tick"] + 1,
-        "loop": loop,
-        "context": None,
+
+
+def _resumed(parked: ParkedTick, tick: int) -> dict[str, Any]:
+    """The tick as it was put aside, at the end of the history and under its number of now."""
+    return {
+        "tick": tick,
+        "messages": [_numbered(one, tick) for one in messages_from_dict(parked["messages"])],
+        "context": parked["context"],
+        "assessment": parked["assessment"],
+        "pattern": parked["pattern"],
+        "loop": parked["loop"],
         "exchange": [],
     }
-    if state["metrics"]["session_start"] is None:
-        start = resources_of(config).clock().isoformat()
-        update["metrics"] = {**state["metrics"], "session_start": start}
-    return update
+
+
+def _numbered(message: Any, tick: int) -> AnyMessage:
+    mark = {**message.additional_kwargs[MARK], "tick": tick}
+    changed: AnyMessage = message.model_copy(
+        update={"additional_kwargs": {**message.additional_kwargs, MARK: mark}}
+    )
+    return changed

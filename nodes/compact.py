@@ -6,20 +6,22 @@ import logging
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import apply, compaction
+from memory import apply, audit, compaction, tracing
 from memory.errors import ModelError
 from memory.journal import archive_entry, archive_tries, first_free
 from memory.models.ask import ask
+from memory.models.naming import called
 from memory.night_view import NightView, Thought
 from memory.operations import add_entry, operation_id
 from memory.records import Operation, Usage
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
@@ -77,12 +79,17 @@ async def compact(
     if summary.refused:
         log.warning("compaction refused: %s", summary.refused)
         return {"loop": loop}
-    await apply.apply_operations(
-        await _archive(summary, old, store, scope_of(config)),
-        store=store,
-        semantic=resources.semantic,
-        scope=scope_of(config),
+    scope = scope_of(config)
+    archive = await _archive(summary, old, store, scope)
+    await apply.apply_operations(archive, store=store, semantic=resources.semantic, scope=scope)
+    cut = audit.of_compaction(
+        archive[0]["target"],
+        len(old),
+        at=summary.at,
+        tick=state["tick"],
+        model=called(_model(settings, resources)),
     )
+    await audit.write(store, scope, [cut])
     marker = compaction.marker(summary.text, compacted=old, now=summary.at)
     return {"loop": loop, **_replaced(state, [marker, *kept])}
 
@@ -108,7 +115,8 @@ async def _in_night(
         return Thought(operations=operations, usage=summary.usage)
 
     if old:
-        await view.plan("compact", inputs, think)
+        with tracing.night_step("compact", view.record["id"]):
+            await view.plan("compact", inputs, think)
     cursor = await view.onward(state, settings, compaction_done=True)
     return {**cut_as_planned(state, view), "night": cursor}
 
@@ -175,17 +183,23 @@ async def _summarise(
     old: list[AnyMessage], settings: Settings, config: RunnableConfig, now: datetime
 ) -> Summary:
     resources = resources_of(config)
-    model = resources.chat_model
-    if settings.compact_model:
-        model = resources.load_model(settings.compact_model)
+    model, breaker = _model(settings, resources), resources.breakers.model
     text = compaction.transcript(old)
     prompt = [SystemMessage(settings.compact_prompt or PROMPT), HumanMessage(text)]
-    answer = await ask(model, prompt, config=config)
+    # Another model's failures say nothing about the one that the breaker is for.
+    guard = breaker if model is resources.chat_model else None
+    answer = await ask(model, prompt, config=config, breaker=guard)
     try:
         summary = compaction.checked_summary(str(answer.message.text), text)
     except ModelError as error:
         return Summary("", now, answer.usage, refused=str(error))
     return Summary(summary, now, answer.usage)
+
+
+def _model(settings: Settings, resources: Resources) -> BaseChatModel:
+    """The one for summaries."""
+    named = settings.compact_model
+    return resources.load_model(named) if named else resources.chat_model
 
 
 async def _archive(

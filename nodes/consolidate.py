@@ -18,8 +18,9 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import rendering
+from memory import audit, rendering, tracing
 from memory.models.ask import ask
+from memory.models.naming import called
 from memory.night import entry_lines, operations_of, to_consolidate
 from memory.night_view import NightView, Thought
 from memory.operations import link, mark_entry
@@ -65,7 +66,8 @@ async def consolidate(
         return await _turn(state, view, batch, turns, settings, config)
 
     if batch:  # none is left where the last plan was kept and the step after it was not
-        await view.plan("consolidate", ids, think, iteration=len(turns))
+        with tracing.night_step("consolidate", view.record["id"]):
+            await view.plan("consolidate", ids, think, iteration=len(turns))
     return {"night": await view.onward(state, settings)}
 
 
@@ -82,7 +84,13 @@ async def _turn(
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = _exchange(turns) or await _opening(view, batch, settings, resources)
-    answer = await ask(resources.chat_model, exchange, tools=tools, config=config)
+    answer = await ask(
+        resources.chat_model,
+        exchange,
+        tools=tools,
+        config=config,
+        breaker=resources.breakers.model,
+    )
     sink = PlanSink({entry["id"]: entry for entry in batch})
     sink.operations += [o for turn in turns for o in turn["operations"]]
     before = len(sink.operations)
@@ -92,6 +100,18 @@ async def _turn(
         _side(state, view, exchange),
         with_sink(config, sink),
         seconds=settings.tool_timeout,
+    )
+    await audit.write(
+        view.store,
+        view.scope,
+        audit.of_calls(
+            done.calls,
+            at=resources.clock(),
+            tick=state["tick"],
+            origin=view.record["id"],
+            model=called(resources.chat_model),
+        ),
+        visit=len(view.plans),
     )
     new = sink.operations[before:]
     cited = _cited([*operations_of(turns), *new])

@@ -16,17 +16,18 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import rendering
+from memory import audit, rendering, tracing
 from memory.chat import for_model
 from memory.errors import ModelError
 from memory.models.ask import ask
+from memory.models.naming import called
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
 from memory.state import State
 from memory.state_check import checked
-from memory.tick import AssembledContext
+from memory.tick import AssembledContext, CallRecord
 from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute
@@ -63,46 +64,57 @@ async def extract_facts(
     if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
         return {"exchange": []}
     if state["turn"] != "night":
-        return await _in_emergency(state, settings, config)
+        return await _in_emergency(state, runtime, config)
     view = await NightView.of(state, store_of(runtime), scope_of(config))
     inputs = [str(message.id) for message in state["messages"]]
 
     async def think() -> Thought:
         sink = PlanSink({})
-        thought = await _turn(state, settings, config, sink, view.record["started"])
+        night = view.record
+        thought, calls = await _turn(state, settings, config, sink, night["started"])
+        await _told(calls, state, runtime, config, origin=night["id"], visit=len(view.plans))
         thought.operations = sink.operations
         return thought
 
-    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
+    with tracing.night_step("extract_facts", view.record["id"]):
+        plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
     exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
     return {"exchange": [] if plan.get("finished") else exchange}
 
 
-async def _in_emergency(state: State, settings: Settings, config: RunnableConfig) -> dict[str, Any]:
+async def _in_emergency(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
     """Awake: what is journaled is there at once. Without an answer the compaction goes on alone,
     since a history that is too long for the model is why it is wanted.
     """
+    settings, event = settings_of(runtime.context), state["event"]
     now = resources_of(config).clock().isoformat()
     try:
-        thought = await _turn(state, settings, config, None, now)
+        thought, calls = await _turn(state, settings, config, None, now)
     except ModelError as error:
         log.warning("extraction ended: %s", error)
         return {"exchange": []}
+    origin = event["id"] if event else None
+    await _told(calls, state, runtime, config, origin=origin, visit=_iteration(state))
     exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
     return {"exchange": [] if thought.finished else exchange, **_counted(state, thought)}
 
 
 async def _turn(
     state: State, settings: Settings, config: RunnableConfig, sink: PlanSink | None, now: str
-) -> Thought:
+) -> tuple[Thought, list[CallRecord]]:
+    """One answer, and the calls that it asked for."""
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = state["exchange"]
+    resources = resources_of(config)
     answer = await ask(
-        resources_of(config).chat_model,
+        resources.chat_model,
         [*_opening(state, settings), *exchange],
         tools=tools,
         config=config,
+        breaker=resources.breakers.model,
     )
     message = answer.message
     known = {tool.name for tool in tools}
@@ -116,11 +128,33 @@ async def _turn(
         most = min(most, EMERGENCY_ITERATIONS)
     names = {call["name"] for call in message.tool_calls}
     finished = not names or "noop" in names or bool(names - known) or _iteration(state) + 1 >= most
-    return Thought(
+    thought = Thought(
         usage=answer.usage,
         exchange=messages_to_dict([*exchange, message, *done.messages]),
         finished=finished,
     )
+    return thought, done.calls
+
+
+async def _told(
+    calls: list[CallRecord],
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    *,
+    origin: str | None,
+    visit: int,
+) -> None:
+    """The calls in the audit log. `origin`: the night or the event."""
+    resources = resources_of(config)
+    entries = audit.of_calls(
+        calls,
+        at=resources.clock(),
+        tick=state["tick"],
+        origin=origin,
+        model=called(resources.chat_model),
+    )
+    await audit.write(store_of(runtime), scope_of(config), entries, visit=visit)
 
 
 def _context(now: str) -> AssembledContext:

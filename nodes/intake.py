@@ -10,19 +10,23 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import arrivals, inbox, journal, night
-from memory.apply import apply_operations
-from memory.chat import owner_of
+from memory import approvals, arrivals, audit, inbox, night
+from memory.classification import classify
 from memory.goals import completions, recompute
-from memory.operations import add_entry
-from memory.records import Event, InboxItem
+from memory.overheard import overhear
+from memory.owners import owners_of
+from memory.records import Event
+from memory.reflection import is_reflection
 from memory.reports import Report, empty_report
 from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
+from memory.session import woken
 from memory.session_memory import complete
 from memory.settings import Settings
+from memory.spending import over
 from memory.state import REDUCED_KEYS, HandledMark, State, fresh_state
 from memory.state_check import checked, state_problem
+from memory.tick import Classification, ParkedTick
 
 RESUMED = "circadian_resumed"
 """Where `config["configurable"]` carries the report of an unfinished run that was just finished."""
@@ -70,6 +74,7 @@ async def intake(
     desk.recompute_goals()
     desk.take_request()
     await desk.decide()
+    await audit.write(desk.store, desk.scope, desk.log)
     return desk.update
 
 
@@ -94,10 +99,16 @@ class _Desk:
         self.scope: Scope = scope_of(config)
         self.store: BaseStore = store_of(runtime)
         self.now: datetime = self.resources.clock()
+        self.owners = owners_of(
+            self.settings, user=self.resources.user, served=self.resources.served
+        )
+        self.log: list[audit.AuditEntry] = []
         self.given = False
         """Whether this run was given anything at all."""
         self.resumed: Report | None = _resumed(config) if first else None
         """What was done just now, for an earlier run: this run's report goes on with it."""
+        if self.state["resuming"] is not None:  # left by a run that ended with a question
+            self.set(resuming=None)
         if first:
             self.set(report=self.resumed or empty_report())
 
@@ -109,6 +120,11 @@ class _Desk:
     @property
     def report(self) -> Report:
         return self.state["report"]
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where and when, for the audit log."""
+        return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
     def note(self, **more: Any) -> None:
         """Add to the lists of the report."""
@@ -122,7 +138,7 @@ class _Desk:
             self.state,
             store=self.store,
             scope=self.scope,
-            owner=owner_of(self.settings, self.resources.user),
+            owner=self.owners[0],
             now=self.now,
             run_id=str(run_id) if run_id is not None else None,
         )
@@ -150,24 +166,16 @@ class _Desk:
             self._wake()
         elif request == "stop":
             self.set(emergency_stop=True)
+            self.log.append(audit.of_stop("a person asked for it", **self.place))
         elif request == "clear_stop":
-            self.set(emergency_stop=False)
+            self.set(emergency_stop=False, consecutive_errors=0)
             self.note(notes=["The emergency stop is cleared."])
+            self.log.append(audit.of_clear(**self.place))
         self.autonomous = request == "tick" or not (self.given or self.resumed)
         self.sleep_asked = request == "sleep"
 
     def _wake(self) -> None:
-        """A session runs from one waking to the next night (ruling 20)."""
-        self.set(
-            mode="awake",
-            phase=None,
-            metrics={
-                "session_start": self.now.isoformat(),
-                "total_tool_calls": 0,
-                "successful_calls": 0,
-                "failed_calls": 0,
-            },
-        )
+        self.set(**woken(self.now))
 
     async def settle(self) -> None:
         """Take events out of the inbox whose ticks are in a checkpoint that is on disk.
@@ -175,31 +183,66 @@ class _Desk:
         At the start of a run the state was read from disk. Later in it that holds only where
         every checkpoint is awaited; on a server the marks wait for the next run.
         """
-        if self.state["handled"] and (self.first or self.resources.synced):
-            await inbox.settle(self.store, self.scope, self.state["handled"])
+        if not (self.first or self.resources.synced):
+            return
+        marks = self.state["handled"]
+        if marks:
+            await inbox.settle(self.store, self.scope, marks)
             self.set(handled=[])
+        if marks or self.first:
+            await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
     async def decide(self) -> None:
-        """Choose: the unfinished night, a new night, a pending event, the goals, or rest."""
+        """Choose: an answered question, the unfinished night, a new night, a pending event,
+        the goals, a question that waits, or rest.
+        """
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             return self.rest()
         # Also before a night: it is to know what was heard by then.
         event = await self._next_event()
+        answered = await approvals.answers(self.store, self.scope, self._parked())
+        for parked in self._parked():
+            if parked["question"]["id"] in answered:
+                return self._resume(parked)
         if await self._night_due():
             return self.set(turn="night", event=None)
         if event is not None:
             if self.state["mode"] == "sleep":
                 self._wake()
             return self.set(turn="tick", event=event)
-        if self.first and self.autonomous:
-            return self._autonomous()
+        if self.first and self.autonomous and not self._waits_for_goals() and self._autonomous():
+            return self.set(turn="tick", event=None, classification=None)
+        if self._parked() and self.state["mode"] == "awake":
+            return self._resume(self._parked()[0])
         return self.rest()
+
+    def _parked(self) -> list[ParkedTick]:
+        """The ticks that wait for a person, but for those that failed in this run."""
+        failed = {failure["event_id"] for failure in self.report["failures"]}
+        parked = self.state["parked"]
+        return [one for one in parked if not one["event"] or one["event"]["id"] not in failed]
+
+    def _waits_for_goals(self) -> bool:
+        """A question of an autonomous tick waits: another such tick would ask it again."""
+        return any(one["event"] is None for one in self.state["parked"])
+
+    def _resume(self, parked: ParkedTick) -> None:
+        """Go on with a tick that waited: with its answer, or to ask again."""
+        asked = self.report["questions"]
+        if parked["question"] not in asked:
+            self.note(questions=[parked["question"]])
+        self.set(
+            turn="tick",
+            event=parked["event"],
+            classification=parked["classification"],
+            resuming=parked["question"]["id"],
+        )
 
     def rest(self) -> None:
         """Nothing more in this run."""
-        self.set(turn="rest", event=None)
+        self.set(turn="rest", event=None, classification=None)
 
     async def _night_due(self) -> bool:
         """An unfinished night goes on whatever the input; one that failed in this run waits."""
@@ -211,45 +254,72 @@ class _Desk:
             return True
         return self.first and self.sleep_asked
 
-    def _autonomous(self) -> None:
-        active = any(goal["status"] == "active" for goal in self.state["goals"].values())
+    def _autonomous(self) -> bool:
+        """Whether to work on the goals; if not, the report says why."""
+        why = None
         if self.state["mode"] == "sleep":
-            self.note(notes=["Asleep. A message or `wake` wakes the agent."])
-        elif active:
-            return self.set(turn="tick", event=None)
+            why = "Asleep. A message or `wake` wakes the agent."
+        elif all(goal["status"] != "active" for goal in self.state["goals"].values()):
+            why = "Nothing is pending and no goal is active."
         else:
-            self.note(notes=["Nothing is pending and no goal is active."])
-        return self.rest()
+            why = over(self.state["spending"], self.settings, self.now)
+        if why is not None:
+            self.note(notes=[why])
+        return why is None
 
     async def _next_event(self) -> Event | None:
-        """The oldest event to act on; the unaddressed ones are taken as context."""
-        failed = {failure["event_id"] for failure in self.report["failures"]}
-        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
-        items = [item for item in items if item["event"]["id"] not in failed]
-        await self._take_as_context([item for item in items if not item["event"]["addressed"]])
-        acted = [item["event"] for item in items if item["event"]["addressed"]]
-        return acted[0] if acted else None
+        """The oldest event to act on, people's first; the others are taken as context or ignored.
 
-    async def _take_as_context(self, items: Sequence[InboxItem]) -> None:
+        The assistant's own look at its work waits asleep, and where too much was spent.
+        """
+        failed = {failure["event_id"] for failure in self.report["failures"]}
+        parked = {one["event"]["id"] for one in self.state["parked"] if one["event"]}
+        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
+        events = [item["event"] for item in items if item["event"]["id"] not in failed | parked]
+        judged = [(one, self._classified(one)) for one in events]
+        await self._take_as_context([one for one, c in judged if c["verdict"] == "context"])
+        self._ignore([(one, c) for one, c in judged if c["verdict"] == "ignore"])
+        acted = [(one, c) for one, c in judged if c["verdict"] == "act"]
+        people = [pair for pair in acted if not is_reflection(pair[0])]
+        own = [pair for pair in acted if is_reflection(pair[0])]
+        if self.state["mode"] == "sleep" or over(self.state["spending"], self.settings, self.now):
+            own = []
+        for event, classification in [*people, *own]:
+            self.set(classification=classification)
+            return event
+        return None
+
+    def _classified(self, event: Event) -> Classification:
+        return classify(event, settings=self.settings, owners=self.owners)
+
+    def _ignore(self, judged: Sequence[tuple[Event, Classification]]) -> None:
+        """Leave events alone, and say so. Nothing of them is journaled."""
+        self._mark([event for event, _ in judged])
+        self.note(
+            ignored=[
+                {"event_id": e["id"], "rule": c["rule"], "reason": c["reason"]} for e, c in judged
+            ]
+        )
+
+    def _mark(self, events: Sequence[Event]) -> None:
+        stamp, tick = self.now.isoformat(), self.state["tick"]
+        marks = [HandledMark(id=event["id"], tick=tick, at=stamp) for event in events]
+        self.set(handled=[*self.state["handled"], *marks])
+
+    async def _take_as_context(self, events: Sequence[Event]) -> None:
         """Journal unaddressed events and keep the newest in the prompt. No model is called."""
-        if not items:
+        if not events:
             return
-        events = [item["event"] for item in items]
-        entries = [journal.entry_in(self.state, event) for event in events]
-        await apply_operations(
-            [add_entry(entry, "heard, not addressed") for entry in entries],
+        buffer = await overhear(
+            events,
+            self.state,
+            settings=self.settings,
             store=self.store,
             semantic=self.resources.semantic,
             scope=self.scope,
         )
-        size = self.settings.context_buffer_size
-        buffer = [*self.state["context_buffer"], *events]
-        stamp = self.now.isoformat()
-        marks = [HandledMark(id=e["id"], tick=self.state["tick"], at=stamp) for e in events]
-        self.set(
-            context_buffer=buffer[len(buffer) - size :] if size < len(buffer) else buffer,
-            handled=[*self.state["handled"], *marks],
-        )
+        self.set(context_buffer=buffer)
+        self._mark(events)
         self.note(context_only=[event["id"] for event in events])
 
 

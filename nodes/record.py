@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, cast
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
-from memory import journal
+from memory import audit, inbox, journal
 from memory.apply import apply_operations
 from memory.chat import text_only
+from memory.history import of_tick
 from memory.operations import add_entry
+from memory.prompt_health import context_use, recommended_action
 from memory.records import Conversation, Event
+from memory.reflection import due, is_reflection, reflection_event
 from memory.reports import TickReport
-from memory.resources import resources_of, scope_of, store_of
+from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.scope import Scope
 from memory.settings import Settings
+from memory.spending import over, spent
 from memory.state import HandledMark, State
 from memory.state_check import checked
+from tools.contexts import context_type_for
 
 OPEN_CONVERSATIONS = 50
 """Working memory is bounded: the state is copied into every checkpoint."""
@@ -32,44 +40,111 @@ async def record(
 
     The mark is part of the state: the event leaves the inbox only once a checkpoint holds it.
     """
-    event, context, loop, pattern = (
-        state["event"],
-        state["context"],
-        state["loop"],
-        state["pattern"],
+    event, settings = state["event"], settings_of(runtime.context)
+    now = resources_of(config).clock()
+    reflected = is_reflection(event)
+    written = [] if reflected or event is None else await _journal(event, state, runtime, config)
+    tick = _reported(state, settings, written, now)
+    report = state["report"]
+    spending = spent(
+        state["spending"], now, tokens=tick["tokens"], autonomous=event is None or reflected
     )
+    update: dict[str, Any] = {
+        "report": {**report, "ticks": [*report["ticks"], tick]},
+        "spending": spending,
+        "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
+        **_failures(state, settings),
+    }
+    if event is not None:
+        mark = HandledMark(id=event["id"], tick=state["tick"], at=now.isoformat())
+        update["handled"] = [*state["handled"], mark]
+    if reflected:
+        # What it found is in the journal; the exchange is no part of the conversation.
+        own = of_tick(state["messages"], state["tick"])
+        update["messages"] = [RemoveMessage(id=str(message.id)) for message in own]
+    elif event is not None:
+        update["conversations"] = Overwrite(_conversations(state["conversations"], event))
+        update |= _without_media(state, event)
+    stopped = update.get("emergency_stop", False)
+    if stopped:
+        why = f"{state['consecutive_errors']} failures in a row"
+        entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
+        await audit.write(store_of(runtime), scope_of(config), [entry])
+    elif _reflection_due(state, settings) and over(spending, settings, now) is None:
+        await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
+        update["last_reflection"] = state["tick"]
+    return update
+
+
+def _reflection_due(state: State, settings: Settings) -> bool:
+    interval = settings.reflection_interval
+    return due(state["tick"], state["last_reflection"], interval, event=state["event"])
+
+
+async def _set_off_reflection(
+    state: State, settings: Settings, now: datetime, store: BaseStore, scope: Scope
+) -> None:
+    metrics = state["metrics"]
+    event = reflection_event(
+        state["tick"],
+        now,
+        settings,
+        since=state["tick"] - state["last_reflection"],
+        calls=metrics["total_tool_calls"],
+        failed=metrics["failed_calls"],
+    )
+    await inbox.post(store, scope, [event], now=now)
+
+
+def _reported(state: State, settings: Settings, written: list[str], now: datetime) -> TickReport:
+    """What the tick did, and how full its prompt was."""
+    event, context, loop = state["event"], state["context"], state["loop"]
+    pattern, assessment = state["pattern"], state["assessment"]
     assert context is not None
     assert loop is not None
     assert pattern is not None
-    assessment = state["assessment"]
     assert assessment is not None
-    written = await _journal(event, state, runtime, config) if event else []
-    tick: TickReport = {
+    components = {**context["tokens"], **loop["prompt"]}
+    use = context_use(components, settings.max_context_tokens)
+    took = now - datetime.fromisoformat(context["now"])
+    return {
         "tick": state["tick"],
         "event_id": event["id"] if event else None,
-        "context_type": context["context_type"],
+        "context_type": context_type_for(event),
         "pattern": pattern,
         "tools": loop["tools"],
         "llm_calls": loop["llm_calls"],
         "tokens": loop["tokens"],
-        "reply": loop["reply"] or "",
+        "reply": loop["reply"] or _said(state),
         "written": [*written, *loop["written"]],
         "classification": state["classification"],
         "assessment": assessment,
-        "context": {"used": 0, "limit": 1, "percentage": 0.0, "level": "normal"},
-        "advice": "",
-        "components": context["tokens"],
+        "context": use,
+        "advice": recommended_action(use["percentage"]),
+        "components": components,
         "sent": loop["sent"],
-        "duration_ms": 0,
+        "duration_ms": max(0, round(took.total_seconds() * 1000)),
     }
-    report = state["report"]
-    update: dict[str, Any] = {"report": {**report, "ticks": [*report["ticks"], tick]}}
-    if event is not None:
-        mark = HandledMark(id=event["id"], tick=state["tick"], at=context["now"])
-        update["handled"] = [*state["handled"], mark]
-        update["conversations"] = Overwrite(_conversations(state["conversations"], event))
-        update |= _without_media(state, event)
-    return update
+
+
+def _said(state: State) -> str:
+    """The words beside the call that ended the loop."""
+    own = [m for m in of_tick(state["messages"], state["tick"]) if isinstance(m, AIMessage)]
+    return str(own[-1].text).strip() if own else ""
+
+
+def _failures(state: State, settings: Settings) -> dict[str, Any]:
+    """Failures in a row: a tick without one ends the row, and too many stop the agent (ruling 19).
+
+    The stop itself is told by `intake`, which then takes nothing more.
+    """
+    loop = state["loop"]
+    assert loop is not None
+    if loop["raised"] == 0:
+        return {"consecutive_errors": 0}
+    if state["consecutive_errors"] >= settings.max_consecutive_errors:
+        return {"emergency_stop": True}
+    return {}
 
 
 def _without_media(state: State, event: Event) -> dict[str, Any]:
@@ -88,7 +163,11 @@ async def _journal(
     event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> list[str]:
     return await apply_operations(
-        [add_entry(journal.entry_in(state, event), "said to the agent")],
+        [
+            add_entry(
+                journal.entry_in(state, event, settings_of(runtime.context)), "said to the agent"
+            )
+        ],
         store=store_of(runtime),
         semantic=resources_of(config).semantic,
         scope=scope_of(config),

@@ -14,16 +14,18 @@ from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from memory import inbox, journal
+from memory import audit, inbox, journal
 from memory.apply import apply_operations
-from memory.errors import CircadianError
+from memory.errors import CircadianError, CircuitOpen
 from memory.operations import add_entry
 from memory.records import Event
+from memory.reflection import is_reflection
 from memory.reports import FailureReport
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.tick import ParkedTick
 
 log = logging.getLogger("circadian.tick")
 
@@ -39,12 +41,14 @@ async def return_event(
     state: State, error: NodeError, runtime: Runtime[Settings], config: RunnableConfig
 ) -> Command[Literal["intake"]]:
     """Count the failure. The parent's state is as before the tick: nothing of it is half kept."""
-    event = state.get("event")
+    event, settings = state.get("event"), settings_of(runtime.context)
     log.error("tick failed", exc_info=error.error)
     text = describe(error.error)
     attempts, aside = 0, False
-    if event is not None:
-        most = settings_of(runtime.context).max_failed_ticks
+    # Where the service is left alone, nothing was tried that could count against the event.
+    tried = not isinstance(error.error, CircuitOpen)
+    if event is not None and tried:
+        most = settings.max_failed_ticks
         await _journal_last(event, state, runtime, config, max_attempts=most)
         attempts, aside = await inbox.give_back(
             store_of(runtime),
@@ -59,9 +63,33 @@ async def return_event(
         "attempts": attempts,
         "set_aside": aside,
     }
-    report = state["report"]
-    changed = {**report, "failures": [*report["failures"], failure]}
-    return Command(update={"report": changed, "returning": True, "event": None}, goto="intake")
+    report, errors = state["report"], state["consecutive_errors"] + tried
+    stopped = tried and errors >= settings.max_consecutive_errors
+    if stopped:
+        entry = audit.of_stop(
+            f"{errors} failures in a row, the last: {text}",
+            at=resources_of(config).clock(),
+            tick=state["tick"],
+            who="agent",
+        )
+        await audit.write(store_of(runtime), scope_of(config), [entry])
+    update = {
+        "report": {**report, "failures": [*report["failures"], failure]},
+        "returning": True,
+        "event": None,
+        "classification": None,
+        "resuming": None,
+        "parked": _still_parked(state, dropped=aside or event is None),
+        "consecutive_errors": errors,
+        "emergency_stop": state["emergency_stop"] or stopped,
+    }
+    return Command(update=update, goto="intake")
+
+
+def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
+    """Without the tick in hand, where it is not tried again."""
+    in_hand = state["resuming"] if dropped else None
+    return [one for one in state["parked"] if one["question"]["id"] != in_hand]
 
 
 async def _journal_last(
@@ -80,7 +108,9 @@ async def _journal_last(
     item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
     if item is None or item.value["attempts"] + 1 < max_attempts:
         return
-    entry = journal.entry_in(state, event)
+    if is_reflection(event):
+        return
+    entry = journal.entry_in(state, event, settings_of(runtime.context))
     entry["tags"] = [*entry["tags"], journal.ASIDE]
     await apply_operations(
         [add_entry(entry, "its ticks failed")],

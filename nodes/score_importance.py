@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from memory import rendering
+from memory import rendering, tracing
 from memory.models.ask import ask_for
 from memory.night import entry_lines, to_score
 from memory.night_view import NightView, Thought
@@ -51,17 +51,20 @@ async def score_importance(
     batch = to_score(view.entries, view.plans, size=settings.score_batch_size, tokens=most)
 
     async def think() -> Thought:
+        resources = resources_of(config)
         answer, usage = await ask_for(
-            resources_of(config).chat_model,
+            resources.chat_model,
             prompt(entry_lines(batch, most), state["goals"]),
             Scores,
             config=config,
+            breaker=resources.breakers.model,
         )
         operations, left = scored(batch, answer)
         return Thought(operations=operations, left=left, usage=usage)
 
     if batch:  # none is left where the last plan was kept and the step after it was not
-        await view.plan("score_importance", [entry["id"] for entry in batch], think)
+        with tracing.night_step("score_importance", view.record["id"]):
+            await view.plan("score_importance", [entry["id"] for entry in batch], think)
     return {"night": await view.onward(state, settings)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from graph.handle import AsyncAgent
 from memory import journal
 from memory.records import JournalEntry
 from memory.settings import Settings
+from memory.trust import unescaped
 from tests.clock import Clock
 from tests.scripted import calls
 
@@ -47,6 +49,14 @@ async def opened(
 def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
     """An input with one addressed event."""
     return {"events": [{"text": text, "sender": sender, **more}]}
+
+
+def result_of(message: BaseMessage) -> dict[str, Any]:
+    """What a tool answered, as the model was shown it: JSON in a block."""
+    lines = str(message.text).splitlines()
+    assert (lines[0][:12], lines[-1]) == ("<tool_result", "</tool_result>")
+    answered: dict[str, Any] = json.loads(unescaped("\n".join(lines[1:-1])))
+    return answered
 
 
 async def entries(agent: AsyncAgent) -> list[JournalEntry]:

@@ -1,5 +1,4 @@
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from langchain_core.tools import tool
 from memory import inbox
 from memory.errors import InputError, ModelError, StateError
 from memory.settings import Settings
-from tests.agents import entries, opened, said
+from tests.agents import entries, opened, result_of, said
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted
 
@@ -117,7 +116,7 @@ async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
     answers = [m for m in model.calls[1].messages if isinstance(m, ToolMessage)]
     assert [answer.status for answer in answers] == ["error"] * 3
     assert "no such place" in str(answers[0].content)
-    assert json.loads(str(answers[1].content))["error"] == "there is no tool 'nonsense'"
+    assert result_of(answers[1])["error"] == "there is no tool 'nonsense'"
     assert "description" in str(answers[2].content)
     assert out["report"]["failures"] == []
 

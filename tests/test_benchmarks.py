@@ -3,8 +3,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.tools import BaseTool
 
-from benchmarks import locomo, run
+from benchmarks import beside, locomo, run
+from benchmarks.agents import CIRCADIAN, DEFAULT, SUMMARISING, SYSTEMS, convert, look_up, opening
+from benchmarks.models import OneToolModel, Sent
+from benchmarks.prompts import added, repeated, tokens, wire
 
 
 def sample() -> dict[str, Any]:
@@ -82,10 +87,91 @@ def test_data_in_another_format_is_one_line(
     assert "data.json is not in LoCoMo's format: " in line
 
 
-def test_the_budgets_are_measured_and_written(tmp_path: Path) -> None:
+def test_the_budgets_are_measured_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "budgets.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]
-    assert run.main(small) == 0
+    assert run.main([*small, "--beside", "1"]) == 0
     names = [figure["name"] for figure in json.loads(out.read_text())]
     assert "add a fact at 20" in names
     assert len(names) == 6
+    assert len(json.loads((tmp_path / "beside.json").read_text())["rows"]) == len(DEFAULT)
+    assert "add a fact at 20" in capsys.readouterr().out
+
+
+def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
+    small = ["--ticks", "10", "--facts", "20", "--agents", "1", "--beside"]
+    assert run.main([*small, "--json", str(tmp_path / "budgets.json")]) == 0
+    assert not (tmp_path / "beside.json").exists()
+
+
+def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results" / "beside.json"
+    assert beside.main(["--marks", "2", "3", "--summarising", "--json", str(out)]) == 0
+    figures = json.loads(out.read_text())
+    order = [*DEFAULT, SUMMARISING]
+    assert figures["systems"] == {name: SYSTEMS[name] for name in order}
+    rows = figures["rows"]
+    assert [(row["mark"], row["system"]) for row in rows] == [
+        (mark, name) for mark in (2, 3) for name in order
+    ]
+    compared = {"own_ms", "checkpoint_bytes", "disk_bytes", "prompt_messages", "prompt_tokens"}
+    for row in rows:
+        ours = rows[0] if row["mark"] == 2 else rows[4]
+        assert row["ratio"] == {key: pytest.approx(row[key] / ours[key]) for key in compared}
+        assert row["disk_bytes"] >= row["checkpoint_bytes"] > 0
+        assert row["own_ms"] > 0
+        for key in ("same_prefix", "same_prefix_in_tick", "same_prefix_between_ticks"):
+            assert 0 < row[key] < 1
+        if row["system"] != CIRCADIAN:
+            assert row["prompt_messages"] == 4 * row["mark"]
+            assert row["disk_bytes"] == row["checkpoint_bytes"]
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in order)
+    assert "1.00x" in printed
+
+
+async def test_each_agent_hears_the_words_calls_the_tool_and_answers(tmp_path: Path) -> None:
+    for name in SYSTEMS:
+        async with opening(name, tmp_path / name) as system:
+            await system.tick("Where is the saffron?")
+            first, second = system.model.taken()
+            assert "Where is the saffron?" in wire(first)
+            assert {"look_up", "convert"} <= {tool["function"]["name"] for tool in first.tools}
+            assert "first printed in 1911" not in wire(first)
+            assert "first printed in 1911" in wire(second)
+            assert wire(second).startswith(wire(first)), system.name
+            assert system.model.taken() == []
+
+
+async def test_the_model_calls_its_tool_once_for_each_thing_said() -> None:
+    tools: list[BaseTool] = [look_up, convert]
+    model = OneToolModel(tool="look_up")
+    bound = model.bind_tools(tools)
+    said = [HumanMessage("Saffron?")]
+    first, second = await bound.ainvoke(said), await bound.ainvoke(said)
+    assert [call["name"] for call in first.tool_calls] == ["look_up"]
+    assert first.tool_calls[0]["id"] != second.tool_calls[0]["id"]
+    assert (await bound.ainvoke([*said, AIMessage("So.")])).tool_calls == []
+    assert (await model.ainvoke(said)).tool_calls == []
+    assert len(model.taken()) == 4
+
+
+def test_a_prompt_is_read_in_the_order_system_tools_messages() -> None:
+    messages = [SystemMessage("Be exact."), HumanMessage("Grüße")]
+    sent = Sent(messages, [{"name": "look_up"}])
+    lines = wire(sent).splitlines()
+    assert [json.loads(line).get("role", "tool") for line in lines] == ["system", "tool", "user"]
+    assert wire(sent).isascii()
+    assert tokens(sent) > tokens(Sent(messages, [])) > 0
+
+
+def test_what_repeats_is_the_common_beginning_alone() -> None:
+    assert repeated("abc", "abcd") == (3, 4)
+    assert repeated("abcd", "abXd") == (2, 4)
+    assert repeated("", "abcd") == (0, 0)
+    assert added([repeated("abcd", "abXd"), repeated("", "ab")]).share == 0.5
+    assert added([]).share == 0

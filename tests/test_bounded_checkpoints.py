@@ -24,7 +24,7 @@ def model() -> ScriptedChatModel:
 async def test_many_ticks_leave_few_checkpoints_and_the_next_tick_is_right(
     tmp_path: Path, clock: Clock
 ) -> None:
-    settings = Settings()
+    settings = Settings(reflection_interval=0)
     kept = settings.checkpoints_kept
     async with opened(tmp_path / "data", model(), clock, settings=settings) as agent:
         for run in range(10):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from memory.chat import for_model, text_of, text_only
+from memory.chat import event_of, for_model, text_of, text_only, with_kind
 from memory.errors import InputError
 from memory.inbox import valid_event
 from tests.agents import entries, opened
@@ -56,6 +56,20 @@ def test_content_holds_nothing_that_cannot_be_stored() -> None:
     given = valid_event(event(content=[{"type": "text", "text": "a \ud800"}, {"type": "\udfff"}]))
     assert given["content"] == [{"type": "text", "text": "a \ufffd"}, {"type": "\ufffd"}]
     given["text"].encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "sender", "kind"),
+    [(None, "local", "chat"), ("", "local", "chat"), ("local", "local", None)],
+)
+def test_only_a_message_without_a_name_is_chat(
+    name: str | None, sender: str, kind: str | None, clock: Clock
+) -> None:
+    message = HumanMessage(CONTENT, id="m1", name=name, additional_kwargs={"kind": "chat"})
+    checked = valid_event(event_of(message, owner="local", now=clock()))
+    spoken = with_kind(checked, message)
+    assert (spoken["sender"], spoken.get("kind")) == (sender, kind)
+    assert {**spoken, "kind": kind} == {**checked, "kind": kind}
 
 
 def test_a_name_that_providers_take_is_left_alone() -> None:

@@ -1,57 +1,117 @@
-"""The context types and the prompt components, as architecture-context-system gives them."""
+"""The context types, pinned to the page that specifies them, row by row."""
 
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields
+from typing import Any
 
 import pytest
 
-from memory.components import COMPONENTS, STATIC
-from tools.contexts import CONTEXTS, ContextConfig
-from tools.registry import BUILT_IN
+from memory.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC
+from memory.records import Event
+from memory.settings import Settings
+from memory.templates import check_template
+from memory.tick import PatternState
+from memory.tokens import approximate_tokens
+from tools.contexts import CONTEXTS, OURS, ContextConfig, context_type_for, continued
+from tools.pattern import select_execution_pattern
+from tools.prompts import REFLECT
+from tools.registry import BUILT_IN, tools_for
 
 FULL = [0, 1000, 1500, 2000, 3000, 4000, 5000, 6000, 7000]
+REFLECTION_TOOLS = ["noop", "add_journal_entry", "review_journal"]
+SLEEP_TOOLS = [
+    "noop",
+    "add_journal_entry",
+    "review_journal",
+    "recall_memories",
+    "store_memory",
+]
+PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
 
-ROWS = {
-    # context: components, tools, mode, iterations, multi-tool, sub-agents
-    "tick_event": (FULL, None, "react_loop", 5, True, True),
-    "tick_autonomous": (FULL, None, "react_loop", 5, True, True),
-    "goal_decompose": ([0, 4000, 6000], [], "single_action", 1, False, False),
-    "sleep_consolidate": (
-        [0, 2000],
-        ["noop", "add_journal_entry", "review_journal", "recall_memories", "store_memory"],
-        "react_loop",
-        10,
-        True,
-        False,
-    ),
-    "pre_compaction": (
-        [0, 5000, 6000, 7000],
-        ["noop", "add_journal_entry"],
-        "react_loop",
-        5,
-        True,
-        False,
-    ),
+# architecture-context-system. Section 1: "Context Type Summary" and "Context-Specific Tool
+# Filters"; section 4: "Context Component Sets".
+SUMMARY: dict[str, tuple[list[int], list[str] | None, int]] = {
+    # context: (components, tools, max iterations)
+    "tick_event": (FULL, None, 5),
+    "tick_autonomous": (FULL, None, 5),
+    "reflection": ([0, 6000, 7000], REFLECTION_TOOLS, 3),
+    "reflection_cont": ([0, 7000], REFLECTION_TOOLS, 2),
+    "sleep_consolidate": ([0, 2000], SLEEP_TOOLS, 10),
+    "goal_decompose": ([0, 4000, 6000], [], 1),
+    "pre_compaction": ([0, 5000, 6000, 7000], PRE_COMPACTION_TOOLS, 5),
 }
+# Section 3, "Layer 2: Context Configuration".
+LAYER_2: dict[str, tuple[str, bool, bool]] = {
+    # context: (execution_mode, allows_multi_tool, allows_sub_agents)
+    "tick_event": ("react_loop", True, True),
+    "reflection": ("react_loop", True, False),
+    "sleep_consolidate": ("react_loop", True, False),
+    "goal_decompose": ("single_action", False, False),
+}
+# Section 5, "Component Overrides".
+OVERRIDES = {"reflection": {"system_prompt"}}
+
+NAMES = {"context_type", "name", "description"}
 
 
-@pytest.mark.parametrize("context_type", ROWS)
-def test_a_context_is_as_the_page_gives_it(context_type: str) -> None:
-    config = CONTEXTS[context_type]
-    assert config.context_type == context_type
-    assert ROWS[context_type] == (
-        config.enabled_components,
-        config.tool_filter,
-        config.execution_mode,
-        config.max_iterations,
-        config.allows_multi_tool,
-        config.allows_sub_agents,
-    )
+def on_the_page(context: str) -> dict[str, Any]:
+    """The cells that the page gives of a context, by field."""
+    components, tools, iterations = SUMMARY[context]
+    cells: dict[str, Any] = {
+        "enabled_components": components,
+        "tool_filter": tools,
+        "max_iterations": iterations,
+    }
+    if context in LAYER_2:
+        mode, multi, agents = LAYER_2[context]
+        cells |= {
+            "execution_mode": mode,
+            "allows_multi_tool": multi,
+            "allows_sub_agents": agents,
+        }
+    return cells
 
 
-def test_the_table_holds_the_contexts_in_use_and_no_others() -> None:
-    assert set(CONTEXTS) == set(ROWS)
+@pytest.mark.parametrize("context", SUMMARY)
+def test_a_row_of_the_table_is_as_the_page_gives_it(context: str) -> None:
+    config = CONTEXTS[context]
+    assert config.context_type == context
+    assert {name: getattr(config, name) for name in on_the_page(context)} == on_the_page(context)
+    assert set(config.component_overrides) >= OVERRIDES.get(context, set())
+
+
+def test_the_table_holds_the_seven_contexts_and_no_others() -> None:
+    assert list(CONTEXTS) == list(SUMMARY)
+
+
+def test_the_cells_that_the_page_leaves_open_are_marked_as_ours() -> None:
+    open_cells = {
+        (context, field.name)
+        for context in SUMMARY
+        for field in fields(ContextConfig)
+        if field.name not in NAMES | set(on_the_page(context))
+        and not (field.name == "component_overrides" and context in OVERRIDES)
+    }
+    assert open_cells == OURS
+
+
+def test_what_is_ours_is_as_it_was_decided() -> None:
+    for config in CONTEXTS.values():
+        assert (config.terminal_ends_loop, config.dangerous_requires_confirm) == (True, False)
+        assert (config.allowed_tool_categories, config.token_budget) == (None, None)
+    modes = {name: config.execution_mode for name, config in CONTEXTS.items()}
+    assert modes["tick_autonomous"] == "plan_execute"
+    assert (modes["reflection_cont"], modes["pre_compaction"]) == ("react_loop", "react_loop")
+
+
+def test_the_composition_example_of_the_page() -> None:
+    static = Settings(multi_action_enabled=True, max_iterations_per_tick=5)
+    pattern = select_execution_pattern(static, CONTEXTS["reflection"])
+    assert (pattern["mode"], pattern["max_iterations"]) == ("react_loop", 3)
+    assert pattern["source_layers"]["mode"] == "context"
+    assert pattern["source_layers"]["max_iterations"] == "context"
+    assert pattern["source_layers"]["multi_tool_enabled"] == "allowed"
 
 
 def test_a_context_config_has_the_fields_of_the_page() -> None:
@@ -79,10 +139,19 @@ def test_a_context_config_cannot_be_changed() -> None:
 
 
 def test_every_tool_and_component_that_a_context_names_exists() -> None:
+    to_come = {"update_entity_observation"}
     for config in CONTEXTS.values():
-        assert set(config.tool_filter or ()) <= set(BUILT_IN)
+        assert set(config.tool_filter or ()) <= set(BUILT_IN) | to_come
         assert set(config.enabled_components) <= set(COMPONENTS)
         assert set(config.component_overrides) <= {one.key for one in STATIC}
+
+
+def test_a_name_that_no_tool_has_is_not_offered() -> None:
+    config = CONTEXTS["pre_compaction"]
+    pattern: PatternState = select_execution_pattern(Settings(), config)
+    offered = {tool.name for tool in tools_for(config, pattern, ())}
+    assert offered == set(PRE_COMPACTION_TOOLS) & set(BUILT_IN)
+    assert {"noop", "add_journal_entry"} <= offered
 
 
 def test_an_override_is_found_by_the_components_key() -> None:
@@ -105,6 +174,13 @@ def test_an_override_that_is_no_dict_counts_as_none() -> None:
     assert config.get_component_content_override("system_prompt") is None
 
 
+def test_every_override_is_a_template_that_its_component_can_fill() -> None:
+    for config in CONTEXTS.values():
+        for key in config.component_overrides:
+            text = config.get_component_content_override(key) or ""
+            check_template(text, [*PLACEHOLDERS, *DATA[key]], config.context_type)
+
+
 @pytest.mark.parametrize(
     ("context_type", "words"),
     [
@@ -115,6 +191,19 @@ def test_an_override_that_is_no_dict_counts_as_none() -> None:
         ("sleep_consolidate", ["One fact an item", "Never the assistant's own"]),
         ("pre_compaction", ["add_journal_entry", "noop", "third person"]),
         ("tick_autonomous", ["noop", "decompose_goal"]),
+        (
+            "reflection",
+            [
+                "You are an AI assistant performing periodic self-reflection",
+                "Review your recent performance and journal entries",
+                "1. What patterns am I observing in my work?",
+                "2. What strategies are working well?",
+                "3. What mistakes am I repeating?",
+                "4. What should I do differently?",
+                "Use the journal tools to record your insights",
+                "tagged `self`",
+            ],
+        ),
     ],
 )
 def test_the_prompts_say_what_the_design_asks_of_them(context_type: str, words: list[str]) -> None:
@@ -123,17 +212,38 @@ def test_the_prompts_say_what_the_design_asks_of_them(context_type: str, words: 
     assert [word for word in words if word not in flat] == []
 
 
-def test_the_nine_components_stand_in_id_order_with_their_keys_and_roles() -> None:
-    assert [(one.id, one.key, one.role) for one in STATIC] == [
-        (0, "system_prompt", "system"),
-        (1000, "character_context", "system"),
-        (1500, "entity_context", "system"),
-        (2000, "semantic_memories", "system"),
-        (3000, "context_buffer", "system"),
-        (4000, "goals", "system"),
-        (5000, "conversation_history", "mixed"),
-        (6000, "pending_event", "user"),
-        (7000, "tool_result", "tool"),
-    ]
-    assert all(one.is_static and one.enabled and one.name and one.description for one in STATIC)
-    assert [COMPONENTS[one.id] for one in STATIC] == list(STATIC)
+def test_a_reflection_goes_on_under_the_same_system_prompt() -> None:
+    """Else the beginning of its prompt would change after the first tool."""
+    for name in ("reflection", "reflection_cont"):
+        assert CONTEXTS[name].get_component_content_override("system_prompt") == REFLECT
+
+
+def test_the_default_prompt_is_compact() -> None:
+    assert approximate_tokens(str(COMPONENTS[0].content)) <= 450
+
+
+def event(**more: Any) -> Event:
+    made: Any = {
+        "id": "e1",
+        "at": "2026-03-02T09:00:00+00:00",
+        "sender": "Ada",
+        "text": "[reflection] Think.",
+        "channel": None,
+        "addressed": True,
+    }
+    found: Event = made | more
+    return found
+
+
+def test_the_context_of_a_tick_follows_from_its_event() -> None:
+    assert context_type_for(None) == "tick_autonomous"
+    assert context_type_for(event(kind="reflection")) == "reflection"
+    assert context_type_for(event(kind="chat")) == "tick_event"
+    # What a stranger writes is never taken for the product's own event.
+    assert context_type_for(event()) == "tick_event"
+
+
+def test_only_a_reflection_goes_on_in_another_context() -> None:
+    after = {name: continued(name) for name in CONTEXTS}
+    assert after.pop("reflection") == "reflection_cont"
+    assert all(name == now for name, now in after.items())

@@ -36,7 +36,7 @@ def short(messages: list[BaseMessage], tools: list[str]) -> Any:
 async def test_the_parents_history_stays_short_over_many_compactions(
     data: Path, clock: Clock
 ) -> None:
-    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4, reflection_interval=0)
     sizes, answered = [], []
     async with opened(data, scripted(otherwise=short), clock, settings=settings) as agent:
         for number in range(RUNS):
@@ -56,7 +56,7 @@ async def test_the_parents_history_stays_short_over_many_compactions(
 async def test_a_message_that_was_compacted_does_not_come_back_when_it_is_sent_again(
     data: Path, clock: Clock
 ) -> None:
-    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4, reflection_interval=0)
     messages = [HumanMessage(f"Message {n}: " + "word " * 120, id=f"m{n}") for n in range(12)]
     async with opened(data, scripted(otherwise=short), clock, settings=settings) as agent:
         for message in messages:

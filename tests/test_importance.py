@@ -9,26 +9,20 @@ from hypothesis import strategies as st
 from memory.importance import TRUST, heuristic_importance, mentions, names_project
 from memory.inbox import valid_event
 from memory.journal import entry_for_event
-from memory.records import SourceType
+from memory.settings import Settings
 
 
-def score(text: str, source: SourceType = "observation", **more: object) -> int:
-    arguments: dict[str, object] = {"mentioned": False, "known_entities": (), **more}
-    return heuristic_importance(text, source_type=source, **arguments)  # type: ignore[arg-type]
+def score(text: str, **more: object) -> int:
+    arguments = {"direct": False, "mentioned": False, "known_entities": (), **more}
+    return heuristic_importance(text, **arguments)  # type: ignore[arg-type]
 
 
 def test_it_starts_at_two() -> None:
     assert score("The rain has stopped") == 2
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [("direct", 5), ("observation", 2), ("inference", 2), ("environmental", 2), ("compaction", 2)],
-)
-def test_a_direct_message_adds_three_and_no_other_source_does(
-    source: SourceType, expected: int
-) -> None:
-    assert score("The rain has stopped", source) == expected
+def test_a_direct_message_adds_three() -> None:
+    assert score("The rain has stopped", direct=True) == 5
 
 
 def test_a_mention_adds_two() -> None:
@@ -67,7 +61,7 @@ def test_keywords_inside_other_words_do_not_count() -> None:
 
 @given(st.text(max_size=50), st.booleans(), st.integers(-5, 5))
 def test_it_is_always_within_one_to_ten(text: str, mentioned: bool, bonus: int) -> None:
-    value = score(text, "direct", mentioned=mentioned, sender_bonus=bonus, known_entities=["Bo"])
+    value = score(text, direct=True, mentioned=mentioned, sender_bonus=bonus, known_entities=["Bo"])
     assert 1 <= value <= 10
 
 
@@ -129,9 +123,31 @@ def test_an_event_is_scored_and_related_by_whole_words() -> None:
     assert (entry["importance"], entry["related_projects"]) == (5, ["old_mill"])
 
 
+@pytest.mark.parametrize(
+    ("sender", "addressed", "source", "importance"),
+    [
+        ("Ada", True, "direct", 7),
+        ("Ada", False, "direct", 4),
+        ("Bot", True, "inference", 7),
+        ("system", True, "environmental", 7),
+    ],
+)
+def test_who_speaks_decides_the_trust_and_to_whom_the_importance(
+    sender: str, addressed: bool, source: str, importance: int
+) -> None:
+    """A mention in a room is no direct message (ruling 2), though it is said to the assistant."""
+    raw = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": sender, "channel": "hall"}
+    event = valid_event({**raw, "text": "@circadian the rain stopped", "addressed": addressed})
+    settings = Settings(assistants=["Bot"])
+    entry = entry_for_event(event, known_entities=(), projects=(), settings=settings)
+    assert (entry["source_type"], entry["importance"]) == (source, importance)
+    assert entry["source_trust"] == TRUST[entry["source_type"]]
+
+
 def test_everything_at_once_is_ten() -> None:
     text = "Alice, the goal of the quest"
-    assert score(text, "direct", mentioned=True, known_entities=["Alice"], sender_bonus=2) == 10
+    arguments = {"direct": True, "mentioned": True, "known_entities": ["Alice"]}
+    assert score(text, sender_bonus=2, **arguments) == 10
 
 
 def test_trust_is_by_source() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from graph.cli.logs import redact, set_up
+from graph.cli.logs import set_up
 from memory.errors import InputError
+from memory.redaction import bounded, redact, redacted
 from memory.settings import Deployment
 
 Capture = pytest.CaptureFixture[str]
@@ -85,6 +87,76 @@ def test_json_is_one_object_a_line_with_the_traceback_redacted(
     assert record["message"] == "it broke with ***"
     assert "ValueError: refused ***" in record["error"]
     assert SECRET not in line
+
+
+def test_fields_are_part_of_a_json_line_without_secrets(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", 'tr0ub4dor"&3')
+    set_up(deployed(log_format="json"))
+    args = {"url": "https://ana:hunter22@db.example", "password": "walrus", "said": 'tr0ub4dor"&3'}
+    fields = {"tick": 3, "ok": True, "why": f"with {SECRET}", "detail": {"args": [args]}}
+    logging.getLogger("circadian").warning("a call", extra={"circadian": fields})
+    (line,) = capsys.readouterr().err.splitlines()
+    told = {"url": "https://ana:***@db.example", "password": "***", "said": "***"}
+    assert json.loads(line)["fields"] == {
+        "tick": 3,
+        "ok": True,
+        "why": "with ***",
+        "detail": {"args": [told]},
+    }
+    for secret in (SECRET, "hunter22", "walrus", "tr0ub4dor"):
+        assert secret not in line
+
+
+def test_fields_stand_short_behind_a_line_of_text(capsys: Capture) -> None:
+    set_up(deployed())
+    fields = {
+        "service": "model",
+        "tick": 3,
+        "why": f"a reason\n2026-01-01 ERROR forged {SECRET}",
+        "origin": None,
+        "detail": {"args": {"text": "long"}},
+    }
+    logging.getLogger("circadian").warning("the model: failed", extra={"circadian": fields})
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        'circadian: the model: failed [tick=3 why="a reason 2026-01-01 ERROR forged ***"]'
+    )
+
+
+def test_a_value_is_made_plain_json_whatever_it_is() -> None:
+    deep: Any = "the bottom"
+    for _ in range(5_000):
+        deep = [deep]
+    half = json.loads('"\\ud800"')
+    told = redacted({"deep": deep, "half": half, "nan": float("nan"), "set": {1}, 7: (1,)}, {})
+    text = json.dumps(told, allow_nan=False)
+    assert text.encode("utf-8")
+    assert "the bottom" not in text
+    assert (told["half"], told["nan"], told["set"], told["7"]) == ("?", "nan", "{1}", [1])
+
+
+def test_ordinary_words_are_no_keys() -> None:
+    text = "Basic gardening, the bearer of news, a basic questionnaire about task-lists"
+    assert redact(text, {}) == text
+
+
+@pytest.mark.parametrize("given", ["Basic dXNlcjpwYXNz", "Authorization: Basic YWxhZGRpbjpvcGVu=="])
+def test_a_basic_authorization_is_blotted_out(given: str) -> None:
+    assert redact(given, {}).endswith("***")
+
+
+def test_a_value_is_cut_to_its_bound() -> None:
+    assert bounded({"a": "b"}, 100) == {"a": "b"}
+    long = bounded({"text": "word " * 1_000, "list": list(range(1_000)), "short": "x"}, 2_000)
+    assert long["text"].startswith("word word")
+    assert long["list"][-1] == "... 1000 in all"
+    assert long["short"] == "x"
+    many = bounded({f"key {n}": '"' * 50 for n in range(200)}, 2_000)
+    assert list(many) == ["cut"]
+    for value in (long, many):
+        assert len(json.dumps(value, ensure_ascii=False)) <= 2_000
 
 
 def test_a_traceback_as_text_is_redacted_too(capsys: Capture) -> None:

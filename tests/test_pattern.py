@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory.settings import Settings
+from memory.tick import Assessment, PatternState
 from tools.contexts import CONTEXTS, ContextConfig
 from tools.pattern import (
     MODES,
+    SINGLE_ACTION,
     Limits,
     context_pattern,
+    limits_of,
     meet,
+    narrower,
     select_execution_pattern,
     static_pattern,
     within,
@@ -91,7 +98,7 @@ def test_the_default_pattern_of_a_tick_is_a_loop_of_five() -> None:
         "max_iterations": 5,
         "allowed_categories": None,
         "terminal_ends_loop": True,
-        "dangerous_requires_confirm": False,
+        "dangerous_requires_confirm": True,
         "multi_tool_enabled": True,
         "sub_agents_enabled": False,
         "source_layers": {
@@ -99,7 +106,7 @@ def test_the_default_pattern_of_a_tick_is_a_loop_of_five() -> None:
             "max_iterations": "static",
             "allowed_categories": "allowed",
             "terminal_ends_loop": "context",
-            "dangerous_requires_confirm": "allowed",
+            "dangerous_requires_confirm": "static",
             "multi_tool_enabled": "allowed",
             "sub_agents_enabled": "static",
         },
@@ -115,6 +122,8 @@ def test_the_static_layer_caps_awake_and_asleep_each_by_its_own_setting() -> Non
     assert most == {
         "tick_event": 2,
         "tick_autonomous": 2,
+        "reflection": 2,
+        "reflection_cont": 2,
         "goal_decompose": 1,
         "sleep_consolidate": 7,
         "pre_compaction": 5,
@@ -141,17 +150,158 @@ def test_sub_agents_need_the_setting_and_the_context() -> None:
     assert night["source_layers"]["sub_agents_enabled"] == "context"
 
 
-def test_an_assessment_can_narrow_and_never_widen() -> None:
+def test_a_setting_asks_a_person_before_a_dangerous_tool_and_may_be_switched_off() -> None:
     context = CONTEXTS["tick_event"]
-    narrow = Limits(mode="single_action", max_iterations=1, dangerous_requires_confirm=True)
-    pattern = select_execution_pattern(Settings(), context, narrow)
+    asked = select_execution_pattern(Settings(), context)
+    assert asked["dangerous_requires_confirm"] is True
+    off = Settings(dangerous_requires_confirm=False)
+    unasked = select_execution_pattern(off, context)
+    assert unasked["dangerous_requires_confirm"] is False
+    assert unasked["source_layers"]["dangerous_requires_confirm"] == "allowed"
+
+
+def test_an_assessment_can_narrow_and_never_widen() -> None:
+    context, settings = CONTEXTS["tick_event"], Settings(dangerous_requires_confirm=False)
+    narrow = limits_of(assessment(mode="single_action", confirm=True))
+    pattern = select_execution_pattern(settings, context, narrow)
     assert (pattern["mode"], pattern["max_iterations"]) == ("single_action", 1)
-    assert pattern["source_layers"]["mode"] == "assessment"
-    assert pattern["source_layers"]["dangerous_requires_confirm"] == "assessment"
-    wide = Limits(mode="plan_execute", max_iterations=10)
-    assert select_execution_pattern(Settings(), context, wide) == select_execution_pattern(
-        Settings(), context
+    assert pattern["multi_tool_enabled"] is False
+    for key in ("mode", "max_iterations", "dangerous_requires_confirm", "multi_tool_enabled"):
+        assert pattern["source_layers"][key] == "assessment"
+    assert pattern["source_layers"]["terminal_ends_loop"] == "context"
+    wide = limits_of(assessment(mode="plan_execute", iterations=10))
+    assert select_execution_pattern(settings, context, wide) == select_execution_pattern(
+        settings, context
     )
+
+
+def test_a_value_is_named_for_the_layer_that_narrowed_it_last() -> None:
+    """One that only repeats what an earlier layer set has set nothing."""
+    context = CONTEXTS["tick_event"]
+    for iterations, source in ((5, "static"), (4, "assessment")):
+        limits = limits_of(assessment(iterations=iterations))
+        pattern = select_execution_pattern(Settings(), context, limits)
+        assert pattern["max_iterations"] == iterations
+        assert pattern["source_layers"]["max_iterations"] == source
+        assert pattern["source_layers"]["mode"] == "context"
+
+
+def assessment(
+    mode: Any = None, iterations: int | None = None, confirm: bool = False, **signals: Any
+) -> Assessment:
+    """An assessment that recommends this and measured these signals."""
+    return {
+        "by": "heuristic",
+        "event_class": signals.get("event_class", "unknown"),
+        "complexity": 3,
+        "recommended_mode": mode,
+        "recommended_iterations": iterations,
+        "recommend_confirm_dangerous": confirm,
+        "reasoning": "",
+        "signals": signals,
+    }
+
+
+AT_MOST_TWO = Limits(max_iterations=2)
+CONFIRM = Limits(dangerous_requires_confirm=True)
+
+
+@pytest.mark.parametrize(
+    ("measured", "limits"),
+    [
+        ({"token_pressure": "critical"}, SINGLE_ACTION),
+        ({"token_pressure": "high"}, AT_MOST_TWO),
+        ({"token_pressure": "normal"}, Limits()),
+        ({"recent_errors": 3}, meet(SINGLE_ACTION, CONFIRM)),
+        ({"recent_errors": 4}, meet(SINGLE_ACTION, CONFIRM)),
+        ({"recent_errors": 2}, AT_MOST_TWO),
+        ({"recent_errors": 1}, Limits()),
+        ({"event_class": "communication"}, SINGLE_ACTION),
+        ({"event_class": "building"}, CONFIRM),
+        ({"event_class": "query"}, Limits()),
+        ({"goal_urgency": "low"}, Limits()),
+        ({}, Limits()),
+        ({"token_pressure": "high", "event_class": "building"}, meet(AT_MOST_TWO, CONFIRM)),
+    ],
+)
+def test_the_signal_table_of_the_page(measured: dict[str, Any], limits: Limits) -> None:
+    assert limits_of(assessment(**measured)) == limits
+
+
+def test_what_is_recommended_narrows_beside_the_signals() -> None:
+    assert limits_of(assessment(iterations=3)) == Limits(max_iterations=3)
+    assert limits_of(assessment(mode="react_loop")) == Limits(mode="react_loop")
+    assert limits_of(assessment(confirm=True)) == CONFIRM
+    assert limits_of(assessment(iterations=3, token_pressure="high")) == AT_MOST_TWO
+    assert limits_of(assessment(iterations=0)).max_iterations == 1
+
+
+def test_the_pages_own_assessment() -> None:
+    signals = {"token_pressure": "high", "recent_errors": 2, "event_class": "communication"}
+    given = assessment("single_action", 3, True, goal_urgency="low", **signals)
+    pattern = select_execution_pattern(Settings(), CONTEXTS["tick_event"], limits_of(given))
+    assert (pattern["mode"], pattern["max_iterations"]) == ("single_action", 1)
+    assert pattern["dangerous_requires_confirm"] is True
+
+
+def test_a_second_assessment_takes_away_and_gives_nothing_back() -> None:
+    measured = assessment("react_loop", 2, token_pressure="high")
+    judged = {**assessment(None, 4, True, token_pressure="normal"), "by": "model", "complexity": 5}
+    both = narrower(measured, cast(Assessment, judged))
+    assert (both["by"], both["complexity"]) == ("model", 5)
+    assert (both["recommended_mode"], both["recommended_iterations"]) == ("react_loop", 2)
+    assert both["recommend_confirm_dangerous"] is True
+    assert both["signals"] == {"token_pressure": "high"}
+    nothing = narrower(assessment(), assessment())
+    assert (nothing["recommended_mode"], nothing["recommended_iterations"]) == (None, None)
+
+
+SETTINGS = st.builds(
+    Settings,
+    multi_action_enabled=st.booleans(),
+    max_iterations_per_tick=st.integers(1, 10),
+    max_iterations_sleep=st.integers(1, 10),
+    sub_agents_enabled=st.booleans(),
+    dangerous_requires_confirm=st.booleans(),
+)
+ASSESSMENTS = st.builds(
+    assessment,
+    st.sampled_from([None, *MODES]),
+    st.none() | st.integers(1, 10),
+    st.booleans(),
+    token_pressure=st.sampled_from(["normal", "high", "critical"]),
+    recent_errors=st.integers(0, 5),
+    event_class=st.sampled_from(["communication", "building", "query", "unknown"]),
+)
+
+
+def composed(pattern: PatternState) -> Limits:
+    """The pattern as limits."""
+    categories = pattern["allowed_categories"]
+    values = {key: value for key, value in pattern.items() if key != "source_layers"}
+    return Limits(
+        **{
+            **cast(Any, values),
+            "allowed_categories": None if categories is None else frozenset(categories),
+        }
+    )
+
+
+@given(SETTINGS, st.sampled_from(sorted(CONTEXTS)), ASSESSMENTS, ASSESSMENTS)
+def test_no_combination_grants_what_an_earlier_layer_withholds(
+    settings: Settings, context_type: str, measured: Assessment, judged: Assessment
+) -> None:
+    context = CONTEXTS[context_type]
+    asleep = context_type in ("sleep_consolidate", "pre_compaction")
+    layers = [static_pattern(settings, asleep), context_pattern(context)]
+    two = composed(select_execution_pattern(settings, context))
+    assert all(within(two, layer) for layer in layers)
+    three = composed(select_execution_pattern(settings, context, limits_of(measured)))
+    assert all(within(three, layer) for layer in (*layers, two, limits_of(measured)))
+    four = composed(
+        select_execution_pattern(settings, context, limits_of(narrower(measured, judged)))
+    )
+    assert all(within(four, layer) for layer in (*layers, two, three))
 
 
 def test_the_categories_of_a_context_are_kept_in_a_fixed_order() -> None:

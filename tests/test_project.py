@@ -22,12 +22,14 @@ from tests.source_files import LAYERS, ROOT, sources
 MODULES = {
     "aiosqlite": ("aiosqlite",),
     "faiss-cpu": ("faiss",),
+    "langchain-community": ("langchain_community",),
     "langchain-core": ("langchain_core",),
     "langchain-openai": ("langchain_openai",),
     "langgraph": ("langgraph",),
     "langgraph-checkpoint-sqlite": ("langgraph.checkpoint.sqlite", "langgraph.store.sqlite"),
     "mem0ai": ("mem0",),
     "numpy": ("numpy",),
+    "purgatory": ("purgatory",),
     "pydantic": ("pydantic",),
     "pydantic-settings": ("pydantic_settings",),
     "rich": ("rich",),
@@ -36,6 +38,12 @@ MODULES = {
     "typing-extensions": ("typing_extensions",),
 }
 """Runtime distribution -> the modules it brings that the product imports."""
+
+OPTIONAL = {
+    "langchain-mcp-adapters": ("langchain_mcp_adapters",),
+    "opentelemetry-api": ("opentelemetry",),
+}
+"""The same for the extras; imported only where a user asks for what they bring."""
 
 TARGETS = ("demo", "test", "test-slow", "check", "bench", "studio")
 
@@ -67,6 +75,11 @@ def development() -> list[str]:
     return [name_of(line) for line in pyproject()["project"]["optional-dependencies"]["dev"]]
 
 
+def optional() -> list[str]:
+    extras = pyproject()["project"]["optional-dependencies"]
+    return [name_of(line) for name, lines in extras.items() if name != "dev" for line in lines]
+
+
 def constraint_lines() -> list[str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
@@ -91,9 +104,15 @@ def test_a_runtime_dependency_is_imported_by_the_product(distribution: str) -> N
     assert any(within(name, module) for name in used for module in MODULES[distribution])
 
 
+def test_an_extra_is_known_by_its_modules_and_installed_for_the_tests() -> None:
+    assert set(OPTIONAL) == set(optional())
+    assert set(optional()) <= set(development())
+
+
 def test_whatever_the_product_imports_is_a_runtime_dependency() -> None:
-    declared = {*LAYERS, *sys.stdlib_module_names, *(m for ms in MODULES.values() for m in ms)}
-    assert [m for m in imported() if not any(within(m, known) for known in declared)] == []
+    known = {**MODULES, **OPTIONAL}
+    declared = {*LAYERS, *sys.stdlib_module_names, *(m for ms in known.values() for m in ms)}
+    assert [m for m in imported() if not any(within(m, one) for one in declared)] == []
 
 
 @pytest.mark.parametrize("distribution", runtime() + development())

@@ -125,7 +125,14 @@ def test_the_graph_is_drawn_with_both_subgraphs_open_and_true_edges(
     for edge in drawn["edges"]:
         ways.setdefault(edge["source"], set()).add(edge["target"])
     assert ways["intake"] == {"awake:begin_tick", "sleep:begin_night", "refuse", "__end__"}
-    assert ways["awake:act"] == {"awake:use_tools", "awake:extract_facts", "awake:record"}
+    assert ways["awake:act"] == {
+        "awake:use_tools",
+        "awake:delegate:brief_delegate",
+        "awake:park",
+        "awake:extract_facts",
+        "awake:record",
+    }
+    assert ways["awake:park"] == {"awake:hand_back"}
     assert max(len(targets) for targets in ways.values()) <= 6
 
 

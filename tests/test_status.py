@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
 from graph.cli.render import goals_view, night_view, recall_view, status_view
-from graph.status import context_use, status
+from graph.status import prompt_tokens, status
+from memory.components import component
 from memory.inbox import valid_event
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
@@ -24,6 +26,7 @@ from memory.state import State, fresh_state
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.commandline import circadian
+from tests.scripted import call, scripted
 
 
 def plain(part: RenderableType, width: int = 100) -> str:
@@ -38,8 +41,16 @@ async def test_of_an_agent_that_never_ran_every_field_is_there(
 ) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         now = await status(agent)
-    used = now["context"].pop("used")
-    assert 0 < used < 1000
+    parts = now.pop("prompt")
+    used = sum(one["tokens"] for one in parts["components"])
+    assert [one["key"] for one in parts["components"]] == [
+        "system_prompt",
+        "character_context",
+        "conversation_history",
+        "tools",
+    ]
+    assert parts["problems"] == []
+    assert 0 < used < 10_000
     assert now == {
         "mode": "awake",
         "phase": None,
@@ -47,7 +58,14 @@ async def test_of_an_agent_that_never_ran_every_field_is_there(
         "projects": {"active": None, "slots": {}},
         "goals": [],
         "session_memory": fresh_state()["session_memory"],
-        "context": {"limit": 100_000, "percentage": round(used / 1000, 1), "level": "normal"},
+        "context": {
+            "used": used,
+            "limit": 100_000,
+            "percentage": round(used / 1000, 1),
+            "level": "normal",
+            "advice": "Proceed normally",
+        },
+        "assistant_prompt": {"version": 0},
         "memory": {"journal": 0, "pending": 0, "facts": 0, "entities": 0, "links": 0},
         "inbox": {"waiting": 0, "set_aside": []},
         "approvals": [],
@@ -111,17 +129,72 @@ def test_after_a_bad_edit_status_is_one_clear_line(
     assert "wrong goals.goal_1_0" in done.error
 
 
-def test_the_context_is_counted_with_what_stands_in_the_prompt() -> None:
+async def test_the_context_is_counted_with_all_that_stands_in_the_prompt(
+    tmp_path: Path, clock: Clock
+) -> None:
+    rules = component(1, "rules", "word " * 400, token_budget=50)
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        resources = replace(agent.resources, components=(rules,))
     state: State = {**fresh_state(), "messages": []}
-    empty = context_use(state, Settings())
+    empty = prompt_tokens(state, Settings(), agent.resources)
     state["messages"] = [HumanMessage("word " * 4000)]
-    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 1000)}
-    full = context_use(state, Settings(max_context_tokens=8000))
-    assert full["used"] > empty["used"] + 6000
-    assert full["level"] == "critical"
-    assert context_use({**state, "calibration": 2.0}, Settings())["used"] == pytest.approx(
-        2 * full["used"], abs=2
+    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 500)}
+    full = prompt_tokens(state, Settings(), resources)
+    twice = prompt_tokens({**state, "calibration": 2.0}, Settings(), resources)
+    cut = prompt_tokens(state, Settings(goals_tokens=100), resources)
+    assert set(full) - set(empty) == {"rules", "goals"}
+    assert 40 < full["rules"] < 80
+    assert full["conversation_history"] > empty["conversation_history"] + 4_900
+    assert full["goals"] > 700
+    assert full["tools"] == empty["tools"] > 500
+    assert twice["conversation_history"] == pytest.approx(2 * full["conversation_history"], abs=2)
+    assert twice["goals"] == pytest.approx(2 * full["goals"], abs=2)
+    assert cut["goals"] < 150
+
+
+async def test_what_is_wrong_with_the_prompt_is_said(tmp_path: Path, clock: Clock) -> None:
+    settings = Settings(max_context_tokens=6_000, session_memory_tokens=20, project_tokens=20)
+    async with opened(tmp_path, OfflineChatModel(), clock, settings=settings) as agent:
+        facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
+        memory = {**fresh_state()["session_memory"], "key_facts": facts}
+        await agent.aupdate_state({"session_memory": memory})
+        now = await status(agent)
+    assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
+        {
+            "key": "character_context",
+            "tokens": now["prompt"]["components"][1]["tokens"],
+            "share": now["prompt"]["components"][1]["share"],
+            "budget": 40,
+            "at_budget": True,
+        }
+    ]
+    first, second = now["prompt"]["problems"][:2]
+    assert first.startswith("character_context fills its budget of 40 tokens")
+    assert second.startswith("The tools' schemas take")
+
+
+async def test_what_waits_for_a_person_is_shown_as_it_was_asked(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(call("update_system_prompt", new_prompt="Be brief.", reasoning="asked"))
+    async with opened(tmp_path, model, clock) as agent:
+        out = await agent.ainvoke(said("Be brief from now on.", "local", id="e1"))
+        now = await status(agent)
+    (asked,) = now["approvals"]
+    assert asked in out["report"]["questions"]
+    assert (asked["tool"], asked["sender"], asked["event_id"]) == (
+        "update_system_prompt",
+        "local",
+        "e1",
     )
+
+
+async def test_the_version_of_the_own_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.aupdate_state({"assistant_prompt": {"version": 3, "text": "x", "versions": []}})
+        now = await status(agent)
+    assert now["assistant_prompt"] == {"version": 3}
+    assert now["prompt"]["components"][0]["key"] == "system_prompt"
 
 
 # For people

@@ -8,7 +8,10 @@ import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from memory import journal
+from memory.episodes import episodes
 from memory.records import JournalEntry, RecallHit
+from memory.reflection import reflection_event
+from memory.settings import Settings
 from memory.sink import PlanSink
 from memory.state import State
 from tests.tool_calls import NOW, SCOPE, Bench, night, tick_state
@@ -148,12 +151,55 @@ async def test_review_reads_the_newest_first_by_words_and_tags() -> None:
     assert (await bench.call("review_journal", query="bridge")).result["entries"] == []
 
 
-async def test_notes_on_oneself_are_shown_awake_and_not_in_a_night() -> None:
-    bench = Bench()
-    await bench.call("add_journal_entry", content="Shorter answers work", tags=["self"])
-    assert (await bench.call("review_journal")).result["count"] == 1
-    bench.plan = PlanSink({})
-    assert (await bench.call("review_journal")).result["count"] == 0
+def reflecting(context_type: str = "reflection") -> State:
+    """The state in the tick of a look at its own work."""
+    look = reflection_event(41, NOW, Settings(), since=25, calls=3, failed=1)
+    state = tick_state(event=look)
+    assert state["context"] is not None
+    state["context"]["context_type"] = context_type
+    return state
+
+
+@pytest.mark.parametrize("context_type", ["reflection", "reflection_cont"])
+@pytest.mark.parametrize("tags", [None, ["strategy"], ["self", "strategy"]])
+async def test_what_a_reflection_journals_is_tagged_self_and_settled(
+    context_type: str, tags: list[str] | None
+) -> None:
+    bench = Bench(state=reflecting(context_type))
+    await bench.call("add_journal_entry", content="Shorter answers work", importance=9, tags=tags)
+    (entry,) = await entries(bench)
+    assert sorted(entry["tags"]) == sorted({*(tags or []), "self"})
+    assert (entry["consolidation"], entry["sources"]) == ("exempt", ["reflection_41"])
+    assert not journal.is_pending(entry, 1)
+
+
+async def test_notes_on_oneself_are_shown_to_a_reflection_again_and_to_nobody_else() -> None:
+    look = Bench(state=reflecting())
+    await look.call("add_journal_entry", content="Shorter answers work")
+    tick = Bench(store=look.store)
+    await tick.call("add_journal_entry", content="The gate is shut")
+    again = Bench(store=look.store, state=reflecting("reflection_cont"))
+    found = await again.call("review_journal")
+    assert {row["content"] for row in found.result["entries"]} == {
+        "Shorter answers work",
+        "The gate is shut",
+    }
+    assert (await again.call("review_journal", tags=["self"])).result["count"] == 1
+    asleep = Bench(store=look.store, plan=PlanSink({}))
+    for other in (tick, asleep):
+        shown = await other.call("review_journal")
+        assert [row["content"] for row in shown.result["entries"]] == ["The gate is shut"]
+        assert (await other.call("review_journal", tags=["self"])).result["count"] == 0
+
+
+async def test_notes_on_oneself_are_neither_recalled_nor_pending() -> None:
+    look = Bench(state=reflecting())
+    await look.call("add_journal_entry", content="The gate is my strategy", importance=9)
+    await Bench(store=look.store).call("add_journal_entry", content="The gate is shut")
+    for everything in (False, True):
+        found = await episodes(look.store, SCOPE, everything=everything)
+        assert [entry["content"] for entry in found] == ["The gate is shut"]
+    assert len(await journal.pending(look.store, SCOPE)) == 1
 
 
 async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loops_others() -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+import json
+from pathlib import Path
+from typing import Any
 
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from memory.chat import MARK
 from memory.settings import Settings
+from tests.agents import opened, said
+from tests.clock import Clock
+from tests.scripted import call, calls, scripted
 from tests.tool_calls import NOW, Bench, tick_state
+from tools.registry import BUILT_IN, kind_of
 
 
 async def test_the_status_has_every_field_of_the_page() -> None:
@@ -25,7 +34,7 @@ async def test_the_status_has_every_field_of_the_page() -> None:
     bench = Bench(state=state, settings=Settings(max_context_tokens=128_000))
     result = (await bench.call("get_system_status")).result
     used = result["token_usage"]["estimated_used"]
-    assert 200 <= used <= 300
+    assert 300 <= used <= 400
     assert result == {
         "success": True,
         "timestamp": NOW.isoformat(),
@@ -33,12 +42,13 @@ async def test_the_status_has_every_field_of_the_page() -> None:
             "estimated_used": used,
             "model_limit": 128_000,
             "available": 128_000 - used,
-            "usage_percentage": 0.2,
+            "usage_percentage": 0.3,
         },
         "token_advisory": {
             "level": "normal",
             "message": "Sufficient context available",
             "threshold": 60,
+            "recommended_action": "Proceed normally",
         },
         "loop_state": {
             "iteration": 2,
@@ -57,13 +67,22 @@ async def test_the_status_has_every_field_of_the_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("characters", "level"), [(100, "normal"), (2_800, "warning"), (4_000, "critical")]
+    ("characters", "level", "threshold", "action"),
+    [
+        (100, "normal", 60, "Proceed normally"),
+        (2_400, "warning", 80, "Consider wrapping up"),
+        (4_000, "critical", 80, "Respond immediately"),
+    ],
 )
-async def test_the_status_warns_as_the_context_fills(characters: int, level: str) -> None:
+async def test_the_status_warns_as_the_context_fills(
+    characters: int, level: str, threshold: int, action: str
+) -> None:
     messages = [HumanMessage("y" * characters)]
     bench = Bench(state=tick_state(messages=messages), settings=Settings(max_context_tokens=1_200))
     result = (await bench.call("get_system_status")).result
-    assert result["token_advisory"]["level"] == level
+    advice = result["token_advisory"]
+    assert (advice["level"], advice["threshold"]) == (level, threshold)
+    assert advice["recommended_action"] == action
     assert result["token_usage"]["available"] >= 0
 
 
@@ -86,3 +105,60 @@ async def test_the_status_names_the_tools_that_the_same_answer_asked_for_after_i
         "chain_depth": 0,
         "pending_tools": ["list_projects", "add_goal"],
     }
+
+
+async def test_of_an_answer_that_waited_for_a_person_only_what_is_still_open_is_pending() -> None:
+    """The calls before this one are answered already, and their answers part of the history."""
+    names = ("noop", "get_system_status", "list_projects")
+    asked = [{"name": name, "args": {}, "id": f"call-{name}"} for name in names]
+    mark = {MARK: {"tick": 42}}
+    answered = ToolMessage("{}", tool_call_id="call-noop", name="noop", additional_kwargs=mark)
+    messages = [HumanMessage("go on"), AIMessage("", tool_calls=asked), answered]
+    result = (await Bench(state=tick_state(messages=messages)).call("get_system_status")).result
+    assert result["chain_state"]["pending_tools"] == ["list_projects"]
+    assert result["session_metrics"]["total_tool_calls"] == 0
+
+
+def statuses(messages: list[Any]) -> list[dict[str, Any]]:
+    """The answers of get_system_status, oldest first."""
+    answers = (m for m in messages if isinstance(m, ToolMessage) and m.name == "get_system_status")
+    return [json.loads(str(answer.content)) for answer in answers]
+
+
+async def test_each_call_of_a_tick_sees_what_the_calls_before_it_did(
+    tmp_path: Path, clock: Clock
+) -> None:
+    look = ("get_system_status", dict[str, Any]())
+    model = scripted(
+        calls(("noop", {}), ("swap_project", {"project_key": "castle"}), look, look, ("noop", {})),
+        call("get_system_status"),
+        "Done.",
+        call("get_system_status"),
+        "Done.",
+    )
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("How are you doing?"))
+        await agent.ainvoke(said("And now?"))
+        seen = statuses((await agent.aget_state()).values["messages"])
+    loops = [one["loop_state"] for one in seen]
+    assert [one["tool_count_this_cycle"] for one in loops] == [2, 3, 5, 0]
+    assert loops[1]["tools_this_cycle"] == ["noop", "swap_project", "get_system_status"]
+    assert [one["iteration"] for one in loops] == [1, 1, 2, 1]
+    metrics = [one["session_metrics"] for one in seen]
+    assert [one["total_tool_calls"] for one in metrics] == [2, 3, 5, 6]
+    assert [one["successful_calls"] for one in metrics] == [1, 2, 4, 5]
+    assert [one["failed_calls"] for one in metrics] == [1, 1, 1, 1]
+    chains = [one["chain_state"] for one in seen]
+    assert [one["chain_depth"] for one in chains] == [0, 0, 1, 0]
+    assert [one["pending_tools"] for one in chains] == [
+        ["get_system_status", "noop"],
+        ["noop"],
+        [],
+        [],
+    ]
+    used = [one["token_usage"]["estimated_used"] for one in seen]
+    assert used[0] < used[1] < used[2]
+
+
+def test_its_answer_is_never_kept() -> None:
+    assert kind_of(BUILT_IN["get_system_status"][0]).cache is None

@@ -13,7 +13,7 @@ from memory.operations import add_fact, operation_id
 from memory.persona import violation
 from memory.records import FactDraft, JournalEntry, Operation
 from memory.refusal import Refusal
-from memory.resources import resources_of, scope_of, store_of
+from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (
     Answer,
@@ -166,7 +166,10 @@ async def _known_sources(
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}
     found = await journal.read_many(store_of(runtime), scope_of(runtime.config), sorted(cited))
-    return found | {one["id"]: journal.entry_in(runtime.state, one) for one in events}
+    return found | {
+        one["id"]: journal.entry_in(runtime.state, one, settings_of(runtime.context))
+        for one in events
+    }
 
 
 def _result(

@@ -115,9 +115,15 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
 
 async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
     """The subtasks that the model gives, and what the call cost. Refusal when it gives none."""
-    model = resources_of(runtime.config).chat_model
+    resources = resources_of(runtime.config)
     try:
-        given, usage = await ask_for(model, _prompt(runtime, goal), Subtasks, config=runtime.config)
+        given, usage = await ask_for(
+            resources.chat_model,
+            _prompt(runtime, goal),
+            Subtasks,
+            config=runtime.config,
+            breaker=resources.breakers.model,
+        )
     except ModelError as error:
         raise Refusal(
             f"The model gave no subtasks: {error}",

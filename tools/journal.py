@@ -32,6 +32,8 @@ from tools.origin import origin_of
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions in the loops beside a tick's own, so that entries of two loops share no id."""
+REFLECTIONS = frozenset({"reflection", "reflection_cont"})
+"""The contexts in which the assistant looks at its own work."""
 
 _WORD = re.compile(r"\w+")
 
@@ -58,7 +60,7 @@ async def add_journal_entry(
         journal.entry_by_tool,
         content=content.strip(),
         importance=importance,
-        tags=tags or [],
+        tags=_tags(tags or [], runtime),
         source_entity=source_entity,
         source_events=_sources(content, runtime, sink),
         origin=origin_of(runtime, sink),
@@ -92,14 +94,13 @@ async def review_journal(
     """Read the newest journal entries, newest first."""
     if limit < 1:
         raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
-    asleep = sink_of(runtime.config, runtime.store).shown is not None
     entries = await journal.newest(
         store_of(runtime),
         scope_of(runtime.config),
         query=query,
         tags=tags,
         limit=limit,
-        include_self=not asleep,
+        include_self=_reflecting(runtime),
     )
     rows = [_shown(entry) for entry in entries]
     return answer(runtime, {"entries": rows, "count": len(rows)})
@@ -108,6 +109,16 @@ async def review_journal(
 def _shown(entry: JournalEntry) -> dict[str, Any]:
     keys = ("id", "timestamp", "content", "source_entity", "importance", "tags")
     return {key: value for key, value in entry.items() if key in keys}
+
+
+def _tags(given: list[str], runtime: Runtime) -> list[str]:
+    """What the assistant notes on its own work is tagged as that, whatever it is called."""
+    own = [journal.SELF] if _reflecting(runtime) and journal.SELF not in given else []
+    return [*given, *own]
+
+
+def _reflecting(runtime: Runtime) -> bool:
+    return runtime.state["context"]["context_type"] in REFLECTIONS
 
 
 def _position(runtime: Runtime, sink: Sink) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import TypeVar
 
 from memory.settings import Settings
-from memory.tick import PatternState
+from memory.tick import Assessment, PatternState
 from tools.contexts import SLEEP_CONTEXTS, ContextConfig, ExecutionMode
 
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
@@ -36,16 +37,22 @@ class Limits:
     sub_agents_enabled: bool = True
 
 
+SINGLE_ACTION = Limits(mode="single_action", max_iterations=1, multi_tool_enabled=False)
+"""One tool call at most, then the answer (ruling 5)."""
+_AT_MOST_TWO = Limits(max_iterations=2)
+_CONFIRM = Limits(dangerous_requires_confirm=True)
+
+
 def static_pattern(settings: Settings, asleep: bool) -> Limits:
     """Layer 1: the hard limits of the settings."""
-    cap = settings.max_iterations_sleep if asleep else settings.max_iterations_per_tick
-    looping = settings.multi_action_enabled
-    return Limits(
-        mode="plan_execute" if looping else "single_action",
-        max_iterations=cap if looping else 1,
-        multi_tool_enabled=looping,
+    limits = Limits(
+        max_iterations=(
+            settings.max_iterations_sleep if asleep else settings.max_iterations_per_tick
+        ),
+        dangerous_requires_confirm=settings.dangerous_requires_confirm,
         sub_agents_enabled=settings.sub_agents_enabled,
     )
+    return limits if settings.multi_action_enabled else meet(limits, SINGLE_ACTION)
 
 
 def context_pattern(config: ContextConfig) -> Limits:
@@ -60,6 +67,42 @@ def context_pattern(config: ContextConfig) -> Limits:
         multi_tool_enabled=config.allows_multi_tool,
         sub_agents_enabled=config.allows_sub_agents,
     )
+
+
+def limits_of(assessment: Assessment) -> Limits:
+    """Layer 3: what an assessment recommends, and the page's table of signals.
+
+    A missing signal says nothing.
+    """
+    signals = assessment["signals"]
+    pressure, event_class = signals.get("token_pressure"), signals.get("event_class")
+    errors = signals.get("recent_errors", 0)
+    rows = (
+        (pressure == "critical", SINGLE_ACTION),
+        (pressure == "high", _AT_MOST_TWO),
+        (errors >= 3, SINGLE_ACTION),
+        (errors >= 3, _CONFIRM),
+        (errors >= 2, _AT_MOST_TWO),
+        (event_class == "communication", SINGLE_ACTION),
+        (event_class == "building", _CONFIRM),
+    )
+    return reduce(meet, (limits for holds, limits in rows if holds), _recommended(assessment))
+
+
+def narrower(measured: Assessment, judged: Assessment) -> Assessment:
+    """`judged`, recommending no more than `measured` does and with its measurements."""
+    both = meet(_recommended(measured), _recommended(judged))
+    modes = (measured["recommended_mode"], judged["recommended_mode"])
+    return {
+        **judged,
+        "event_class": measured["event_class"],
+        "recommended_mode": None if modes == (None, None) else both.mode,
+        "recommended_iterations": (
+            None if both.max_iterations == sys.maxsize else both.max_iterations
+        ),
+        "recommend_confirm_dangerous": both.dangerous_requires_confirm,
+        "signals": measured["signals"],
+    }
 
 
 def meet(a: Limits, b: Limits) -> Limits:
@@ -115,6 +158,17 @@ def select_execution_pattern(
         "sub_agents_enabled": limits.sub_agents_enabled,
         "source_layers": sources,
     }
+
+
+def _recommended(assessment: Assessment) -> Limits:
+    mode, iterations = assessment["recommended_mode"], assessment["recommended_iterations"]
+    limits = Limits(
+        max_iterations=sys.maxsize if iterations is None else max(1, iterations),
+        dangerous_requires_confirm=assessment["recommend_confirm_dangerous"],
+    )
+    if mode is None:
+        return limits
+    return meet(limits, SINGLE_ACTION if mode == "single_action" else Limits(mode=mode))
 
 
 def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, str]]:

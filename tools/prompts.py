@@ -1,15 +1,33 @@
-"""The system prompts of the contexts, component 0; the default one is the rendering's own."""
+"""The system prompts of the contexts, component 0; the default one is `components.DEFAULT_PROMPT`.
+
+They are templates: `components.PLACEHOLDERS` says what {placeholders} they may hold.
+"""
 
 from __future__ import annotations
 
-from memory.rendering import SYSTEM_PROMPT, TRUST_NOTE
+from memory.components import GUIDE
+from memory.trust import TRUST_NOTE
 
-AUTONOMOUS = f"""{SYSTEM_PROMPT}
+AUTONOMOUS = f"""{GUIDE}
 
 Nobody has written to you: this is a tick of your own. Take the most important open goal, do its
 next step with your tools, and record the progress with update_goal. A goal too large for one step
 is broken down with decompose_goal. When nothing can be done now, call noop and say why. Do not make
 up events, people or results."""
+
+REFLECT = f"""You are an AI assistant performing periodic self-reflection.
+
+Review your recent performance and journal entries. Consider:
+1. What patterns am I observing in my work?
+2. What strategies are working well?
+3. What mistakes am I repeating?
+4. What should I do differently?
+
+Use the journal tools to record your insights; you have no others here. Read with review_journal
+first, your earlier notes (tag `self`) too, then write with add_journal_entry, one insight a call:
+what you saw, with its date, and what you will do differently. What you write here is tagged `self`
+and stays yours: it never becomes a fact about the world. Call noop when there is nothing new.
+{TRUST_NOTE}"""
 
 DECOMPOSE = f"""Break down this goal into 3-7 actionable subtasks.
 

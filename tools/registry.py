@@ -1,23 +1,40 @@
-"""Which tools there are, of which category, and which of them a call is given."""
+"""Which tools there are, what is known of each, and which of them a call is given."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as make_tool
+from pydantic import Field, TypeAdapter, ValidationError
 
 from memory.errors import InputError
+from memory.state import State
 from memory.tick import PatternState
 from tools.contexts import ContextConfig
+from tools.delegate import delegate_task
 from tools.facts import store_memory
 from tools.goals import add_goal, decompose_goal, update_goal
 from tools.journal import add_journal_entry, review_journal
+from tools.message import send_message
 from tools.noop import noop
 from tools.projects import create_project, list_projects, swap_project, update_project
 from tools.recall import recall_memories
 from tools.session_memory import add_session_memory, compact_session_memory
 from tools.status import get_system_status
+from tools.system_prompt import update_system_prompt
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What providers take for a tool's name."""
+
+READABLE = frozenset(State.__annotations__) - {"messages", "exchange", "tool_cache"}
+"""State keys that a cached answer may depend on: plain JSON."""
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ToolCategory(StrEnum):
@@ -30,11 +47,115 @@ class ToolCategory(StrEnum):
     DANGEROUS = "dangerous"
     """Changes what cannot easily be changed back: one a tick, may need confirmation."""
     ASYNC_REQUIRED = "async_required"
-    """Calls a model or an outside store."""
+    """Calls a model or an outside store: awaited as long as it takes."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class ToolKind:
+    """What is known of a tool; each field stands in the tool's metadata under its name."""
+
+    category: ToolCategory = ToolCategory.SAFE_CHAIN
+    cache: Literal["tick", "session"] | None = None
+    """How long its answer is given again for the same arguments. None: it always runs."""
+    ttl: Seconds | None = None
+    """A cached answer's life, seconds, within `cache`. None: as long as that."""
+    reads: tuple[str, ...] = ()
+    """State keys that its answer depends on: when one changes, the cached answer is dropped."""
+    timeout: Seconds | None = None
+    """Seconds that a call may take. None: the setting tool_timeout."""
+    always_ask: bool = False
+    """A person is asked before it runs, whatever dangerous_requires_confirm says."""
+
+
+_KIND = TypeAdapter(ToolKind)
+_FIELDS = [one.name for one in fields(ToolKind)]
+
+
+def registered(
+    tool: BaseTool | Callable[..., Any],
+    category: ToolCategory | str,
+    *,
+    cache: Literal["tick", "session"] | None = None,
+    ttl: float | None = None,
+    reads: Sequence[str] = (),
+    timeout: float | None = None,
+    always_ask: bool = False,
+) -> BaseTool:
+    """A copy of `tool` with what the agent needs to know of it: `ToolKind` says what each means.
+
+    For `open_agent(tools=[registered(my_tool, "dangerous")])`. A function, async or not, with a
+    docstring and annotated arguments is made a LangChain tool.
+
+    Raises:
+        InputError: no tool can be made of it, or what is said of it is wrong.
+    """
+    made = tool if isinstance(tool, BaseTool) else _made(tool)
+    said = {
+        "category": str(category),
+        "cache": cache,
+        "ttl": ttl,
+        "reads": [reads] if isinstance(reads, str) else list(reads),
+        "timeout": timeout,
+        "always_ask": always_ask,
+    }
+    copy = made.model_copy(update={"metadata": {**(made.metadata or {}), **said}})
+    kind_of(copy)
+    return copy
+
+
+def kind_of(tool: BaseTool) -> ToolKind:
+    """What the tool's metadata says of it; a tool that says nothing is a SAFE_CHAIN.
+
+    Raises:
+        InputError: the metadata is wrong; names tool and field.
+    """
+    metadata = tool.metadata or {}
+    given = {name: metadata[name] for name in _FIELDS if name in metadata}
+    try:
+        kind = _KIND.validate_python(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        told = f"one of {', '.join(ToolCategory)}" if field == "category" else first["msg"]
+        said = f"the tool {tool.name!r} has the {field} {given[field]!r}: {told}"
+        raise InputError(said) from None
+    if wrong := _contradiction(kind):
+        raise InputError(f"the tool {tool.name!r} {wrong}")
+    return kind
+
+
+def _made(function: Callable[..., Any]) -> BaseTool:
+    """A tool of a plain function."""
+    name = getattr(function, "__name__", repr(function))
+    if isinstance(function, type) or not callable(function):
+        raise InputError(f"{name} is no tool and no function; give one of the two")
+    try:
+        made = make_tool(function)
+    except (ValueError, TypeError, NameError) as error:
+        raise InputError(f"no tool can be made of {name}: {error}") from error
+    assert isinstance(made, BaseTool)
+    return made
+
+
+def _contradiction(kind: ToolKind) -> str | None:
+    """What does not go together, as the rest of a sentence."""
+    acts = kind.category in (ToolCategory.DANGEROUS, ToolCategory.TERMINAL)
+    if kind.cache and (acts or kind.always_ask):
+        return f"is {kind.category} and cannot be cached: what it does has to be done each time"
+    if kind.cache is None and (kind.ttl is not None or kind.reads):
+        return "has ttl or reads, which say something of a cache, and no cache"
+    unknown = sorted(set(kind.reads) - READABLE)
+    return f"reads {unknown[0]!r}, which is no state key it can read" if unknown else None
+
+
+_MORE: dict[str, dict[str, Any]] = {
+    "list_projects": {"cache": "session", "reads": ["projects"]},
+    "update_system_prompt": {"always_ask": True},
+}
+"""What there is to say of a built-in tool beside its category."""
 
 BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
-    tool.name: (tool, category)
+    tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)
     for category, tools in {
         ToolCategory.SAFE_CHAIN: (
             create_project,
@@ -51,7 +172,9 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             get_system_status,
             noop,
         ),
-        ToolCategory.ASYNC_REQUIRED: (decompose_goal, store_memory),
+        ToolCategory.TERMINAL: (send_message,),
+        ToolCategory.DANGEROUS: (update_system_prompt,),
+        ToolCategory.ASYNC_REQUIRED: (decompose_goal, store_memory, delegate_task),
     }.items()
     for tool in tools
 }
@@ -64,29 +187,36 @@ def tools_for(
     """The tools of one call: built-in ones and the user's, through the context's two filters.
 
     Raises:
-        InputError: one of the user's tools has the name of a built-in one, or no such category.
+        InputError: as `checked_tools`.
     """
-    offered = dict(BUILT_IN)
-    for tool in extra:
-        if tool.name in BUILT_IN:
-            raise InputError(f"the tool {tool.name!r} has the name of a built-in tool; rename it")
-        offered[tool.name] = (tool, category_of(tool))
     categories = pattern["allowed_categories"]
     return [
         tool
-        for name, (tool, category) in offered.items()
+        for name, (tool, category) in {**BUILT_IN, **checked_tools(extra)}.items()
         if (context.tool_filter is None or name in context.tool_filter)
         and (categories is None or category in categories)
+        and (pattern["sub_agents_enabled"] or name != delegate_task.name)
     ]
 
 
-def category_of(tool: BaseTool) -> ToolCategory:
-    """The category of a user's tool: its metadata's `category`, else SAFE_CHAIN."""
-    given = (tool.metadata or {}).get("category", ToolCategory.SAFE_CHAIN)
-    try:
-        return ToolCategory(given)
-    except ValueError:
-        known = ", ".join(ToolCategory)
-        raise InputError(
-            f"the tool {tool.name!r} has the category {given!r}; it must be one of {known}"
-        ) from None
+def checked_tools(extra: Sequence[BaseTool]) -> dict[str, tuple[BaseTool, ToolCategory]]:
+    """The user's tools by name, each with its category.
+
+    Raises:
+        InputError: not a tool; a name that is taken or that providers refuse; wrong metadata.
+    """
+    found: dict[str, tuple[BaseTool, ToolCategory]] = {}
+    for tool in extra:
+        if not isinstance(tool, BaseTool):
+            raise InputError(f"{tool!r} is no LangChain tool; wrap it: registered(it, category)")
+        if not NAME.fullmatch(tool.name):
+            raise InputError(
+                f"the tool name {tool.name!r} will not do; "
+                "rename it: 1 to 64 letters, digits, _ and -, nothing else"
+            )
+        if tool.name in BUILT_IN:
+            raise InputError(f"the tool {tool.name!r} has the name of a built-in tool; rename it")
+        if tool.name in found:
+            raise InputError(f"two tools are named {tool.name!r}; rename one")
+        found[tool.name] = (tool, kind_of(tool).category)
+    return found

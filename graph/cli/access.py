@@ -21,9 +21,13 @@ HEAD = "folder.json"
 """The file that makes a folder a data folder (`memory.folder`)."""
 
 
-def opening(options: Options, *, clock: Callable[[], datetime] = utc_now) -> open_agent:
+def opening(
+    options: Options, *, clock: Callable[[], datetime] = utc_now, mcp: bool = True
+) -> open_agent:
     """The agent that `options` name, to be opened; makes the data folder where there is none."""
-    return open_agent(options.folder, options.agent, options.model, options.embedder, clock=clock)
+    return open_agent(
+        options.folder, options.agent, options.model, options.embedder, clock=clock, mcp=mcp
+    )
 
 
 @asynccontextmanager
@@ -35,7 +39,7 @@ async def opened_without_running(options: Options) -> AsyncIterator[AsyncAgent]:
     """
     if missing := missing_folder(options):
         raise missing
-    async with opening(replace(options, model=OFFLINE)) as agent:
+    async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
         yield agent
 
 

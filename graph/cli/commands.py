@@ -5,26 +5,27 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from graph.cli.access import opened_without_running, opening
-from graph.cli.console import FIRST_WORDS, Screen, context_meter, counted, one_line
-from graph.cli.following import follow
+from graph.cli.access import missing_folder, opened_without_running, opening
+from graph.cli.approvals import answered, chosen, edit, refusal, show_question
+from graph.cli.console import Screen, counted, one_line
+from graph.cli.following import LOOKING_BACK, follow
 from graph.cli.options import Options
 from graph.cli.render import night_view, recall_view, status_view
-from graph.cli.talk import NightWatch, Silent, Talk
+from graph.cli.talk import NightWatch
+from graph.cli.turn import asking, converse, sent_line, shown, stop_line, why_stopped
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox
-from memory.errors import BusyError, CircadianError, InputError
+from memory.errors import CircadianError, InputError
 from memory.models.offline import OfflineChatModel
-from memory.models.words import shortened
 from memory.records import RecallHit
-from memory.reports import FailureReport, Report, TickReport, empty_report
+from memory.reports import Report, TickReport
 from memory.state import Request
 from memory.store_access import count_items
 
@@ -58,7 +59,10 @@ async def send(options: Options, text: str, sender: str | None, channel: str | N
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         say_model(screen, agent)
-        return await converse(options, agent, screen, event_of(text, sender, channel))
+        turn = await converse(options, agent, screen, event_of(text, sender, channel))
+        if turn.parked is not None:
+            show_question(options, screen, turn.parked["question"])
+        return turn.status
 
 
 def event_of(text: str, sender: str | None = None, channel: str | None = None) -> dict[str, Any]:
@@ -67,25 +71,25 @@ def event_of(text: str, sender: str | None = None, channel: str | None = None) -
     return event | ({"sender": sender} if sender is not None else {})
 
 
-async def converse(
-    options: Options, agent: AsyncAgent, screen: Screen, event: dict[str, Any]
-) -> int:
-    """One message and its answer.
+async def approve(options: Options, question: str | None, args: str | None) -> int:
+    """Let the tool of a question run, with other arguments where there are any; show the rest."""
+    answer = {"decision": "approve"} if args is None else edit(args)
+    return await _answer(options, question, answer)
 
-    Raises:
-        BusyError: another process holds the agent; the message is kept.
-    """
-    try:
-        report = await _shown(options, agent, screen, {"events": [event]})
-    except BusyError as error:
-        raise BusyError(f"{error}; the message is kept in the inbox") from error
-    await _tell_others(agent, screen, report, event["id"])
-    tick = await _tick_of(agent, report, event["id"])
-    if tick is None:
-        screen.problem(_unanswered(report, event["id"], agent.settings.max_failed_ticks))
-        return 1
-    screen.result(_sent(tick), _footer(tick, (await status(agent))["context"]))
-    return 0
+
+async def refuse(options: Options, question: str | None, reason: str | None) -> int:
+    """Answer a question with no; show the rest of its tick."""
+    return await _answer(options, question, refusal(reason))
+
+
+async def _answer(options: Options, question: str | None, answer: Mapping[str, Any]) -> int:
+    if missing := missing_folder(options):
+        raise missing
+    screen = Screen(json=options.json)
+    async with opening(options) as agent:
+        wanted = await chosen(agent, question)
+        say_model(screen, agent)
+        return (await answered(options, agent, screen, wanted, answer)).status
 
 
 async def request(options: Options, what: Request) -> int:
@@ -94,10 +98,14 @@ async def request(options: Options, what: Request) -> int:
     async with opening(options) as agent:
         if what == "tick":
             say_model(screen, agent)
-        report = await _shown(options, agent, screen, {"request": what})
+        report = await shown(options, agent, screen, {"request": what})
         now = await status(agent)
         mode = {"mode": now["mode"], "phase": now["phase"]}
         screen.result({**mode, "report": report}, *_done(report, now))
+        await _show_questions(options, agent, screen, report)
+        if now["emergency_stop"] and report["ticks"]:
+            screen.problem(stop_line(await why_stopped(agent) or ""))
+            return 1
         return _failed(screen, report)
 
 
@@ -117,25 +125,30 @@ async def go_to_sleep(options: Options, agent: AsyncAgent, screen: Screen) -> in
     if report["night"] is None:
         raise CircadianError(_why_no_night(report))
     screen.result(report["night"], night_view(report["night"]))
-    if report["ticks"]:
-        waited = counted(len(report["ticks"]), "message")
+    woken = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
+    if woken:
+        waited = counted(len(woken), "message")
         screen.show(f"Then {waited} that waited woke the agent and got an answer.")
+    await _show_questions(options, agent, screen, report)
     return _failed(screen, report) or int(not report["night"]["complete"])
 
 
-async def show_status(options: Options) -> int:
-    """Print the agent at a glance."""
+async def show_status(options: Options, *, verbose: bool) -> int:
+    """Print the agent at a glance; `verbose`: with each part of the prompt."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
         await _say_unknown(screen, agent, options.agent)
-        await print_status(options, agent, screen)
+        await print_status(options, agent, screen, verbose=verbose)
     return 0
 
 
-async def print_status(options: Options, agent: AsyncAgent, screen: Screen) -> None:
+async def print_status(
+    options: Options, agent: AsyncAgent, screen: Screen, *, verbose: bool = False
+) -> None:
     """The agent at a glance."""
     now, aside = await status(agent), await inbox.set_aside(agent.store, agent.scope)
-    screen.result(now, status_view(now, options.agent, aside))
+    stop = await why_stopped(agent) if now["emergency_stop"] else None
+    screen.result(now, status_view(now, options.agent, aside, stop=stop, verbose=verbose))
 
 
 async def show_recall(options: Options, query: str, limit: int) -> int:
@@ -163,19 +176,6 @@ def recalled(hit: RecallHit) -> dict[str, Any]:
     return {key: value for key, value in hit.items() if key in RECALL_KEYS}
 
 
-async def _shown(
-    options: Options, agent: AsyncAgent, screen: Screen, given: Mapping[str, Any]
-) -> Report:
-    """Run, showing words and tools as they come, and whom the run waits for."""
-    talk = Silent() if screen.json else Talk(screen)
-    try:
-        async with telling_waits(options, screen):
-            return await follow(agent, given, talk)
-    finally:
-        if isinstance(talk, Talk):
-            talk.end()
-
-
 async def _say_unknown(screen: Screen, agent: AsyncAgent, name: str) -> None:
     """Say it when the folder has agents, and this one is not among them."""
     mine = agent.scope.namespace()
@@ -183,79 +183,6 @@ async def _say_unknown(screen: Screen, agent: AsyncAgent, name: str) -> None:
         return
     if await count_items(agent.store, mine[:1]):
         screen.note(f"no agent {name} here yet")
-
-
-async def _tell_others(agent: AsyncAgent, screen: Screen, report: Report, event_id: str) -> None:
-    """A line for each failure of the run that is not this message's."""
-    others = [one for one in report["failures"] if one["event_id"] != event_id]
-    if not others:
-        return
-    rows = await inbox.waiting(agent.store, agent.scope)
-    rows += await inbox.set_aside(agent.store, agent.scope)
-    texts = {row["event"]["id"]: row["event"]["text"] for row in rows}
-    for one in others:
-        screen.note(_other(one, texts, agent.settings.max_failed_ticks))
-
-
-def _other(failure: FailureReport, texts: Mapping[str, str], most: int) -> str:
-    known = failure["event_id"]
-    if known is None:
-        return failure["error"]
-    words = f' "{shortened(texts[known], FIRST_WORDS)}"' if known in texts else ""
-    return f"{known}{words}: {failure['error']} ({what_next(failure, most)})"
-
-
-async def _tick_of(agent: AsyncAgent, report: Report, event_id: str) -> TickReport | None:
-    """The tick on the event. One that another run took, as while this one waited, is looked up."""
-    for tick in report["ticks"]:
-        if tick["event_id"] == event_id:
-            return tick
-    if event_id in report["skipped"]:
-        async for snapshot in agent.aget_state_history():
-            earlier = snapshot.values.get("report", empty_report())["ticks"]
-            found = [tick for tick in earlier if tick["event_id"] == event_id]
-            if found:
-                return cast(TickReport, found[-1])
-    return None
-
-
-def _sent(tick: TickReport) -> dict[str, Any]:
-    """The tick as `send --json` prints it."""
-    pattern: dict[str, Any] = dict(tick["pattern"])
-    return {
-        "reply": tick["reply"],
-        "tick": tick["tick"],
-        "context_type": tick["context_type"],
-        "pattern": {key: pattern[key] for key in ("mode", "max_iterations", "source_layers")},
-        "tools": tick["tools"],
-        "llm_calls": tick["llm_calls"],
-        "tokens": tick["tokens"],
-    }
-
-
-def _footer(tick: TickReport, context: dict[str, Any]) -> Text:
-    """What the tick cost, and how full the context is now."""
-    calls, tokens = counted(tick["llm_calls"], "call"), counted(tick["tokens"], "token")
-    return Text.assemble(
-        (f"tick {tick['tick']} · {calls} · {tokens} · context ", "dim"),
-        context_meter(context, width=10),
-    )
-
-
-def _unanswered(report: Report, event_id: str, most: int) -> str:
-    """Why there is no reply, and what happens next."""
-    for failure in report["failures"]:
-        if failure["event_id"] == event_id:
-            return f"{failure['error']} ({what_next(failure, most)})"
-    why = " ".join(report["notes"]) or "the run ended before its turn."
-    return f"{why} The message is kept in the inbox"
-
-
-def what_next(failure: FailureReport, most: int) -> str:
-    """What becomes of an event whose tick failed."""
-    if failure["set_aside"]:
-        return f"set aside after {failure['attempts']} attempts"
-    return f"kept in the inbox, attempt {failure['attempts']} of {most}"
 
 
 def _why_no_night(report: Report) -> str:
@@ -269,13 +196,27 @@ def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
     """What a request did, for people."""
     lines: list[RenderableType] = [Text(note) for note in report["notes"]]
     for tick in report["ticks"]:
-        calls, tokens = counted(tick["llm_calls"], "call"), counted(tick["tokens"], "token")
-        lines.append(Text(f"tick {tick['tick']} · {calls} · {tokens}", style="dim"))
+        lines += [*map(sent_line, tick["sent"]), _tick_line(tick)]
     if report["night"] is not None:
         lines.append(night_view(report["night"]))
     stopped = ", emergency stop" if now["emergency_stop"] else ""
     phase = f", {now['phase']}" if now["phase"] else ""
     return [*lines, Text(f"{now['mode']}{phase}{stopped}")]
+
+
+def _tick_line(tick: TickReport) -> Text:
+    calls, tokens = counted(tick["llm_calls"], "call"), counted(tick["tokens"], "token")
+    about = " · looked back at its own work" if tick["context_type"] in LOOKING_BACK else ""
+    return Text(f"tick {tick['tick']} · {calls} · {tokens}{about}", style="dim")
+
+
+async def _show_questions(
+    options: Options, agent: AsyncAgent, screen: Screen, report: Report
+) -> None:
+    """The questions that the run ended with."""
+    for question in (one["question"] for one in await asking(agent)):
+        if question in report["questions"]:
+            show_question(options, screen, question)
 
 
 def _failed(screen: Screen, report: Report) -> int:

@@ -26,7 +26,7 @@ FIRST_WORDS = 40
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"\s+|\S+")
-_LEVEL_STYLE = {"normal": "green", "warning": "yellow", "critical": "red"}
+LEVEL_STYLE = {"normal": "green", "warning": "yellow", "critical": "red"}
 
 
 class Screen:
@@ -135,6 +135,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def visible(text: str) -> str:
+    r"""`text` with control characters written out, as `\x1b`: whoever decides on it sees them."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def one_line(text: str) -> str:
     """`text` cleaned and on one line."""
     return " ".join(clean(text).split())
@@ -153,7 +158,7 @@ def bar(percentage: float, style: str, width: int = BAR) -> Text:
 
 def context_meter(context: dict[str, Any], width: int = BAR) -> Text:
     """How full the context is: a bar, tokens, percent and level."""
-    style = _LEVEL_STYLE[context["level"]]
+    style = LEVEL_STYLE[context["level"]]
     return Text.assemble(
         bar(context["percentage"], style, width),
         f" {context['percentage']:g} % ",

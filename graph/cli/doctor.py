@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import NotRequired
+from typing import NotRequired, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool
 from rich.table import Table
 from rich.text import Text
 from typing_extensions import TypedDict
 
 from graph.cli.access import holder, missing_folder, opened_without_running
-from graph.cli.console import Screen, one_line
+from graph.cli.console import Screen, counted, one_line
 from graph.cli.options import Options
 from graph.handle import AsyncAgent
 from graph.status import status
+from memory.components import registered
 from memory.errors import CircadianError, InputError
+from memory.extensions import load_extensions
 from memory.folder import FOLDER_SCHEMA, Folder, open_folder
 from memory.models.ask import ask
 from memory.models.embed import embed_query
@@ -29,8 +32,13 @@ from memory.models.offline import OfflineChatModel
 from memory.models.retry import retrying
 from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
 from memory.scope import LOCAL_USER, thread_id
+from memory.settings import Deployment
 from memory.sqlite.integrity import quick_check
+from tools.files import folder_tools
+from tools.mcp import mcp_tools
+from tools.registry import BUILT_IN, checked_tools
 
+T = TypeVar("T")
 OLDEST = (3, 11)
 LIBRARIES = ("langgraph", "mem0ai")
 
@@ -52,6 +60,7 @@ async def doctor(options: Options, *, call: bool) -> int:
     """
     screen = Screen(json=options.json)
     checks = [_python(), *map(_library, LIBRARIES), await _model(options, call=call)]
+    checks += await _added(Deployment(), options)
     checks += await _folder_checks(options, call=call)
     ok = all(check["ok"] for check in checks)
     thread = thread_id(LOCAL_USER, options.agent)
@@ -103,6 +112,48 @@ async def _embedder(name: str, load: Callable[[], Embeddings], *, call: bool) ->
         return {"name": "embedder", "ok": False, "detail": f"{name}: {error}"}
 
 
+async def _added(deployment: Deployment, options: Options) -> list[Check]:
+    """What the environment adds to the agent, each tried out, and when a service is left alone."""
+    tools: list[BaseTool] = []
+
+    async def folder(root: Path) -> str:
+        tools.extend(await asyncio.to_thread(folder_tools, root, data=options.folder))
+        return counted(len(tools), "tool")
+
+    async def extensions(module: str) -> str:
+        found = await asyncio.to_thread(load_extensions, module)
+        checked_tools([*tools, *found.tools])
+        registered(found.components)
+        tools.extend(found.tools)
+        components = counted(len(found.components), "component")
+        return f"{counted(len(found.tools), 'tool')}, {components}"
+
+    async def servers(file: Path) -> str:
+        found = await mcp_tools(file, taken={*BUILT_IN, *checked_tools(tools)})
+        return counted(len(found), "tool")
+
+    failures, seconds = deployment.breaker_failures, deployment.breaker_seconds
+    left = f"{counted(failures, 'failed call')} in a row leave a service alone for {seconds:g} s"
+    return [
+        await _addition("working folder", "CIRCADIAN_FOLDER", deployment.folder, folder),
+        await _addition("extensions", "CIRCADIAN_EXTENSIONS", deployment.extensions, extensions),
+        await _addition("MCP servers", "CIRCADIAN_MCP", deployment.mcp, servers),
+        {"name": "breaker", "ok": True, "detail": left},
+    ]
+
+
+async def _addition(
+    name: str, variable: str, value: T | None, load: Callable[[T], Awaitable[str]]
+) -> Check:
+    """One thing that a variable names; `load` tries it and says what there is."""
+    if value is None:
+        return {"name": name, "ok": True, "detail": f"none; {variable} names one"}
+    try:
+        return {"name": name, "ok": True, "detail": f"{value}, {await load(value)}"}
+    except InputError as error:
+        return {"name": name, "ok": False, "detail": str(error)}
+
+
 async def _no_folder(options: Options, *, call: bool) -> list[Check]:
     """What is said before there is a data folder."""
     name = choose_embedder(options.embedder, offline=options.offline)
@@ -129,8 +180,11 @@ async def _folder_checks(options: Options, *, call: bool) -> list[Check]:
     if not all(check["ok"] for check in checks if check is not embedder):
         return checks
     checks.append(await _holder(options, folder))
-    async with opened_without_running(options) as agent:
-        checks.append(await _inbox(agent))
+    try:
+        async with opened_without_running(options) as agent:
+            checks.append(await _inbox(agent))
+    except InputError as error:
+        checks.append({"name": "agent", "ok": False, "detail": f"it cannot be opened: {error}"})
     return checks
 
 

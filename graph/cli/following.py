@@ -7,9 +7,13 @@ from typing import Any, Protocol, cast
 
 from langchain_core.messages import AIMessage
 
+from graph.cli.console import counted
 from graph.handle import AsyncAgent
 from memory.reports import Report, empty_report
-from memory.tick import ToolOutcome
+from memory.tick import AssembledContext, ToolOutcome
+
+LOOKING_BACK = ("reflection", "reflection_cont")
+"""Contexts in which the assistant speaks to itself."""
 
 
 class Listener(Protocol):
@@ -20,7 +24,7 @@ class Listener(Protocol):
         ...
 
     def asked(self, tools: list[str]) -> None:
-        """The model asked for these tools; they are about to run."""
+        """What is at work from now on: tools by name, or words for it such as `planning`."""
         ...
 
     def used(self, outcomes: list[ToolOutcome]) -> None:
@@ -53,6 +57,8 @@ class _Seen:
         self.report: Report = empty_report()
         self._told = 0
         """Tool outcomes of the tick in hand that the listener knows."""
+        self._aside = False
+        """The tick in hand is the assistant's look at its own work: nothing of it is an answer."""
 
     async def take(self, part: dict[str, Any]) -> None:
         """One part of the stream."""
@@ -60,27 +66,52 @@ class _Seen:
             self._message(*part["data"])
         elif part["type"] == "updates":
             for node, update in part["data"].items():
-                await self._node(part["ns"], node, update or {})
+                await self._node(part["ns"], node, update)
         elif not part["ns"]:
             self.report = cast(Report, part["data"].get("report") or self.report)
 
     def _message(self, message: Any, metadata: Mapping[str, Any]) -> None:
         """Only what the model says in a tick: other calls are not for the reader."""
         spoken = metadata.get("langgraph_node") == "act" and isinstance(message, AIMessage)
-        if spoken and (text := str(message.text)):
+        if spoken and not self._aside and (text := str(message.text)):
             self.listener.words(text, message.id or "")
 
     async def _node(self, namespace: tuple[str, ...], node: str, update: Any) -> None:
         if namespace and namespace[0].startswith("sleep:"):
-            return await self.listener.night(node)
+            await self.listener.night(node)
+        elif len(namespace) == 1 and isinstance(update, Mapping):
+            self._step(node, update)
+
+    def _step(self, node: str, update: Mapping[str, Any]) -> None:
+        """A step of a tick."""
         if node == "begin_tick":
-            self._told = 0
+            # One that waited for a person has told of these before.
+            self._told = len(update["loop"]["tools"])
+        if "context" in update:
+            self._look(update["context"])
+        if self._aside:
+            return
+        if node == "draft_plan":
+            self.listener.asked(["planning"])
         elif node == "act" and update.get("messages"):
-            calls = getattr(update["messages"][-1], "tool_calls", [])
-            if calls:
-                self.listener.asked([call["name"] for call in calls])
+            self._asked(update)
         elif node == "use_tools":
             outcomes = update["loop"]["tools"]
             self.listener.used(outcomes[self._told :])
             self._told = len(outcomes)
-        return None
+        if node in ("act", "use_tools", "confirm") and update["loop"]["next"] == "delegate":
+            tasks = counted(len(update["loop"]["delegating"]), "task")
+            self.listener.asked([f"delegating {tasks}"])
+
+    def _look(self, context: AssembledContext | None) -> None:
+        """Which kind of tick it is."""
+        before = self._aside
+        self._aside = context is not None and context["context_type"] in LOOKING_BACK
+        if self._aside and not before:
+            self.listener.asked(["looking back"])
+
+    def _asked(self, update: Mapping[str, Any]) -> None:
+        """Tools are about to run; one that a person is asked about is not."""
+        calls = getattr(update["messages"][-1], "tool_calls", [])
+        if calls and update["loop"]["next"] == "use_tools":
+            self.listener.asked([call["name"] for call in calls])

@@ -9,33 +9,17 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from memory.errors import InputError
+from memory.redaction import redact, redacted
 from memory.settings import Deployment
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 FORMATS = ("text", "json")
-HIDDEN = "***"
-
-_KEY = re.compile(
-    r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}|\b(?:Bearer|Basic)\s+[\w+/=._~-]{8,}",
-    re.IGNORECASE,
-)
-_SECRET_NAME = re.compile(r"(?:_KEY|TOKEN|SECRET|PASSWORD)$")
-_IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
-_SHORTEST = 6
-"""Shorter values of such variables are no keys; blotting them out would garble every line."""
 
 _TOLD_ANYWAY = ("circadian.tick", "circadian.night")
 """Loggers of failures that every command reports itself; logged too only from INFO down."""
-
-
-def redact(text: str, environ: Mapping[str, str]) -> str:
-    """`text` without anything that looks like a key, and without values of key variables."""
-    for name, value in environ.items():
-        if len(value) >= _SHORTEST and _SECRET_NAME.search(name.upper()):
-            text = text.replace(value, HIDDEN)
-    return _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text))
 
 
 def set_up(deployment: Deployment) -> None:
@@ -61,10 +45,17 @@ def set_up(deployment: Deployment) -> None:
 
 
 class TextLines(logging.Formatter):
-    """A line for people: time, level, logger, message; a traceback where one was given."""
+    """A line for people: time, level, logger, message, fields; a traceback where one was given."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line, with the fields that it does not say already and that fit into one."""
+        said = re.split(r"[\s:,]+", record.getMessage())
+        shown = ((name, _short(value)) for name, value in fields_of(record).items())
+        told = " ".join(f"{name}={text}" for name, text in shown if text and text not in said)
+        return super().formatMessage(record) + (f" [{told}]" if told else "")
 
     def format(self, record: logging.LogRecord) -> str:
         """The record without secrets. Here and not in a filter, so that tracebacks are covered."""
@@ -72,7 +63,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: at, level, logger, message, and error where there is one."""
+    """One JSON object a line: at, level, logger, message, and fields and error where given."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON, without secrets."""
@@ -82,9 +73,25 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": redact(record.getMessage(), os.environ),
         }
+        if fields := fields_of(record):
+            line["fields"] = redacted(fields, os.environ)
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info), os.environ)
         return json.dumps(line, ensure_ascii=False)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What a record says beside its sentence: `extra={"circadian": {...}}`."""
+    given = getattr(record, "circadian", None)
+    return dict(given) if isinstance(given, Mapping) else {}
+
+
+def _short(value: Any) -> str:
+    """A field in a line of text; empty for one that is empty, or is no plain value."""
+    if value is None or isinstance(value, Mapping | list):
+        return ""
+    text = " ".join(str(value).split())
+    return json.dumps(text, ensure_ascii=False) if " " in text else text
 
 
 def _not_told_anyway(record: logging.LogRecord) -> bool:

@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
-from graph.cli.app import interrupted
 from graph.cli.options import Options
-from memory.errors import InputError
-from memory.settings import Deployment
+from graph.cli.shared import COMMON, WITH_VALUE, Body, Json, carry_out
 
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="The data folder [CIRCADIAN_DATA, else ./.circadian].",
+Question = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID]",
+        help="The question, or how its id begins; not needed where only one waits.",
         show_default=False,
     ),
 ]
-Agent = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The agent's name [CIRCADIAN_AGENT, else default].", show_default=False
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="offline, openai:<model>, <provider>:<model>.", show_default=False
-    ),
-]
-Embedder = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="As --model; fixed once the data folder is made.", show_default=False
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-COMMON: dict[str, Any] = {"data": Data, "agent": Agent, "model": Model, "embedder": Embedder}
-_WITH_VALUE = {f"--{name}" for name in COMMON}
 
 app = typer.Typer(
     name="circadian",
@@ -56,15 +30,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
-
 
 def command(name: str | None = None, *, json: bool = True) -> Callable[[Body], Body]:
     """Register a command; it gets the options that all of them share as its first argument."""
 
     def register(body: Body) -> Body:
         def run(**given: Any) -> None:
-            raise typer.Exit(_run(body, given))
+            raise typer.Exit(carry_out(body, given))
 
         shared = {**COMMON, "json": Json} if json else COMMON
         own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
@@ -82,30 +54,6 @@ def _optional(name: str, kind: Any) -> inspect.Parameter:
     default = False if kind is Json else None
     place = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, place, default=default, annotation=kind)
-
-
-def _run(body: Body, given: dict[str, Any]) -> int:
-    """Carry the command out. Typer would end a Ctrl-C without a word."""
-    try:
-        from graph.cli.logs import set_up
-
-        deployment = _deployment()
-        set_up(deployment)
-        shared = {key: given.pop(key, None) for key in (*COMMON, "json")}
-        options = Options.of(deployment, **{**shared, "json": bool(shared["json"])})
-        result = body(options, **given)
-        return result if isinstance(result, int) else asyncio.run(result)
-    except KeyboardInterrupt:
-        return interrupted()
-
-
-def _deployment() -> Deployment:
-    try:
-        return Deployment()
-    except ValidationError as error:
-        first = error.errors()[0]
-        variable = "CIRCADIAN_" + "_".join(str(part) for part in first["loc"]).upper()
-        raise InputError(f"{variable}: {first['msg']}") from None
 
 
 @app.callback(invoke_without_command=True)
@@ -212,11 +160,52 @@ async def clear_stop(options: Options) -> int:
 
 
 @command()
-async def status(options: Options) -> int:
+async def approve(
+    options: Options,
+    question: Question = None,
+    args: Annotated[
+        str | None,
+        typer.Option(
+            "--args",
+            "--edit",
+            metavar="JSON",
+            help="An object that takes the place of the arguments.",
+            show_default=False,
+        ),
+    ] = None,
+) -> int:
+    """Let a tool run that a question waits for, and go on."""
+    from graph.cli import commands
+
+    return await commands.approve(options, question, args)
+
+
+@command()
+async def refuse(
+    options: Options,
+    question: Question = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why; the model is told.", show_default=False),
+    ] = None,
+) -> int:
+    """Answer a question with no, and go on."""
+    from graph.cli import commands
+
+    return await commands.refuse(options, question, reason)
+
+
+@command()
+async def status(
+    options: Options,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also each part of the prompt.")
+    ] = False,
+) -> int:
     """Show the agent at a glance; also while it runs."""
     from graph.cli import commands
 
-    return await commands.show_status(options)
+    return await commands.show_status(options, verbose=verbose)
 
 
 @command()
@@ -247,6 +236,51 @@ async def recall(
 
 
 @command()
+async def log(
+    options: Options,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday.",
+            show_default=False,
+        ),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            metavar="N",
+            min=1,
+            max=1_000_000,
+            help="The newest N [50; with --since, all].",
+            show_default=False,
+        ),
+    ] = None,
+) -> int:
+    """Show what was done, by whom and why."""
+    from graph.cli import log
+
+    return await log.log(options, since, most)
+
+
+@command()
+async def prompt(
+    options: Options,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--rollback", metavar="N", min=0, help="Put version N's text in force again; 0: empty."
+        ),
+    ] = None,
+) -> int:
+    """Show the user's prompt, its own one and the versions."""
+    from graph.cli import prompt
+
+    return await prompt.prompt(options, version)
+
+
+@command()
 async def doctor(
     options: Options,
     call: Annotated[
@@ -262,8 +296,8 @@ async def doctor(
 def shared_options_behind(args: Sequence[str]) -> list[str]:
     """`args` with the shared options that stand before the command's name moved behind it."""
     front, rest = [], list(args)
-    while rest and (rest[0] == "--json" or rest[0].partition("=")[0] in _WITH_VALUE):
-        taken = 2 if rest[0] in _WITH_VALUE else 1
+    while rest and (rest[0] == "--json" or rest[0].partition("=")[0] in WITH_VALUE):
+        taken = 2 if rest[0] in WITH_VALUE else 1
         front += rest[:taken]
         rest = rest[taken:]
     return [*rest[:1], *front, *rest[1:]]

@@ -15,7 +15,9 @@ from rich.tree import Tree
 
 from graph.cli.console import (
     FIRST_WORDS,
+    LEVEL_STYLE,
     bar,
+    clock_time,
     context_meter,
     counted,
     date,
@@ -23,12 +25,17 @@ from graph.cli.console import (
     one_line,
     short_id,
 )
+from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
 from memory.models.words import shortened
 from memory.records import Goal, InboxItem, NightStep, Operation, RecallHit
 from memory.reports import NightReport
+from memory.tick import Question
 
 MOST_FACTS = 12
 """Facts that a night's report shows; the rest is counted."""
+
+LONGEST_ASK = 160
+"""Characters of what a question would do."""
 
 STEP_NAMES = {
     "score_importance": "weigh what happened",
@@ -42,13 +49,28 @@ _GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
 
 
 def status_view(
-    status: Mapping[str, Any], agent: str, aside: Sequence[InboxItem]
+    status: Mapping[str, Any],
+    agent: str,
+    aside: Sequence[InboxItem],
+    *,
+    stop: str | None = None,
+    verbose: bool = False,
 ) -> RenderableType:
-    """`circadian status` for people. `aside`: the events that are set aside."""
+    """`circadian status` for people.
+
+    `aside`: the events that are set aside; `stop`: why the emergency stop was set; `verbose`: with
+    each part of the prompt.
+    """
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold")
     rows.add_column()
-    rows.add_row("Context", context_meter(status["context"]))
+    if stop is not None:
+        rows.add_row("Stopped", Text(one_line(stop), style="red"))
+    if status["approvals"]:
+        rows.add_row("Asks", _asks(status["approvals"]))
+    rows.add_row("Context", _context(status["context"]))
+    own = status["assistant_prompt"]["version"]
+    rows.add_row("Prompt", prompt_gauge(status["prompt"], own, verbose=verbose))
     if status["projects"]["slots"]:
         rows.add_row("Projects", projects_view(status["projects"]))
     if status["goals"]:
@@ -57,9 +79,12 @@ def status_view(
     if remembered:
         rows.add_row("Session", _bullets(remembered))
     rows.add_row("Memory", _memory(status))
-    rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], aside))
-    if status["approvals"]:
-        rows.add_row("Asks", _bullets(str(one["question"]) for one in status["approvals"]))
+    asked = sum(one["event_id"] is not None for one in status["approvals"])
+    rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], asked, aside))
+    if "spending" in status:
+        rows.add_row("Spent", spending_gauge(status["spending"]))
+    if left_alone := breakers_gauge(status.get("breakers", {})):
+        rows.add_row("Services", left_alone)
     return Group(_headline(status, agent), rows)
 
 
@@ -159,6 +184,26 @@ def _headline(status: Mapping[str, Any], agent: str) -> Text:
     return line
 
 
+def _context(context: dict[str, Any]) -> Text:
+    meter = context_meter(context)
+    if context["level"] == "normal":
+        return meter
+    return meter.append(f"\n{context['advice']}", LEVEL_STYLE[context["level"]])
+
+
+def _asks(questions: Sequence[Question]) -> RenderableType:
+    """What waits for a person, and how it is answered."""
+    parts: list[RenderableType] = []
+    for question in questions:
+        who = one_line(question["sender"]) if question["sender"] else "its own goals"
+        asked = f"{date(question['asked_at'])} {clock_time(question['asked_at'])}"
+        parts += [
+            Text(shortened(one_line(question["what"]), LONGEST_ASK)),
+            Text(f"{question['id']}, for {who}, {asked}", style="dim"),
+        ]
+    return Group(*parts, Text("circadian approve ID, or circadian refuse ID", style="dim"))
+
+
 def _goal(goal: Goal) -> Text:
     style = _GOAL_STYLE[goal["status"]]
     gone = " strike" if goal["status"] == "abandoned" else ""
@@ -185,8 +230,11 @@ def _memory(status: Mapping[str, Any]) -> Text:
     )
 
 
-def _inbox(waiting: int, aside: Sequence[InboxItem]) -> RenderableType:
-    lines = [Text(f"{waiting:,} waiting" if waiting else "empty")]
+def _inbox(waiting: int, asked: int, aside: Sequence[InboxItem]) -> RenderableType:
+    line = Text(f"{waiting:,} waiting" if waiting else "empty")
+    if waiting and asked:
+        line.append(f", {asked:,} of them for an answer", "dim")
+    lines = [line]
     lines += [Text(_set_aside(one), style="red") for one in aside]
     if aside:
         them = "it" if len(aside) == 1 else "them"

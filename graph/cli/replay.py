@@ -19,6 +19,7 @@ from memory import inbox
 from memory.reports import FailureReport, Report
 from memory.resources import utc_now
 from memory.state import HandledMark
+from memory.tick import ParkedTick
 
 
 class Clock:
@@ -49,16 +50,22 @@ class Tally:
     """Events and requests that had been handled before."""
     ticks: int = 0
     context_only: int = 0
+    ignored: int = 0
+    questions: int = 0
+    """Those that wait for a person at the end."""
     nights: int = 0
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """What has not succeeded so far, by event id."""
     stopped: bool = False
-    """Events wait that no run takes, as under the emergency stop: the replay went no further."""
+    """Events wait that no run takes, as under the emergency stop or while the model is left alone:
+    the replay went no further.
+    """
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""
         self.ticks += len(report["ticks"])
         self.context_only += len(report["context_only"])
+        self.ignored += len(report["ignored"])
         night = report["night"]
         self.nights += night is not None and night["id"] is not None
         for failure in report["failures"]:
@@ -69,12 +76,16 @@ class Tally:
             self.failed.pop("", None)
 
     def as_json(self) -> dict[str, Any]:
-        """The counts `{events, skipped, ticks, context_only, nights}`, and `failures`, a list."""
+        """The counts `{events, skipped, ticks, context_only, ignored, questions, nights}`, and
+        `failures`, a list.
+        """
         return {
             "events": self.events,
             "skipped": self.skipped,
             "ticks": self.ticks,
             "context_only": self.context_only,
+            "ignored": self.ignored,
+            "questions": self.questions,
             "nights": self.nights,
             "failures": list(self.failed.values()),
         }
@@ -115,8 +126,9 @@ async def replay(agent: AsyncAgent, path: Path, clock: Clock, watcher: Watcher) 
         if step.request and not report["failures"]:
             mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
             await inbox.settle(agent.store, agent.scope, [mark])
-        if waiting := _waiting(step, fresh, report):
-            tally.failed |= {one["event_id"] or "": one for one in waiting}
+        waiting = await _waiting(agent, step, fresh, report)
+        tally.failed |= {one["event_id"] or "": one for one in waiting}
+        if waiting or _left_alone(report):
             tally.stopped = True
             break
     return tally
@@ -129,14 +141,22 @@ def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
     return {"events": [event for event in step.events if event["id"] in fresh]}
 
 
-def _waiting(step: Step, fresh: Sequence[str], report: Report) -> list[FailureReport]:
-    """The step's events that no part of the report speaks of: they stand in the inbox."""
+async def _waiting(
+    agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
+) -> list[FailureReport]:
+    """The step's events that were not taken: they stand in the inbox, and no person is asked."""
     told = {*report["context_only"], *report["skipped"]}
-    told |= {str(tick["event_id"]) for tick in report["ticks"]}
-    told |= {str(failure["event_id"]) for failure in report["failures"]}
+    for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
+        told |= {str(one["event_id"]) for one in some}
+    untold = [one for one in fresh if step.events and one not in told]
+    if untold:
+        parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+        asked = {one["question"]["event_id"] for one in parked}
+        untold = [one for one in untold if one not in asked]
     why = " ".join(report["notes"]) or "the run ended before it was taken"
-    return [
-        {"event_id": one, "error": why, "attempts": 0, "set_aside": False}
-        for one in fresh
-        if step.events and one not in told
-    ]
+    return [{"event_id": one, "error": why, "attempts": 0, "set_aside": False} for one in untold]
+
+
+def _left_alone(report: Report) -> bool:
+    """Whether a tick failed without a try: a service is left alone, and the next would fail too."""
+    return any(one["event_id"] and not one["attempts"] for one in report["failures"])

@@ -11,19 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.access import opening
-from graph.cli.commands import say_model, what_next
-from graph.cli.console import Screen, clock_time, counted, day, one_line
-from graph.cli.following import follow
+from graph.cli.commands import say_model
+from graph.cli.console import Screen, clean, clock_time, counted, day, one_line
+from graph.cli.following import LOOKING_BACK, follow
 from graph.cli.options import Options
 from graph.cli.render import day_rule, night_view
 from graph.cli.replay import Clock, Tally, Watcher, replay
 from graph.cli.replay_file import Step, count_lines
 from graph.cli.talk import NightWatch, tool_line
+from graph.cli.turn import asking, sent_line, still_waiting, what_next
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from memory.models.seam import model_name
 from memory.records import Event
-from memory.reports import FailureReport, Report
+from memory.reports import FailureReport, Report, TickReport
 
 REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
 
@@ -41,6 +42,7 @@ async def replay_file(options: Options, path: Path, *, conversation: bool) -> in
         watcher = Conversation(screen) if conversation else Days(screen, lines)
         with watcher:
             tally = await replay(agent, path, clock, Patient(options, screen, watcher))
+        tally.questions = len(await asking(agent))
         screen.result(tally.as_json(), _summary(tally))
         return _failed(screen, tally, agent.settings.max_failed_ticks)
 
@@ -94,7 +96,7 @@ class Days:
             self._today = day(step.events[-1]["at"])
         report: Report = (await agent.ainvoke(given))["report"]
         self._heard += len(step.events)
-        self._answered += len(report["ticks"])
+        self._answered += sum(tick["event_id"] is not None for tick in _ticks(report))
         if report["night"] is not None:
             self._close_day()
             self._screen.show(_night_line(report))
@@ -118,6 +120,8 @@ class Conversation(AbstractContextManager["Conversation"]):
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._today: str | None = None
+        self._asked: set[str] = set()
+        """Questions that were shown."""
 
     def __exit__(self, *error: object) -> None:
         """Nothing stays open."""
@@ -154,12 +158,32 @@ class Conversation(AbstractContextManager["Conversation"]):
 
     def _answers(self, report: Report) -> None:
         for tick in report["ticks"]:
-            for outcome in tick["tools"]:
-                self._screen.show(_line(Text(), Text(), tool_line(outcome)))
-            self._screen.show(_line(Text(), Text("Circadian", style="yellow"), Text(tick["reply"])))
+            self._tick(tick)
+        for ignored in report["ignored"]:
+            self._aside(f"(left alone: {ignored['reason']})")
+        for question in report["questions"]:
+            if question["id"] not in self._asked:
+                self._aside(f"({still_waiting([question])})")
+            self._asked.add(question["id"])
         for failure in report["failures"]:
             failed = Text(f"failed: {failure['error']}", style="red")
             self._screen.show(_line(Text(), Text(), failed))
+
+    def _tick(self, tick: TickReport) -> None:
+        """Tools, what was said to others, the answer. A look at its own work is no answer."""
+        if tick["context_type"] in LOOKING_BACK:
+            used = ", ".join(outcome["name"] for outcome in tick["tools"])
+            return self._aside(f"(looks back at its own work{f': {used}' if used else ''})")
+        lines = [*map(tool_line, tick["tools"]), *map(sent_line, tick["sent"])]
+        for line in lines:
+            self._screen.show(_line(Text(), Text(), line))
+        if tick["reply"]:
+            reply = Text(clean(tick["reply"]))
+            self._screen.show(_line(Text(), Text("Circadian", style="yellow"), reply))
+        return None
+
+    def _aside(self, text: str) -> None:
+        self._screen.show(_line(Text(), Text(), Text(one_line(text), style="dim")))
 
     async def _night(self, agent: AsyncAgent, given: dict[str, Any]) -> Report:
         with NightWatch(self._screen, agent) as watch:
@@ -168,6 +192,11 @@ class Conversation(AbstractContextManager["Conversation"]):
             self._screen.show("", night_view(report["night"]))
         self._answers(report)
         return report
+
+
+def _ticks(report: Report) -> list[TickReport]:
+    """Those that were not the assistant's look at its own work."""
+    return [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
 
 
 def _line(time: Text, who: Text, text: Text) -> Table:
@@ -195,10 +224,14 @@ def _night_line(report: Report) -> Text:
 
 
 def _summary(tally: Tally) -> Text:
+    """The counts; what a replay seldom brings only where there is some."""
+    ignored = f"{tally.ignored:,} left alone, " if tally.ignored else ""
+    asked = counted(tally.questions, "question waits", "questions wait")
     return Text.assemble(
         (counted(tally.events, "event"), "bold"),
-        f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, "
+        f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, {ignored}"
         f"{tally.skipped:,} skipped, {counted(tally.nights, 'night')}",
+        f"; {asked} (circadian status)" if tally.questions else "",
     )
 
 

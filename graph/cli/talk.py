@@ -22,7 +22,7 @@ class Silent:
         """Words of a reply."""
 
     def asked(self, tools: list[str]) -> None:
-        """Tools that are about to run."""
+        """What is at work from now on."""
 
     def used(self, outcomes: list[ToolOutcome]) -> None:
         """Tools that ran."""
@@ -34,13 +34,13 @@ class Silent:
 class Talk(Silent):
     """Shows a tick: words as they come, a line per tool, a spinner while nothing else moves."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, doing: str = "thinking") -> None:
         self._screen = screen
         self._message: str | None = None
         """The answer whose words are coming."""
         self._words: Words | None = None
         self._status: Status | None = None
-        self._wait("thinking")
+        self._wait(doing)
 
     def words(self, text: str, message_id: str) -> None:
         """Words go on in the open line; those of another answer begin a new one."""
@@ -52,7 +52,7 @@ class Talk(Silent):
         self._words.add(text)
 
     def asked(self, tools: list[str]) -> None:
-        """Say which tools are at work."""
+        """Say what is at work."""
         self._end_line()
         self._wait(", ".join(tools))
 

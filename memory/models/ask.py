@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -15,6 +15,8 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying
 
+from memory import tracing
+from memory.breaker import Breaker
 from memory.errors import ModelError
 from memory.models.failures import Failure
 from memory.models.retry import Again, Sleep, persist, retrying, safe
@@ -45,6 +47,7 @@ async def ask(
     *,
     tools: Sequence[BaseTool] = (),
     config: RunnableConfig | None = None,
+    breaker: Breaker | None = None,
     attempts: int = 4,
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
@@ -53,10 +56,12 @@ async def ask(
 
     Rate limits, 5xx, dropped connections, time limits, broken bodies, empty answers and tool calls
     whose arguments are no JSON are tried again, at most `attempts` times in all, after exponential
-    backoff with jitter (0..1 from `jitter`), or after the provider's Retry-After.
+    backoff with jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker`
+    all that is one call.
 
     Raises:
         ContextOverflow: the prompt is longer than the model takes. Never tried again.
+        CircuitOpen: the model is left alone; no call was made.
         ModelError: no usable answer. One line, without secrets.
     """
     runnable = model.bind_tools(list(tools)) if tools else model
@@ -64,7 +69,8 @@ async def ask(
     async def send() -> AIMessage:
         return await runnable.ainvoke(list(messages), config)
 
-    return await _answer(send, _Meter(messages, tools), retrying(attempts, sleep, jitter))
+    meter = _Meter(model, messages, tools)
+    return await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
 
 
 async def ask_for(
@@ -73,6 +79,7 @@ async def ask_for(
     schema: type[T],
     *,
     config: RunnableConfig | None = None,
+    breaker: Breaker | None = None,
     attempts: int = 4,
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
@@ -80,7 +87,7 @@ async def ask_for(
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
     An answer that does not fit is shown to the model with what is wrong, at most twice. The usage
-    covers all calls. Errors as `ask`; ModelError too when no answer fits.
+    covers all calls. Errors and `breaker` as in `ask`; ModelError too when no answer fits.
     """
     form = model.with_structured_output(schema, method="function_calling", include_raw=True)
     shown = list(messages)
@@ -93,8 +100,8 @@ async def ask_for(
         return message
 
     for _ in range(1 + CORRECTIONS):
-        meter = _Meter(shown)
-        answer = await _answer(send, meter, retrying(attempts, sleep, jitter))
+        meter = _Meter(model, shown)
+        answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
         spent = total(spent, answer.usage)
         try:
             return schema.model_validate(_arguments(answer.message, schema)), spent
@@ -108,20 +115,34 @@ async def ask_for(
 class _Meter:
     """Adds up what the answers to one prompt cost."""
 
+    model: BaseChatModel
     prompt: Sequence[BaseMessage]
     tools: Sequence[BaseTool] = ()
-    usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
+    calls: int = 0
+    read: int = 0
+    """Tokens of the prompt, once for each answer."""
+    written: int = 0
+    """Tokens of the answers."""
+
+    @property
+    def usage(self) -> Usage:
+        return {"llm_calls": self.calls, "tokens": self.read + self.written}
 
     def add(self, message: AIMessage) -> None:
-        reported = message.usage_metadata["total_tokens"] if message.usage_metadata else 0
-        tokens = reported or self._approximate(message)
-        self.usage = total(self.usage, {"llm_calls": 1, "tokens": tokens})
+        """Count an answer: as the provider reports it, else by an approximation."""
+        self.calls += 1
+        reported = message.usage_metadata
+        if reported and reported["total_tokens"]:
+            self.read += reported["total_tokens"] - reported["output_tokens"]
+            self.written += reported["output_tokens"]
+        else:
+            self.read += approximate_tokens(self.prompt, tools=self.tools)
+            self.written += approximate_tokens([message])
 
-    def _approximate(self, message: AIMessage) -> int:
-        return approximate_tokens(self.prompt, tools=self.tools) + approximate_tokens([message])
 
-
-async def _answer(send: Send, meter: _Meter, policy: AsyncRetrying) -> Answer:
+async def _answer(
+    send: Send, meter: _Meter, policy: AsyncRetrying, breaker: Breaker | None
+) -> Answer:
     async def usable() -> AIMessage:
         message = await send()
         meter.add(message)
@@ -132,7 +153,17 @@ async def _answer(send: Send, meter: _Meter, policy: AsyncRetrying) -> Answer:
             raise Again(Failure("again", "an empty answer"))
         return message
 
-    message = await persist(usable, policy)
+    with tracing.chat(meter.model) as span:
+        try:
+            message = await persist(usable, policy, breaker=breaker)
+        finally:
+            span.set(
+                {
+                    "gen_ai.usage.input_tokens": meter.read,
+                    "gen_ai.usage.output_tokens": meter.written,
+                    "circadian.llm_calls": meter.calls,
+                }
+            )
     return Answer(message, meter.usage)
 
 

@@ -12,15 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from langchain_core.exceptions import ContextOverflowError
+from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
 from langchain_core.exceptions import ModelError as ProviderError
 
 from memory.models.words import shortened
+from memory.redaction import redact
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
 
 _AGAIN_STATUS = {408, 409, 425, 429}
 _OVERFLOW_STATUS = {None, 400, 413, 422, 500}
+_OF_THE_REQUEST = {400, 413, 415, 422}
+"""The service answers, and finds this one request wrong."""
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
 _TRANSPORT = {
     *("TransportError", "APIConnectionError", "APITimeoutError", "ClientConnectionError"),
@@ -35,8 +38,6 @@ _OVERFLOW = re.compile(
     r"|input tokens? exceed|reduce the length of the (?:messages|prompt|input)",
     re.IGNORECASE,
 )
-_SECRET = re.compile(r"\b(?:sk|pk|gsk|key)-[\w*-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
 _LONGEST_LINE = 300
 
 
@@ -48,6 +49,9 @@ class Failure:
     reason: str
     retry_after: float | None = None
     """Seconds."""
+    down: bool = False
+    """It speaks of the service and not of this one call: no answer came, or it does not serve us
+    (rate limit, quota, key, model). A circuit breaker counts such failures."""
 
 
 def judge(error: Exception) -> Failure:
@@ -61,17 +65,14 @@ def judge(error: Exception) -> Failure:
     for one in _chain(error):
         verdict = _verdict(one)
         if verdict != "unknown":
-            return Failure(verdict, _reason(one), _retry_after(one))
+            return Failure(verdict, _reason(one), _retry_after(one), _is_down(one))
     verdict = "give_up" if isinstance(error, _UNREADABLE) else "unknown"
     return Failure(verdict, _reason(error))
 
 
 def without_secrets(text: str, environ: Mapping[str, str]) -> str:
     """`text` on one line, with keys, and values of variables that hold secrets, blotted out."""
-    for name, value in environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "***")
-    return shortened(_SECRET.sub("***", text), _LONGEST_LINE)
+    return shortened(redact(text, environ), _LONGEST_LINE)
 
 
 def _verdict(error: BaseException) -> Verdict:
@@ -88,6 +89,16 @@ def _verdict(error: BaseException) -> Verdict:
         return "again"
     # An API error with no status, or with a good one, broke off in the middle of an answer.
     return "again" if _is_api_error(error) else "unknown"
+
+
+def _is_down(error: BaseException) -> bool:
+    if isinstance(error, ModelInvalidRequestError):
+        return False
+    status = _status(error)
+    if status is not None and status >= 400:
+        return status not in _OF_THE_REQUEST
+    # A body that is no JSON is an answer, if not one that can be used.
+    return not isinstance(error, json.JSONDecodeError)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

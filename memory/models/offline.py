@@ -1,8 +1,9 @@
 """The offline chat model: embedded rules, not a language model.
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. Its rules
-stand in `offline_rules` (sentences that become tool calls), `offline_quotes` (answers), and
-`offline_night` (scores, facts, summaries). What no rule fits is acknowledged, not understood.
+stand in `offline_rules` (sentences that become tool calls), `offline_quotes` (answers),
+`offline_reflection` (a look at its own work), and `offline_night` (scores, facts, summaries). What
+no rule fits is acknowledged, not understood.
 """
 
 from __future__ import annotations

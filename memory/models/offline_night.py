@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory.assessment import MOST_COMPLEX, complexity_of
 from memory.models.offline_prompt import (
     SUMMARY_MARK,
     Done,
@@ -44,6 +45,18 @@ _STAGES = (
     "Complete '{goal}'",
     "Check the result of '{goal}'",
 )
+
+
+def task_assessment(prompt: Prompt) -> dict[str, Any]:
+    """Counts as the heuristic assessment does, and so recommends no less than that."""
+    task = re.search(r"<pending_event>\n(.*)\n</pending_event>", prompt.human, re.DOTALL)
+    score, counted = complexity_of(task.group(1) if task else prompt.human)
+    return {
+        "complexity": score,
+        "recommended_mode": None if score == MOST_COMPLEX else "react_loop",
+        "recommended_iterations": 10,
+        "reasoning": f"Counted: {counted}.",
+    }
 
 
 def importance(text: str) -> int:

@@ -16,6 +16,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from memory.trust import as_said, unescaped
+
 SUMMARY_MARK = "[CONTEXT SUMMARY]"
 
 _GOAL = re.compile(
@@ -92,6 +94,7 @@ class Prompt:
 
 def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     """Cut the messages at the newest human one. Without one, the event in hand is empty."""
+    messages = [one for one in messages if not _is_component(one)]
     places = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)]
     at = places[-1] if places else len(messages)
     newest = messages[at] if places else HumanMessage("")
@@ -103,7 +106,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     name = newest.name if newest.name not in (None, "", "local") else None
     return Prompt(
         system=system,
-        human=str(newest.text).strip(),
+        human=_plain(newest).strip(),
         sender=name or "the user",
         history=tuple(messages[:at]),
         done=tuple(_done(messages[at + 1 :])),
@@ -130,7 +133,7 @@ def projects(prompt: Prompt) -> list[ProjectLine]:
     found: list[ProjectLine] = []
     for at, line in enumerate(lines):
         if active := _ACTIVE.match(line):
-            context = tuple(_until_heading(lines[at + 1 :]))
+            context = tuple(line.strip() for line in _until_heading(lines[at + 1 :]))
             found.insert(0, ProjectLine(active["key"], active["summary"], "active", context))
     for line in _under(lines, "Other projects:"):
         if other := _OTHER.match(line):
@@ -164,7 +167,7 @@ def sources(prompt: Prompt) -> list[Source]:
 def entries(text: str) -> list[Entry]:
     """The batch of a night's prompt, in order."""
     found: list[Entry] = []
-    for line in text.partition("Entries:")[2].splitlines():
+    for line in unescaped(text.partition("Entries:")[2]).splitlines():
         if line.startswith("Known facts:"):
             break
         if match := _ENTRY.match(line):
@@ -179,9 +182,20 @@ def said_by_people(messages: Sequence[BaseMessage]) -> list[tuple[str, HumanMess
         (text, one)
         for one in messages
         if isinstance(one, HumanMessage)
-        and (text := str(one.text).strip())
+        and (text := _plain(one).strip())
         and not text.startswith("[")
     ]
+
+
+def _plain(message: BaseMessage) -> str:
+    """A message's text, without the block that marks it as data."""
+    return as_said(str(message.text))
+
+
+def _is_component(message: BaseMessage) -> bool:
+    """Whether it is a prompt component of the user's, and nothing that somebody said."""
+    mark = message.additional_kwargs.get("circadian")
+    return isinstance(mark, dict) and "component" in mark
 
 
 def _done(messages: Sequence[BaseMessage]) -> list[Done]:
@@ -197,7 +211,7 @@ def _done(messages: Sequence[BaseMessage]) -> list[Done]:
 def _result(message: ToolMessage | None) -> Mapping[str, Any] | str | None:
     if message is None:
         return None
-    text = str(message.text)
+    text = _plain(message)
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -244,7 +258,7 @@ def _from_history(prompt: Prompt) -> list[Source]:
 def _block(prompt: Prompt, tag: str) -> list[str]:
     """The lines between the tags, with what the prompt escaped put back."""
     match = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt.system, re.DOTALL | re.MULTILINE)
-    return match[1].replace("<\\/", "</").splitlines() if match else []
+    return unescaped(match[1]).splitlines() if match else []
 
 
 def _under(lines: Sequence[str], heading: str) -> list[str]:

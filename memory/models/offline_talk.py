@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from langchain_core.messages import BaseMessage
 
 from memory.models import offline_night as night
+from memory.models import offline_reflection as reflection
 from memory.models.offline_prompt import Prompt, goals, read_prompt
 from memory.models.offline_quotes import answer
 from memory.models.offline_replies import next_step, told
@@ -37,6 +38,8 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
     names = sorted(tools)
     if "Scores" in tools:
         return _called(Call("Scores", night.scores(prompt)))
+    if "TaskAssessment" in tools:
+        return _called(Call("TaskAssessment", night.task_assessment(prompt)))
     if "Subtasks" in tools:
         return _called(Call("Subtasks", night.subtasks(prompt)))
     if prompt.system.startswith(_SUMMARY):
@@ -44,6 +47,9 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
     if "store_memory" in tools and re.search(r"^Entries:", prompt.human, re.MULTILINE):
         calls = night.consolidation(prompt, names)
         return _called(*calls) if calls else Decision("The batch is settled.")
+    if reflection.is_asked(prompt, tools):
+        calls = reflection.calls(messages, tools)
+        return _called(*calls) if calls else Decision(reflection.reply(messages))
     if prompt.human.startswith(_EXTRACTION):
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else Decision("Nothing more is worth keeping.")

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
-from memory.errors import CircadianError, ContextOverflow, ModelError
+from memory.breaker import Breaker, guarded
+from memory.errors import CircadianError, ContextOverflow, ModelError, ServiceDown
 from memory.models.failures import Failure, judge, without_secrets
 
 T = TypeVar("T")
@@ -54,12 +55,17 @@ def retrying(
 
 
 async def persist(
-    send: Callable[[], Awaitable[T]], policy: AsyncRetrying, *, whom: str = "model"
+    send: Callable[[], Awaitable[T]],
+    policy: AsyncRetrying,
+    *,
+    whom: str = "model",
+    breaker: Breaker | None = None,
 ) -> T:
     """What `send` gives, tried again while it raises Again or a provider's passing failure.
 
-    Cancellation and errors that are bugs pass as they are. Raises ContextOverflow and ModelError,
-    one line each, without secrets.
+    `breaker` counts all tries together as one call. Cancellation and errors that are bugs pass as
+    they are. Raises ContextOverflow, ServiceDown, CircuitOpen and ModelError, one line each,
+    without secrets.
     """
 
     async def one_try() -> T:
@@ -70,14 +76,17 @@ async def persist(
         except Exception as error:
             raise _translated(error, whom) from error
 
-    try:
-        answer: T = await policy(one_try)
-    except Again as last:
-        made = policy.statistics["attempt_number"]
-        tries = "1 try" if made == 1 else f"{made} tries"
-        line = f"no usable answer from the {whom} after {tries}: {safe(last.failure.reason)}"
-        raise ModelError(line) from last.__cause__
-    return answer
+    async def all_tries() -> T:
+        try:
+            answer: T = await policy(one_try)
+        except Again as last:
+            made = policy.statistics["attempt_number"]
+            tries = "1 try" if made == 1 else f"{made} tries"
+            line = f"no usable answer from the {whom} after {tries}: {safe(last.failure.reason)}"
+            raise _kind(last.failure)(line) from last.__cause__
+        return answer
+
+    return await guarded(breaker, all_tries, failure=ServiceDown)
 
 
 def safe(text: str) -> str:
@@ -92,11 +101,15 @@ def _translated(error: Exception, whom: str) -> Exception:
     if failure.verdict == "overflow":
         return ContextOverflow(f"the prompt is longer than the model takes: {safe(failure.reason)}")
     if failure.verdict == "give_up":
-        return ModelError(f"the {whom} call failed: {safe(failure.reason)}")
+        return _kind(failure)(f"the {whom} call failed: {safe(failure.reason)}")
     if failure.retry_after is not None and failure.retry_after > LONGEST_WAIT:
         wait = f"the provider asks to wait {failure.retry_after:.0f} s"
-        return ModelError(f"the {whom} call failed, {wait}: {safe(failure.reason)}")
+        return _kind(failure)(f"the {whom} call failed, {wait}: {safe(failure.reason)}")
     return Again(failure)
+
+
+def _kind(failure: Failure) -> type[ModelError]:
+    return ServiceDown if failure.down else ModelError
 
 
 def _failure_of(state: RetryCallState) -> Failure:

@@ -1,0 +1,126 @@
+"""The agents that stand beside each other: Circadian, and `create_agent` in three ways."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Durability
+
+from benchmarks.models import OneToolModel
+from graph.agent import open_agent
+from graph.persistence import open_saver
+from memory.settings import Settings
+
+CIRCADIAN = "Circadian"
+STOCK = "create_agent"
+SAME_SAVER = "on our saver"
+SUMMARISING = "summarising"
+SYSTEMS = {
+    CIRCADIAN: "default settings; the two tools beside its built-in ones; each step is stored "
+    "before the next begins; compacts the history at compact_emergency_threshold",
+    STOCK: "the two tools alone, on AsyncSqliteSaver as it comes; steps are stored while the next "
+    "one runs",
+    SAME_SAVER: "create_agent on Circadian's checkpointer; each step is stored before the next "
+    "begins",
+    SUMMARISING: "create_agent with SummarizationMiddleware at as many tokens as Circadian "
+    "compacts at, and as many messages kept",
+}
+"""Name -> what it is."""
+DEFAULT = (CIRCADIAN, STOCK, SAME_SAVER)
+
+
+@tool
+def look_up(subject: str) -> str:
+    """Look a subject up in the encyclopaedia."""
+    return f"{subject}: twelve pages, first printed in 1911 and revised twice since then."
+
+
+@tool
+def convert(amount: float, unit: str) -> str:
+    """Convert an amount of a unit to the metric system."""
+    return f"{amount} {unit} in the metric system"
+
+
+TOOLS: list[BaseTool] = [look_up, convert]
+
+
+@dataclass(frozen=True)
+class System:
+    """One of the agents."""
+
+    name: str
+    model: OneToolModel
+    tick: Callable[[str], Awaitable[Any]]
+    """Says something to the agent and waits for its answer."""
+    checkpoints: Path
+    """The checkpoint file; what else the agent keeps is in the same folder."""
+
+
+def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
+    """The agent `name` of SYSTEMS, in the new folder `folder`."""
+    folder.mkdir(parents=True)
+    path = folder / "checkpoints.db"
+    if name == CIRCADIAN:
+        return _circadian(path)
+    if name == SAME_SAVER:
+        return _create_agent(name, path, open_saver(path), durability="sync")
+    stock = AsyncSqliteSaver.from_conn_string(str(path))
+    return _create_agent(name, path, stock, summarises=name == SUMMARISING)
+
+
+@asynccontextmanager
+async def _circadian(path: Path) -> AsyncIterator[System]:
+    model = OneToolModel(tool=look_up.name)
+    async with open_agent(path.parent, model=model, embedder="offline", tools=TOOLS) as agent:
+
+        async def tick(text: str) -> None:
+            await agent.ainvoke({"events": [{"text": text, "sender": "Ada"}]})
+
+        yield System(CIRCADIAN, model, tick, path)
+
+
+@asynccontextmanager
+async def _create_agent(
+    name: str,
+    path: Path,
+    opening: AbstractAsyncContextManager[AsyncSqliteSaver],
+    *,
+    durability: Durability = "async",
+    summarises: bool = False,
+) -> AsyncIterator[System]:
+    model = OneToolModel(tool=look_up.name)
+    config: RunnableConfig = {"configurable": {"thread_id": "benchmark"}}
+    async with opening as saver:
+        agent = create_agent(
+            model,
+            TOOLS,
+            system_prompt="You are a helpful assistant.",
+            middleware=[_summaries(model)] if summarises else [],
+            checkpointer=saver,
+        )
+
+        async def tick(text: str) -> None:
+            await agent.ainvoke(
+                {"messages": [HumanMessage(text, name="Ada")]}, config, durability=durability
+            )
+
+        yield System(name, model, tick, path)
+
+
+def _summaries(model: OneToolModel) -> SummarizationMiddleware[Any, Any]:
+    """Summaries when Circadian makes them, and of as much."""
+    settings = Settings()
+    full = int(settings.max_context_tokens * settings.compact_emergency_threshold)
+    return SummarizationMiddleware(
+        model, trigger=("tokens", full), keep=("messages", settings.compact_preserve_window)
+    )

@@ -1,0 +1,246 @@
+"""Circadian beside `langchain.agents.create_agent`: the same model, tools and words, in one run.
+
+    python -m benchmarks.beside [--marks 10 100 1000] [--summarising] [--json FILE]
+
+Where they are measured the agents take turns, tick by tick, so that the machine's noise meets all
+of them alike. At 1,000 ticks the checkpoints of `create_agent` need some gigabytes of disk until
+the run ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.agents import CIRCADIAN, DEFAULT, SUMMARISING, SYSTEMS, System, opening
+from benchmarks.models import Sent
+from benchmarks.prompts import Repeated, added, repeated, tokens, wire
+from benchmarks.words import sentence
+
+MARKS = (10, 100, 1_000)
+WINDOW = 10
+"""Ticks before a mark that its figures are taken from."""
+
+MEASURED = (
+    "A tick is one message, one tool call and the answer; models answer at once. Own work: its "
+    f"median time over the last {WINDOW} ticks, the agents taking turns in one run. In brackets: "
+    "times Circadian's. Prompt tokens: approximate, of all calls of a tick, tool schemas included. "
+    "Same prefix: how much of a prompt (system, tools, messages, as JSON) repeats byte by byte the "
+    "beginning of the call before it: in a tick, and of its first call, from the tick before it. "
+    "Messages: in the prompt. Files: with their write-ahead logs."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one agent at one mark."""
+
+    system: str
+    mark: int
+    own_ms: float
+    checkpoint_bytes: int
+    disk_bytes: int
+    """Everything that the agent keeps."""
+    prompt_messages: int
+    """Of the last call."""
+    prompt_tokens: float
+    same_prefix: float
+    """Share (0..1) of all prompts' characters."""
+    same_prefix_in_tick: float
+    """The same of the calls after the first of a tick alone."""
+    same_prefix_between_ticks: float
+    """The same of the first calls of the ticks alone."""
+
+
+class Shown(NamedTuple):
+    """A figure as the table shows it."""
+
+    key: str
+    name: str
+    text: Callable[[float], str]
+    compared: bool = True
+    """Whether "times Circadian's" says something."""
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}"
+
+
+FIGURES = (
+    Shown("own_ms", "own work", lambda value: f"{value:,.1f} ms"),
+    Shown("checkpoint_bytes", "checkpoints", _megabytes),
+    Shown("disk_bytes", "all files", _megabytes),
+    Shown("prompt_messages", "messages", lambda value: f"{value:,.0f}"),
+    Shown("prompt_tokens", "prompt tokens", lambda value: f"{value:,.0f}"),
+    Shown("same_prefix", "same prefix", _percent, compared=False),
+    Shown("same_prefix_in_tick", "- in a tick", _percent, compared=False),
+    Shown("same_prefix_between_ticks", "- from the one before", _percent, compared=False),
+)
+
+
+class Tick(NamedTuple):
+    """What was measured of one tick."""
+
+    seconds: float
+    tokens: int
+    messages: int
+    """Of the last call."""
+    first: Repeated
+    later: Repeated
+    """Of all calls after the first."""
+
+
+class Measured:
+    """An agent and its newest ticks."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self._ticks: deque[Tick] = deque(maxlen=WINDOW)
+        self._before = ""
+        """The last prompt that was looked at."""
+
+    async def tick(self, text: str, *, noted: bool) -> None:
+        """Run one tick. `noted`: look at what it sent, once its time is taken."""
+        began = time.perf_counter()
+        await self.system.tick(text)
+        seconds = time.perf_counter() - began
+        sent = self.system.model.taken()
+        if noted:
+            first, *later = self._repeated(sent)
+            every = sum(tokens(one) for one in sent)
+            messages = len(sent[-1].messages)
+            self._ticks.append(Tick(seconds, every, messages, first, added(later)))
+
+    def row(self, mark: int) -> Row:
+        """The figures of the newest ticks, of which `mark` is the last."""
+        ticks, kept = self._ticks, self.system.checkpoints
+        first, later = [tick.first for tick in ticks], [tick.later for tick in ticks]
+        return Row(
+            system=self.system.name,
+            mark=mark,
+            own_ms=statistics.median(tick.seconds for tick in ticks) * 1_000,
+            checkpoint_bytes=_bytes(kept.parent, f"{kept.name}*"),
+            disk_bytes=_bytes(kept.parent, "*"),
+            prompt_messages=ticks[-1].messages,
+            prompt_tokens=statistics.median(tick.tokens for tick in ticks),
+            same_prefix=added([*first, *later]).share,
+            same_prefix_in_tick=added(later).share,
+            same_prefix_between_ticks=added(first).share,
+        )
+
+    def _repeated(self, sent: Sequence[Sent]) -> list[Repeated]:
+        prompts = [self._before, *map(wire, sent)]
+        self._before = prompts[-1]
+        return [repeated(*pair) for pair in pairwise(prompts)]
+
+
+async def compare(root: Path, marks: Collection[int], names: Sequence[str] = DEFAULT) -> list[Row]:
+    """Run the agents to the last of the marks, each in a folder of its own under `root`."""
+    rows: list[Row] = []
+    async with AsyncExitStack() as stack:
+        agents = [
+            Measured(await stack.enter_async_context(opening(name, root / name))) for name in names
+        ]
+        for number in range(1, max(marks, default=0) + 1):
+            # The tick before the window as well: its last prompt is compared with the next.
+            noted = any(mark - WINDOW <= number <= mark for mark in marks)
+            ticks = [agent.tick(sentence(number), noted=noted) for agent in agents]
+            if noted:
+                for place in range(len(ticks)):
+                    await ticks[(number + place) % len(ticks)]
+            else:
+                # Nothing is measured, so they need not wait for each other.
+                await asyncio.gather(*ticks)
+            if number in marks:
+                print(f"beside create_agent: tick {number:,} of {max(marks):,}")
+                rows += [agent.row(number) for agent in agents]
+    return rows
+
+
+def _bytes(folder: Path, pattern: str) -> int:
+    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
+
+
+def as_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures for machines; `ratio` is a figure divided by Circadian's at the same mark."""
+    return {
+        "measured": MEASURED,
+        "systems": {row.system: SYSTEMS[row.system] for row in rows},
+        "rows": [
+            {
+                **asdict(row),
+                "ratio": {one.key: _ratio(one.key, row, rows) for one in FIGURES if one.compared},
+            }
+            for row in rows
+        ],
+    }
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the figures, and what they are."""
+    names = list(dict.fromkeys(row.system for row in rows))
+    table = Table("tick", "figure", *names, title="Beside create_agent")
+    for mark in sorted({row.mark for row in rows}):
+        for place, figure in enumerate(FIGURES):
+            cells = [_cell(figure, row, rows) for row in rows if row.mark == mark]
+            last = place + 1 == len(FIGURES)
+            table.add_row("" if place else f"{mark:,}", figure.name, *cells, end_section=last)
+    console.print(table)
+    console.print(MEASURED)
+    for name in names:
+        console.print(f"{name}: {SYSTEMS[name]}.")
+
+
+def _cell(figure: Shown, row: Row, rows: Sequence[Row]) -> str:
+    value = figure.text(getattr(row, figure.key))
+    if row.system == CIRCADIAN or not figure.compared:
+        return value
+    return f"{value} ({_ratio(figure.key, row, rows):.2f}x)"
+
+
+def _ratio(key: str, row: Row, rows: Sequence[Row]) -> float:
+    [ours] = [one for one in rows if (one.system, one.mark) == (CIRCADIAN, row.mark)]
+    return float(getattr(row, key)) / (float(getattr(ours, key)) or 1.0)
+
+
+def run(marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT) -> None:
+    """Measure, print the table, write the JSON to `path`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = asyncio.run(compare(Path(scratch), marks, names))
+    show(rows, Console())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(as_json(rows), indent=2) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the arguments say; return the exit status."""
+    parser = argparse.ArgumentParser(description="Circadian beside create_agent.")
+    parser.add_argument("--marks", type=int, nargs="+", default=MARKS, metavar="TICK")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/beside.json"))
+    parser.add_argument("--summarising", action="store_true", help=SYSTEMS[SUMMARISING])
+    options = parser.parse_args(arguments)
+    run(options.marks, options.json, tuple(SYSTEMS) if options.summarising else DEFAULT)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""A run's input from Python, checked before any of it is taken."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import convert_to_messages
+
+from memory.arrivals import check_request
+from memory.errors import InputError
+
+AN_INPUT = (
+    'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
+    '{"request": "sleep"}'
+)
+
+
+def checked_input(given: Any) -> dict[str, Any]:
+    """The input as an object of known keys. Raises InputError that says what one looks like."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"{AN_INPUT}; got {given!r:.80}")
+    taken = dict(given or {})
+    unknown = set(taken) - {"messages", "events", "request"}
+    if unknown:
+        raise InputError(
+            f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
+        )
+    check_request(taken.get("request"))
+    events = taken.get("events") or []
+    if not isinstance(events, list | tuple):
+        raise InputError(f"events must be a list of objects with a text; got {events!r:.80}")
+    return taken
+
+
+def an_event(raw: Any) -> Mapping[str, Any]:
+    """`raw` as an object. Raises InputError for anything else."""
+    if not isinstance(raw, Mapping):
+        raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
+    return raw
+
+
+def human_messages(messages: Any) -> list[HumanMessage]:
+    """The input's messages. Raises InputError for any other kind of message."""
+    given = [messages] if isinstance(messages, str | dict | tuple | BaseMessage) else messages
+    try:
+        converted = convert_to_messages(given)
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise InputError(f"messages: {error}") from None
+    for message in converted:
+        if not isinstance(message, HumanMessage):
+            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
+    return cast(list[HumanMessage], converted)
+
+
+def named(message: HumanMessage) -> HumanMessage:
+    """With an id: by it the event is known."""
+    return message if message.id else message.model_copy(update={"id": str(uuid.uuid4())})

@@ -1,0 +1,47 @@
+"""Budgets: which part of a prompt gives way first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+GIVES_WAY_FIRST = (
+    # Nobody spoke to the agent there; what matters of it is in the journal too.
+    "context_buffer_tokens",
+    # Names and times only: whoever speaks now stands in the message itself.
+    "entity_tokens",
+    # A tool finds them again: recall_memories.
+    "recall_tokens",
+    # No tool lists them, but each is one line, and the next tick shows it again.
+    "goals_tokens",
+    # What people asked for once and expect ever after.
+    "session_memory_tokens",
+    # What is being worked on: without it a long task starts anew.
+    "project_tokens",
+)
+"""The settings that bound the lists of a prompt. When the components fill more than their share of
+the context, the first of these shrinks to nothing before the next is touched; a user's own
+components come after them all. The system prompt and the persona are the user's and stay whole."""
+
+SHARE = 0.5
+"""Of the context limit: what the components of the system message may fill together."""
+
+
+def give_way(
+    texts: Mapping[str, str],
+    order: Sequence[str],
+    render: Callable[[str, int], str],
+    over: Callable[[Mapping[str, str]], int],
+    size: Callable[[str], int],
+) -> dict[str, str]:
+    """`texts` by name, made shorter in `order` until nothing is over.
+
+    `render(name, tokens)` gives a text within so many tokens, `over(texts)` how many tokens all are
+    above their share, `size` the tokens of a text.
+    """
+    shorter = dict(texts)
+    for name in order:
+        tokens = size(shorter[name])
+        while tokens > 0 and (excess := over(shorter)) > 0:
+            tokens = max(0, min(tokens, size(shorter[name])) - excess)
+            shorter[name] = render(name, tokens)
+    return shorter

@@ -1,0 +1,112 @@
+"""What is logged, or kept for people to read: without secrets, and bounded in size. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+HIDDEN = "***"
+
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
+    # A word after "Basic" is a key when it looks like base64, as no English word does.
+    r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}",
+    re.IGNORECASE,
+)
+_IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
+_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_ARGUMENT = re.compile(
+    r"(?:^|[_-])(?:api_?key|token|secret|passw(?:or)?d|authorization)$", re.IGNORECASE
+)
+_SHORTEST = 6
+"""Shorter values of such variables are no keys; blotting them out would garble every line."""
+_DEEPEST = 20
+"""Levels of a value that are kept: JSON from a model can be nested beyond any recursion limit."""
+
+
+def redact(text: str, environ: Mapping[str, str]) -> str:
+    """`text` without anything that looks like a key, and without values of key variables."""
+    return _blotted(text, _values(environ))
+
+
+def redacted(value: Any, environ: Mapping[str, str]) -> Any:
+    """`value` as plain JSON without secrets; a text under a name such as `password` goes whole.
+
+    What is no JSON is told as text.
+    """
+    return _plain(value, _values(environ), 0)
+
+
+def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
+    if depth > _DEEPEST:
+        return "..."
+    match value:
+        case Mapping():
+            return {
+                _text(key, secrets): HIDDEN
+                if isinstance(one, str) and _ARGUMENT.search(str(key))
+                else _plain(one, secrets, depth + 1)
+                for key, one in value.items()
+            }
+        case list() | tuple():
+            return [_plain(one, secrets, depth + 1) for one in value]
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case _:
+            return _text(value, secrets)
+
+
+def _text(value: Any, secrets: Sequence[str]) -> str:
+    """A store takes no half of a surrogate pair, which JSON from a model can hold."""
+    return _blotted(str(value), secrets).encode("utf-8", "replace").decode()
+
+
+def _blotted(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text))
+
+
+def _values(environ: Mapping[str, str]) -> list[str]:
+    """The secrets of these variables, the longest first: one may stand inside of another."""
+    found = {
+        value
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST and _VARIABLE.search(name.upper())
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def bounded(value: dict[str, Any], most: int) -> dict[str, Any]:
+    """`value` in at most `most` (100 or more) characters of JSON.
+
+    Long texts and lists are cut; where that is not enough, its beginning stands under `cut`.
+    """
+    for longest in (most, 500, 100):
+        shown: dict[str, Any] = _cut(value, longest)
+        if len(_json(shown)) <= most:
+            return shown
+    # Told as a text, every quote in it takes two characters.
+    return {"cut": _json(value)[: most // 2 - 20]}
+
+
+def _cut(value: Any, longest: int) -> Any:
+    match value:
+        case str() if len(value) > longest:
+            return f"{value[:longest]}..."
+        case list():
+            kept = [_cut(one, longest) for one in value[: longest // 10]]
+            return kept if len(kept) == len(value) else [*kept, f"... {len(value)} in all"]
+        case dict():
+            return {key: _cut(one, longest) for key, one in value.items()}
+        case _:
+            return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

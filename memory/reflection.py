@@ -1,0 +1,52 @@
+"""The event that sets off the assistant's look at its own work, and when it is due. Pure.
+
+What such a tick journals is tagged `self` (`memory.journal.SELF`): it is no memory of the world.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from memory.records import Event
+from memory.settings import Settings
+
+OPENING = "[reflection]"
+"""How the text begins; also what the offline model knows it by."""
+
+
+def is_reflection(event: Event | None) -> bool:
+    """Whether this is that event. Nobody said it: it is not journaled and opens no conversation."""
+    return event is not None and event.get("kind") == "reflection"
+
+
+def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
+    """Whether the tick that ends now sets off a look; `event` is the tick's own.
+
+    A reflection sets off no other, whatever the interval: the run would not end. Interval 0: never.
+    """
+    if interval <= 0 or is_reflection(event):
+        return False
+    return tick - last_reflection >= interval
+
+
+def reflection_event(
+    tick: int, now: datetime, settings: Settings, *, since: int, calls: int, failed: int
+) -> Event:
+    """The event that tick `tick` sets off, `since` ticks after the last one.
+
+    `calls` and `failed` count the session's tool calls. Posted again by a tick that is done again,
+    it is the same event.
+    """
+    return {
+        "id": f"reflection_{tick}",
+        "at": now.isoformat(),
+        "sender": next((name for name in settings.names if name.strip()), "circadian"),
+        "text": (
+            f"{OPENING} Ticks since you last looked at your own work: {since}; tool calls in this "
+            f"session: {calls}, failed: {failed}. Review the recent journal and record your "
+            "insights, or call noop when there are none."
+        ),
+        "channel": None,
+        "addressed": True,
+        "kind": "reflection",
+    }

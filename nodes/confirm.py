@@ -1,0 +1,137 @@
+"""Ask a person whether a dangerous tool may run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from memory import approvals, audit
+from memory.chat import MARK
+from memory.history import merge_messages
+from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.session import woken
+from memory.settings import Settings
+from memory.state import State
+from memory.state_check import checked
+from memory.tick import Decision, Loop, Question
+from tools.calls import misfit, open_calls
+from tools.offered import offered
+from tools.routing import routed
+
+
+@checked
+async def confirm(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Wait for the answer and go on with it: run the call, run it changed, or refuse it.
+
+    An answer that was given while the question did not stand is taken from the store; one that is
+    given now is written there first. What is no answer is asked again.
+    """
+    question, settings = _in_hand(state), settings_of(runtime.context)
+    store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
+    given = await approvals.answers(store, scope, state["parked"])
+    decision = given.get(question["id"]) or _asked(state, question, config, settings)
+    await approvals.keep(store, scope, question["id"], decision)
+    now = resources.clock()
+    answered = audit.of_answer(question, decision, tick=state["tick"])
+    await audit.write(store, scope, [answered], visit=audit.visit_of(state["loop"], "confirm"))
+    return {
+        **(woken(now) if state["mode"] == "sleep" else {}),
+        **_decided(state, decision, config, settings, now.isoformat()),
+    }
+
+
+def _in_hand(state: State) -> Question:
+    return next(
+        parked["question"]
+        for parked in state["parked"]
+        if parked["question"]["id"] == state["resuming"]
+    )
+
+
+def _asked(
+    state: State, question: Question, config: RunnableConfig, settings: Settings
+) -> Decision:
+    """The answer of a person. `interrupt` leaves the node until there is one."""
+    resources = resources_of(config)
+    tool = offered(state, config, settings)[question["tool"]].tool
+    problem: str | None = None
+    while True:
+        given = interrupt(approvals.form(question, problem))
+        decision = approvals.decision_of(given, by=resources.user, at=resources.clock())
+        if isinstance(decision, str):
+            problem = decision
+        elif decision["args"] is not None and (wrong := misfit(tool, decision["args"])):
+            problem = f"the args do not fit {question['tool']}: {wrong}"
+        else:
+            return decision
+
+
+def _decided(
+    state: State, decision: Decision, config: RunnableConfig, settings: Settings, now: str
+) -> dict[str, Any]:
+    """The tick goes on at the time of the answer."""
+    loop, context, pattern = state["loop"], state["context"], state["pattern"]
+    assert loop is not None
+    assert context is not None
+    assert pattern is not None
+    call = open_calls(state["messages"])[0]
+    changed = _answered(state, call, decision)
+    going: Loop = {**loop, "decision": decision}
+    tools = offered(state, config, settings)
+    messages = merge_messages(state["messages"], changed)
+    return {
+        "context": {**context, "now": now},
+        "messages": changed,
+        "loop": routed(messages, going, pattern, tools, settings, state),
+    }
+
+
+def _answered(state: State, call: ToolCall, decision: Decision) -> list[AnyMessage]:
+    """The history's change: the call as it was edited, or the refusal as its answer."""
+    if decision["decision"] == "approve":
+        return []
+    if decision["decision"] == "edit":
+        asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
+        return [_edited(asked, call, decision["args"] or {})]
+    why = f": {decision['reason']}" if decision["reason"] else ""
+    result = {
+        "success": False,
+        "error": f"{decision['by']} refused it{why}",
+        "suggestion": "It was not done. Do not ask for it again in other words; say so, and go on.",
+    }
+    mark = {MARK: {"tick": state["tick"]}}
+    return [
+        ToolMessage(
+            json.dumps(result, ensure_ascii=False),
+            id=f"refused_{call['id']}",
+            tool_call_id=call["id"] or "",
+            name=call["name"],
+            status="error",
+            additional_kwargs=mark,
+        )
+    ]
+
+
+def _edited(message: AIMessage, call: ToolCall, args: dict[str, Any]) -> AIMessage:
+    calls = [
+        {**one, "args": args} if one["id"] == call["id"] else one for one in message.tool_calls
+    ]
+    content = message.content
+    if isinstance(content, list):
+        content = [
+            {**block, "input": args}
+            if isinstance(block, dict) and block.get("id") == call["id"]
+            else block
+            for block in content
+        ]
+    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    return message.model_copy(
+        update={"tool_calls": calls, "content": content, "additional_kwargs": extra}
+    )

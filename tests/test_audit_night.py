@@ -1,0 +1,127 @@
+"""What the audit log tells of nights, and of compactions by day and by night."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+from langgraph.store.base import BaseStore
+
+from memory import audit, night
+from memory.audit import AuditEntry
+from memory.records import NightRecord
+from memory.scope import Scope
+from memory.settings import Settings
+from tests.agents import entries, night_model, opened, said
+from tests.clock import Clock
+from tests.scripted import call, scripted
+from tests.test_compacting import talk
+
+SMALL = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+
+
+async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
+        await agent.ainvoke(said("I grow beans on plot 7"))
+        clock.advance(hours=14)
+        out = await agent.ainvoke({"request": "sleep"})
+        told = await audit.read(agent.store, agent.scope, since=clock())
+    report = out["report"]["night"]
+    assert [(one["what"], one["target"], one["origin"]) for one in told] == [
+        ("tool_call", "store_memory", report["id"]),
+        ("night", report["id"], report["id"]),
+    ]
+    assert told[1]["outcome"] == "ok"
+    assert told[1]["model"] == "scripted"
+    assert told[1]["detail"]["operations"]["add_fact"] == 1
+    assert [step["step"] for step in told[1]["detail"]["steps"]] == [
+        "score_importance",
+        "consolidate",
+    ]
+
+
+async def test_a_night_that_broke_off_at_its_end_is_told_once_and_ended_when_it_had(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = night.end
+
+    async def broken(store: BaseStore, scope: Scope, record: NightRecord) -> None:
+        raise OSError("the disk is full")
+
+    async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
+        await agent.ainvoke(said("I grow beans on plot 7"))
+        monkeypatch.setattr(night, "end", broken)
+        first = await agent.ainvoke({"request": "sleep"})
+        assert "the disk is full" in first["report"]["failures"][0]["error"]
+        monkeypatch.setattr(night, "end", end)
+        clock.advance(hours=1)
+        out = await agent.ainvoke({})
+        told = [one for one in await audit.read(agent.store, agent.scope) if one["what"] == "night"]
+        assert len(await entries(agent)) == 1
+    assert len(told) == 1
+    assert out["report"]["night"]["ended"] == told[0]["at"]
+    assert datetime.fromisoformat(told[0]["at"]) == clock() - timedelta(hours=1)
+
+
+async def test_a_night_that_is_not_complete_is_told_as_an_error(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted("Hello.", "not a score", "not a score", "not a score")
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("I grow beans on plot 7"))
+        await agent.ainvoke({"request": "sleep"})
+        told = await audit.read(agent.store, agent.scope, limit=1)
+    assert (told[0]["what"], told[0]["outcome"], told[0]["detail"]["held"]) == ("night", "error", 1)
+    assert "does not fit" in told[0]["detail"]["errors"][0]
+
+
+def compacting(messages: list[BaseMessage], tools: list[str]) -> Any:
+    if "Entries:" in str(messages[1].text):
+        return night_model(messages, tools)
+    if tools == ["add_journal_entry", "noop"]:
+        done = sum(message.type == "tool" for message in messages)
+        return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
+    return "Ada said many words." if not tools else "I see."
+
+
+def told(log: list[AuditEntry], origin: str | None) -> list[tuple[str, str]]:
+    return [(one["what"], one["target"]) for one in log if one["origin"] == origin]
+
+
+async def test_an_emergency_compaction_and_its_extraction_are_told(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, scripted(otherwise=compacting), clock, settings=SMALL) as agent:
+        archives: list[str] = []
+        while not archives:
+            clock.advance(minutes=1)
+            out = await agent.ainvoke({"messages": talk(1)})
+            journal = await entries(agent)
+            archives = [one["id"] for one in journal if "compaction" in one["tags"]]
+        event = out["report"]["ticks"][0]["event_id"]
+        log = await audit.read(agent.store, agent.scope)
+    (compaction,) = [one for one in log if one["what"] == "compaction"]
+    assert compaction["target"] == archives[0]
+    assert compaction["detail"]["messages"] > 0
+    assert compaction["tick"] == out["report"]["ticks"][0]["tick"]
+    assert told(log, event)[:2] == [("tool_call", "add_journal_entry"), ("tool_call", "noop")]
+
+
+async def test_the_extraction_of_a_night_is_told_with_the_night(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, scripted(otherwise=compacting), clock, settings=SMALL) as agent:
+        for message in talk(9):
+            await agent.ainvoke({"messages": [message]})
+        out = await agent.ainvoke({"request": "sleep"})
+        log = await audit.read(agent.store, agent.scope)
+    name = out["report"]["night"]["id"]
+    assert told(log, name) == [
+        ("tool_call", "store_memory"),
+        ("tool_call", "add_journal_entry"),
+        ("tool_call", "noop"),
+        ("night", name),
+    ]

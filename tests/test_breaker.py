@@ -1,0 +1,268 @@
+"""Circuit breakers: what counts, when a service is left alone, how it is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+from purgatory.domain.model import OpenedState
+
+from memory.breaker import Breaker, Breakers
+from memory.errors import CircuitOpen, ContextOverflow, InputError, ModelError, ServiceDown
+
+Send = Callable[[], Awaitable[str]]
+
+
+class Seconds:
+    """Stands for `time.time`."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    clock = Seconds()
+    monkeypatch.setattr("time.time", clock)
+    return clock
+
+
+def state_of(breaker: Breaker) -> str:
+    """Read anew each time, which a type checker cannot know."""
+    return breaker.state
+
+
+async def well() -> str:
+    return "well"
+
+
+def raising(error: BaseException) -> Send:
+    async def send() -> str:
+        raise error
+
+    return send
+
+
+DOWN = raising(ServiceDown("HTTP 503: no"))
+
+
+async def failing(breaker: Breaker, times: int, send: Send = DOWN) -> None:
+    for _ in range(times):
+        with pytest.raises(ServiceDown):
+            await breaker.call(send, failure=ServiceDown)
+
+
+async def opened(seconds: float = 30.0) -> Breaker:
+    breaker = Breaker("model", failures=3, seconds=seconds)
+    await failing(breaker, 3)
+    return breaker
+
+
+async def test_a_well_service_is_called_and_its_breaker_stays_closed() -> None:
+    breaker = Breaker("model")
+    assert await breaker.call(well, failure=ServiceDown) == "well"
+    assert state_of(breaker) == "closed"
+
+
+async def test_failures_in_a_row_open_it_and_no_call_is_made_then(seconds: Seconds) -> None:
+    breaker = Breaker("model", failures=3, seconds=30)
+    await failing(breaker, 2)
+    assert state_of(breaker) == "closed"
+    await failing(breaker, 1)
+    assert state_of(breaker) == "open"
+    called: list[int] = []
+
+    async def send() -> str:
+        called.append(1)
+        return "well"
+
+    seconds.now += 10
+    with pytest.raises(CircuitOpen) as raised:
+        await breaker.call(send, failure=ServiceDown)
+    assert called == []
+    assert str(raised.value) == (
+        "the model failed 3 times in a row and is left alone for now; it is tried again in 20 s "
+        "(the last failure: HTTP 503: no)"
+    )
+
+
+async def test_a_good_answer_between_failures_begins_the_row_anew() -> None:
+    breaker = Breaker("model", failures=3)
+    await failing(breaker, 2)
+    await breaker.call(well, failure=ServiceDown)
+    await failing(breaker, 2)
+    assert state_of(breaker) == "closed"
+
+
+@pytest.mark.parametrize(
+    "other", [ModelError("an empty answer"), ContextOverflow("too long"), InputError("no such")]
+)
+async def test_an_answer_that_is_no_use_is_an_answer(other: Exception, seconds: Seconds) -> None:
+    breaker = Breaker("model", failures=3)
+    for _ in range(2):
+        await failing(breaker, 2)
+        with pytest.raises(type(other)):
+            await breaker.call(raising(other), failure=ServiceDown)
+    assert state_of(breaker) == "closed"
+    await failing(breaker, 3)
+    seconds.now += 31
+    with pytest.raises(type(other)):
+        await breaker.call(raising(other), failure=ServiceDown)
+    assert state_of(breaker) == "closed"
+
+
+@pytest.mark.parametrize("other", [AttributeError("a bug"), asyncio.CancelledError()])
+async def test_a_bug_or_a_cancelled_call_shows_nothing(
+    other: BaseException, seconds: Seconds
+) -> None:
+    breaker = Breaker("model", failures=3)
+    await failing(breaker, 2)
+    with pytest.raises(type(other)):
+        await breaker.call(raising(other), failure=ServiceDown)
+    await failing(breaker, 1)
+    assert state_of(breaker) == "open"
+    seconds.now += 31
+    with pytest.raises(type(other)):
+        await breaker.call(raising(other), failure=ServiceDown)
+    assert state_of(breaker) == "half_open"
+    assert await breaker.call(well, failure=ServiceDown) == "well"
+
+
+async def test_after_its_time_one_good_call_closes_it(seconds: Seconds) -> None:
+    breaker = await opened()
+    seconds.now += 29
+    assert state_of(breaker) == "open"
+    seconds.now += 2
+    assert state_of(breaker) == "half_open"
+    assert await breaker.call(well, failure=ServiceDown) == "well"
+    assert state_of(breaker) == "closed"
+    await failing(breaker, 2)
+    assert state_of(breaker) == "closed"
+
+
+async def test_after_its_time_one_failure_opens_it_for_as_long_again(seconds: Seconds) -> None:
+    breaker = await opened()
+    seconds.now += 31
+    await failing(breaker, 1)
+    assert state_of(breaker) == "open"
+    seconds.now += 29
+    with pytest.raises(CircuitOpen, match="tried again in 1 s"):
+        await breaker.call(well, failure=ServiceDown)
+
+
+class Held:
+    """A call that is under way until it is told how it ends."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.task = asyncio.create_task(breaker.call(self._wait, failure=ServiceDown))
+
+    async def _wait(self) -> str:
+        return await self._end
+
+    async def end(self, error: Exception | None = None) -> None:
+        if error is None:
+            self._end.set_result("well")
+        else:
+            self._end.set_exception(error)
+        await asyncio.wait([self.task])
+
+    async def cancel(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+async def begun(breaker: Breaker) -> Held:
+    held = Held(breaker)
+    await asyncio.sleep(0)
+    return held
+
+
+async def test_half_open_one_call_tries_and_the_others_fail_at_once(seconds: Seconds) -> None:
+    breaker = await opened()
+    seconds.now += 31
+    trial = await begun(breaker)
+    with pytest.raises(CircuitOpen, match="is being tried again now"):
+        await breaker.call(well, failure=ServiceDown)
+    await trial.end()
+    assert trial.task.result() == "well"
+    assert state_of(breaker) == "closed"
+    assert await breaker.call(well, failure=ServiceDown) == "well"
+
+
+async def test_a_cancelled_trial_leaves_it_half_open_for_the_next_call(seconds: Seconds) -> None:
+    breaker = await opened()
+    seconds.now += 31
+    trial = await begun(breaker)
+    await trial.cancel()
+    assert state_of(breaker) == "half_open"
+    assert await breaker.call(well, failure=ServiceDown) == "well"
+    assert state_of(breaker) == "closed"
+
+
+@pytest.mark.parametrize("late", [None, ServiceDown("late")])
+async def test_a_call_from_before_it_opened_decides_nothing(
+    late: Exception | None, seconds: Seconds
+) -> None:
+    breaker = Breaker("model", failures=3)
+    slow = [await begun(breaker), await begun(breaker)]
+    await failing(breaker, 3)
+    await slow[0].end(late)
+    assert state_of(breaker) == "open"
+    seconds.now += 31
+    trial = await begun(breaker)
+    await slow[1].end(late)
+    with pytest.raises(CircuitOpen):
+        await breaker.call(well, failure=ServiceDown)
+    await trial.end()
+    assert state_of(breaker) == "closed"
+    for held in slow:
+        assert held.task.exception() is late
+
+
+async def test_calls_side_by_side_count_each() -> None:
+    breaker = Breaker("model", failures=3)
+    held = [await begun(breaker) for _ in range(3)]
+    for one in held:
+        await one.end(ServiceDown("no"))
+        assert one.task.exception() is not None
+    assert state_of(breaker) == "open"
+
+
+async def test_an_open_one_keeps_nothing_of_what_it_refuses(seconds: Seconds) -> None:
+    breaker = await opened()
+    for _ in range(3):
+        with pytest.raises(CircuitOpen) as raised:
+            await breaker.call(well, failure=ServiceDown)
+    state = breaker._context._state
+    assert isinstance(state, OpenedState)
+    assert state.__traceback__ is None
+    assert raised.value.__cause__ is None
+
+
+async def test_opening_and_closing_is_logged(
+    seconds: Seconds, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="circadian.breaker")
+    breaker = await opened()
+    seconds.now += 31
+    trial = await begun(breaker)
+    await trial.cancel()
+    await breaker.call(well, failure=ServiceDown)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", "the model failed too often and is left alone for 30 s"),
+        ("INFO", "the model answers again"),
+    ]
+
+
+def test_a_folders_services_have_breakers_of_their_own() -> None:
+    breakers = Breakers.of(failures=1, seconds=5)
+    assert [breakers.model.service, breakers.embedder.service, breakers.memory.service] == [
+        *("model", "embedder", "memory")
+    ]
+    assert len({id(one) for one in (breakers.model, breakers.embedder, breakers.memory)}) == 3

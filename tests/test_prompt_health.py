@@ -1,0 +1,104 @@
+"""Prompt health: what each part of a prompt costs, and what is wrong with that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory.prompt_health import context_use, prompt_health, recommended_action
+
+LIMIT = 10_000
+
+
+def problems(tokens: dict[str, int], **budgets: int | None) -> list[str]:
+    return prompt_health(tokens, budgets, LIMIT)["problems"]
+
+
+def test_each_part_is_shown_with_its_share_and_budget_in_the_prompts_order() -> None:
+    health = prompt_health({"system_prompt": 400, "goals": 150}, {"goals": 2_000}, LIMIT)
+    wanted: Any = {
+        "components": [
+            {
+                "key": "system_prompt",
+                "tokens": 400,
+                "share": 4.0,
+                "budget": None,
+                "at_budget": False,
+            },
+            {"key": "goals", "tokens": 150, "share": 1.5, "budget": 2_000, "at_budget": False},
+        ],
+        "problems": [],
+    }
+    assert health == wanted
+
+
+@pytest.mark.parametrize(
+    ("used", "full"), [(0, False), (1_799, False), (1_800, True), (2_000, True), (2_030, True)]
+)
+def test_a_component_that_fills_its_budget_is_said_to_leave_something_out(
+    used: int, full: bool
+) -> None:
+    health = prompt_health({"goals": used}, {"goals": 2_000}, LIMIT)
+    assert health["components"][0]["at_budget"] is full
+    wanted = ["goals fills its budget of 2,000 tokens: what does not fit is left out."]
+    assert health["problems"] == (wanted if full else [])
+
+
+def test_a_component_without_a_budget_or_with_none_used_fills_nothing() -> None:
+    assert problems({"goals": 0, "system_prompt": 900}, goals=0, system_prompt=None) == []
+
+
+def test_a_component_over_two_fifths_of_the_context_is_named() -> None:
+    assert problems({"system_prompt": 4_000}) == []
+    assert problems({"system_prompt": 4_100}) == [
+        "system_prompt takes 41.0 % of the context; shorten it or lower its budget."
+    ]
+
+
+def test_the_history_may_be_large_since_it_is_compacted() -> None:
+    assert problems({"conversation_history": 5_900}) == []
+
+
+def test_tool_schemas_over_a_fifth_of_the_context_are_named() -> None:
+    assert problems({"tools": 2_000}) == []
+    assert problems({"tools": 4_500}) == [
+        "The tools' schemas take 45.0 % of the context; offer fewer tools."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (5_990, []),
+        (6_000, ["The prompt fills 60.0 % of the context: consider wrapping up."]),
+        (8_000, ["The prompt fills 80.0 % of the context: respond immediately."]),
+    ],
+)
+def test_a_full_context_comes_with_the_recommended_action(history: int, said: list[str]) -> None:
+    assert problems({"conversation_history": history}) == said
+
+
+@pytest.mark.parametrize(
+    ("percentage", "action"),
+    [
+        (0.0, "Proceed normally"),
+        (59.9, "Proceed normally"),
+        (60.0, "Consider wrapping up"),
+        (79.9, "Consider wrapping up"),
+        (80.0, "Respond immediately"),
+        (140.0, "Respond immediately"),
+    ],
+)
+def test_the_recommended_action_is_the_pages(percentage: float, action: str) -> None:
+    assert recommended_action(percentage) == action
+
+
+def test_the_use_of_the_context_is_that_of_all_its_parts() -> None:
+    assert context_use({"system_prompt": 1_000, "tools": 5_500}, LIMIT) == {
+        "used": 6_500,
+        "limit": LIMIT,
+        "percentage": 65.0,
+        "level": "warning",
+    }
+    assert context_use({}, LIMIT)["level"] == "normal"

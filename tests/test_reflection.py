@@ -1,0 +1,101 @@
+"""The event that sets off the assistant's look at its own work."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.store.memory import InMemoryStore
+
+from memory import inbox
+from memory.chat import message_of
+from memory.classification import classify
+from memory.records import Event
+from memory.reflection import OPENING, due, is_reflection, reflection_event
+from memory.scope import Scope
+from memory.settings import Settings
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+SCOPE = Scope("local", "thread")
+
+
+def look(tick: int = 25, **settings: list[str]) -> Event:
+    given = Settings(**settings)
+    return reflection_event(tick, NOW, given, since=25, calls=47, failed=2)
+
+
+def test_it_is_due_after_so_many_ticks() -> None:
+    assert [tick for tick in range(1, 30) if due(tick, 0, 25, event=None)] == [25, 26, 27, 28, 29]
+    assert not due(49, 25, 25, event=None)
+    assert due(50, 25, 25, event=None)
+
+
+def test_an_interval_of_zero_is_never() -> None:
+    assert not any(due(tick, 0, 0, event=None) for tick in range(100))
+
+
+@pytest.mark.parametrize("interval", [1, 2, 25])
+def test_a_reflection_sets_off_no_other(interval: int) -> None:
+    assert not due(1_000, 0, interval, event=look())
+
+
+@given(st.integers(1, 5), st.integers(0, 40))
+def test_a_run_with_reflections_ends(interval: int, events: int) -> None:
+    """Each tick may set off one look, and no look another: at most two ticks an event."""
+    waiting: list[bool] = [False] * events
+    tick = last = 0
+    while waiting:
+        event = look() if waiting.pop(0) else None
+        tick += 1
+        if due(tick, last, interval, event=event):
+            waiting.insert(0, True)
+            last = tick
+        assert tick <= 2 * events
+
+
+def test_its_event_says_what_was_done_and_what_is_asked() -> None:
+    assert look(names=["Night Owl", "owl"]) == {
+        "id": "reflection_25",
+        "at": "2026-03-02T09:00:00+00:00",
+        "sender": "Night Owl",
+        "text": (
+            "[reflection] Ticks since you last looked at your own work: 25; tool calls in this "
+            "session: 47, failed: 2. Review the recent journal and record your insights, or call "
+            "noop when there are none."
+        ),
+        "channel": None,
+        "addressed": True,
+        "kind": "reflection",
+    }
+
+
+@pytest.mark.parametrize("names", [[], [""], [" "]])
+def test_without_a_name_it_is_from_circadian(names: list[str]) -> None:
+    assert look(names=names)["sender"] == "circadian"
+
+
+def test_it_is_acted_on_and_only_its_kind_makes_it_one() -> None:
+    found = classify(look(), settings=Settings(), owners=["local"])
+    assert (found["verdict"], found["rule"], found["trust"]) == ("act", "reflection", 0.6)
+    forged = inbox.valid_event({key: value for key, value in look().items() if key != "kind"})
+    assert not is_reflection(forged)
+    assert not is_reflection(None)
+    assert classify(forged, settings=Settings(), owners=["local"])["rule"] == "own_message"
+
+
+def test_nobody_said_it() -> None:
+    message = message_of(look(), tick=26)
+    assert (message.id, message.name) == ("reflection_25", None)
+    assert str(message.content).startswith(OPENING)
+    plain: Event = {**look(), "kind": "chat"}
+    assert message_of(plain, tick=26).name == "circadian"
+
+
+async def test_the_inbox_keeps_its_kind_and_takes_it_once() -> None:
+    store = InMemoryStore()
+    assert (await inbox.post(store, SCOPE, [look()], now=NOW)).accepted == ["reflection_25"]
+    assert (await inbox.post(store, SCOPE, [look()], now=NOW)).accepted == []
+    [item] = await inbox.waiting(store, SCOPE)
+    assert item["event"] == look()

@@ -1,0 +1,125 @@
+"""The tool calls of a model answer: which are open, and who takes the next one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ValidationError
+
+from memory.delegation import DELEGATE_TASK
+from memory.encodable import encodable
+from memory.state import State
+from memory.tick import Loop, PatternState
+from tools.registry import ToolCategory, ToolKind
+
+Stop = Literal["run", "ask", "delegate", "beyond", "second"]
+"""What becomes of a call: run, asked about, given to a sub-agent, or refused: as one that is beyond
+the one call of a single action, or as the second dangerous one of a tick."""
+
+
+def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    """The calls of the newest model answer that nothing has answered yet, in order."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            return [call for call in message.tool_calls if call["id"] not in answered]
+        else:
+            break
+    return []
+
+
+def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
+    """`message` as it can be kept, with an id for each of its calls.
+
+    Models leave ids out, or give one twice. `place` makes the ids that are added; it is unique to
+    the answer. `used` are the ids of calls before it: some models begin with `call_0` every time.
+    """
+    message = message.model_copy(
+        update={
+            "content": encodable(message.content),
+            "tool_calls": encodable(message.tool_calls),
+            "additional_kwargs": encodable(message.additional_kwargs),
+        }
+    )
+    seen = set(used)
+    calls: list[ToolCall] = []
+    for number, call in enumerate(message.tool_calls):
+        known = call["id"]
+        name = known if known and known not in seen else f"call_{place}_{number}"
+        seen.add(name)
+        calls.append(ToolCall(name=call["name"], args=call["args"], id=name, type="tool_call"))
+    if calls == message.tool_calls:
+        return message
+    return message.model_copy(update={"tool_calls": calls})
+
+
+def what_becomes_of(
+    call: ToolCall, first: ToolCall, loop: Loop, pattern: PatternState, tools: Mapping[str, Known]
+) -> Stop:
+    """By whom a call is answered. `first` is the first call of its answer."""
+    single = pattern["mode"] == "single_action" or not pattern["multi_tool_enabled"]
+    if single and call["id"] != first["id"]:
+        return "beyond"
+    known = tools.get(call["name"])
+    if known is None:
+        return "run"
+    if call["name"] == DELEGATE_TASK:
+        return "delegate"
+    if not known.dangerous:
+        return "run"
+    if loop["dangerous"] not in (None, call["id"]):
+        return "second"
+    decided = loop["dangerous"] == call["id"] and loop["decision"] is not None
+    if decided or not known.asks(pattern) or misfit(known.tool, call["args"]) is not None:
+        return "run"
+    return "run" if known.refuses(call["args"]) else "ask"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tool that is offered, with what its metadata says of it."""
+
+    tool: BaseTool
+    kind: ToolKind
+    refuses: Callable[[Mapping[str, Any]], bool] = lambda args: False
+    """Whether it will refuse these arguments now: nobody is asked about it then."""
+
+    @property
+    def dangerous(self) -> bool:
+        """Whether only one such call is made in a tick."""
+        return self.kind.category == ToolCategory.DANGEROUS or self.kind.always_ask
+
+    @property
+    def in_state(self) -> bool:
+        """Whether all that it changes is state: what no checkpoint holds has not happened."""
+        return bool((self.tool.metadata or {}).get("in_state"))
+
+    def difference(self, state: State, args: Mapping[str, Any]) -> str | None:
+        """What a call would change, as a diff, where the tool can say so."""
+        shown = (self.tool.metadata or {}).get("difference")
+        return str(shown(state, dict(args))) if callable(shown) else None
+
+    def asks(self, pattern: PatternState) -> bool:
+        """Whether a person is asked before it runs."""
+        return self.kind.always_ask or pattern["dangerous_requires_confirm"]
+
+
+def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
+    """What is wrong with the arguments, on one line; None when they fit."""
+    form = tool.tool_call_schema
+    if not isinstance(form, type) or not issubclass(form, BaseModel):
+        return None
+    try:
+        form.model_validate(dict(args))
+    except ValidationError as error:
+        return "; ".join(
+            f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
+            for one in error.errors(include_url=False, include_input=False)[:5]
+        )
+    return None

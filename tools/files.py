@@ -1,0 +1,220 @@
+"""The working folder: files that the agent reads, and changes where a person approves.
+
+The tools are langchain-community's. A guard stands before each: the library deletes what a link
+points to, copies and moves through a link that lies in the destination folder, reads files of any
+size and kind, and answers its errors as if they were content. Links are judged when a tool is
+called; what another program swaps while it runs is beyond this.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from memory.errors import InputError
+from tools.outcome import error_text
+from tools.registry import ToolCategory, registered
+
+LONGEST_READ = 40_000
+"""Bytes of a file that are shown."""
+
+_READING = ("read_file", "list_directory", "file_search")
+_CHANGING = ("write_file", "copy_file", "move_file", "file_delete")
+_FAILED = "Error: "
+"""How the library begins the answer of a call that failed."""
+
+
+def folder_tools(root: Path, *, data: Path) -> list[BaseTool]:
+    """The tools for the files under `root`: reading chains, changing is dangerous.
+
+    Args:
+        root: the working folder.
+        data: the agent's data folder, which no tool may reach.
+
+    Raises:
+        InputError: no such folder, or it and the data folder lie one in the other.
+    """
+    guard = _Guard(_usable(root, data))
+    with warnings.catch_warnings():
+        # It warns at import that it is no longer developed.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langchain_community.agent_toolkits import FileManagementToolkit
+
+        toolkit = FileManagementToolkit(
+            root_dir=str(guard.root), selected_tools=[*_READING, *_CHANGING]
+        )
+        library = {tool.name: tool for tool in toolkit.get_tools()}
+    return [
+        registered(_guarded(tool, guard), category)
+        for category, names in (
+            (ToolCategory.SAFE_CHAIN, _READING),
+            (ToolCategory.DANGEROUS, _CHANGING),
+        )
+        for tool in (library[name] for name in names)
+    ]
+
+
+def _usable(root: Path, data: Path) -> Path:
+    """The folder itself, links resolved."""
+    given, root, data = root, root.expanduser().resolve(), data.expanduser().resolve()
+    if not root.exists():
+        raise InputError(f"the working folder {given} does not exist; make it, or name another")
+    if not root.is_dir():
+        raise InputError(f"the working folder {given} is no folder; name one")
+    if data.is_relative_to(root) or root.is_relative_to(data):
+        raise InputError(
+            f"the working folder {given} and the data folder {data} lie one in the other, and the "
+            "agent must not reach its own data; name another working folder"
+        )
+    return root
+
+
+def _guarded(tool: BaseTool, guard: _Guard) -> BaseTool:
+    check: Callable[..., str | None] = getattr(guard, tool.name)
+
+    def act(**arguments: Any) -> str:
+        try:
+            own = check(**arguments)
+        except (OSError, ValueError, RuntimeError) as error:
+            # A null byte, a name that is too long, links in a circle, no permission.
+            _refuse(guard.shown(error), "Name another path.")
+        if own is not None:
+            return own
+        # No callbacks: the call is seen once, as this tool's.
+        said = str(tool.invoke(arguments, {"callbacks": []}))
+        if tool.name in _CHANGING and said.startswith(_FAILED):
+            _refuse(guard.shown(said.removeprefix(_FAILED)), "Look at the folder and try again.")
+        return said
+
+    return StructuredTool(
+        name=tool.name,
+        description=f"{tool.description}. Paths are relative to your working folder.",
+        args_schema=tool.args_schema,
+        func=act,
+        handle_tool_error=True,
+    )
+
+
+class _Guard:
+    """What is checked before the library's tool of each name runs.
+
+    A check raises ToolException, which answers the model; a text is the answer in its stead.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read_file(self, file_path: str) -> str:
+        """Its beginning. The library would read all of it, and wait for ever on a pipe."""
+        place = self._file(file_path)
+        with place.open("rb") as file:
+            data = file.read(LONGEST_READ + 1)
+        cut = len(data) > LONGEST_READ
+        try:
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            text = decoder.decode(data[:LONGEST_READ], final=not cut)
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            _refuse(f"{file_path!r} is no text in UTF-8", "Only texts can be read.")
+        if not cut:
+            return text or "[The file is empty]"
+        return f"{text}\n[The first {LONGEST_READ:,} of {place.stat().st_size:,} bytes]"
+
+    def list_directory(self, dir_path: str = ".") -> None:
+        """A folder of the working folder."""
+        if not self._place(dir_path).is_dir():
+            _refuse(f"{dir_path!r} is no folder", "List '.' to see what there is.")
+
+    def file_search(self, pattern: str, dir_path: str = ".") -> None:
+        """The same; the library's search follows no links."""
+        self.list_directory(dir_path)
+
+    def write_file(self, file_path: str, text: str, append: bool = False) -> None:
+        """A file, new or there already. The library empties it before it knows what to write."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            _refuse("the text cannot be written in UTF-8", "Leave out what is no character.")
+        self._target(self._entry(file_path), file_path)
+
+    def copy_file(self, source_path: str, destination_path: str) -> None:
+        """A file, to a place that is free or a file."""
+        self._destination(self._file(source_path), destination_path)
+
+    def move_file(self, source_path: str, destination_path: str) -> None:
+        """A file or folder, to a place that is free or a file."""
+        source = self._entry(source_path)
+        if not source.exists():
+            _refuse(f"there is no {source_path!r} to move", "List '.' to see what there is.")
+        self._destination(source, destination_path)
+
+    def file_delete(self, file_path: str) -> str | None:
+        """A file. Of a link only the link: the library would delete what it points to."""
+        place = self._entry(file_path, links=True)
+        if place.is_symlink():
+            place.unlink()
+            return f"Link deleted successfully: {file_path}."
+        self._file(file_path)
+        return None
+
+    def shown(self, problem: object) -> str:
+        """An error's text without where the folder lies."""
+        return str(problem).replace(f"{self.root}/", "")
+
+    def _place(self, path: str) -> Path:
+        """Where `path` leads, links followed."""
+        place = (self.root / _named(path)).resolve()
+        if not place.is_relative_to(self.root):
+            _refuse(f"{path!r} leads out of the working folder", "Name a path within it.")
+        return place
+
+    def _entry(self, path: str, *, links: bool = False) -> Path:
+        """What `path` names itself: links on the way followed, a last one refused or as it is."""
+        given = Path(path)
+        if given.name in ("", ".."):
+            return self._place(path)
+        entry = self._place(str(given.parent)) / _named(given.name)
+        if entry.is_symlink() and not links:
+            _refuse(f"{path!r} is a link", "Name the file that it points to.")
+        return entry
+
+    def _file(self, path: str) -> Path:
+        """A file that is there, and is neither a folder nor a pipe or device."""
+        place = self._place(path)
+        if not place.exists():
+            _refuse(f"there is no file {path!r}", "List '.' to see what there is.")
+        if not stat.S_ISREG(place.stat().st_mode):
+            _refuse(f"{path!r} is no file", "Name a file.")
+        return place
+
+    def _target(self, place: Path, path: str) -> None:
+        """A place that may be written: free, or a file with no other name. A link is followed."""
+        if not place.is_symlink() and not place.exists():
+            return
+        found = place.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            _refuse(f"{path!r} is a link, or no file", "Name a file, or a place that is free.")
+
+    def _destination(self, source: Path, path: str) -> None:
+        """Where `source` would come to lie: in a folder it keeps its name."""
+        place = self._entry(path)
+        self._target(place / source.name if place.is_dir() else place, path)
+
+
+def _named(path: str) -> str:
+    """`path`, where a file can be named so; else ValueError, which `pathlib` hides in places."""
+    if b"\0" in os.fsencode(path):
+        raise ValueError("no path has a null byte in it")
+    return path
+
+
+def _refuse(error: str, suggestion: str) -> NoReturn:
+    raise ToolException(error_text(error, suggestion))

@@ -1,0 +1,39 @@
+"""The material of a prompt: what a context shows, for `memory.assembly` to put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.assembly import Material
+from memory.owners import owners_of
+from memory.records import RecallHit
+from memory.resources import Resources
+from memory.settings import Settings
+from memory.state import State
+from tools.contexts import CONTEXTS, GUIDED_CONTEXTS
+
+
+def material(
+    state: State,
+    settings: Settings,
+    resources: Resources,
+    context_type: str,
+    *,
+    now: str,
+    memories: Sequence[RecallHit] = (),
+) -> Material:
+    """What the prompt of `context_type` is made from. `now`: the tick's time, ISO 8601."""
+    context = CONTEXTS[context_type]
+    return Material(
+        state=state,
+        settings=settings,
+        context_type=context_type,
+        enabled=context.enabled_components,
+        override=context.get_component_content_override,
+        limit=context.token_budget or settings.max_context_tokens,
+        now=now,
+        owners=owners_of(settings, user=resources.user, served=resources.served),
+        memories=memories,
+        guidelines=state["assistant_prompt"]["text"] if context_type in GUIDED_CONTEXTS else "",
+        extra=resources.components,
+    )

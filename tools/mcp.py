@@ -1,0 +1,188 @@
+"""The tools of MCP servers, through langchain-mcp-adapters (the optional extra `mcp`).
+
+The file that CIRCADIAN_MCP names, for a server that is started and one that is reached:
+
+    {"servers": {"files": {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${KEY}"}},
+                 "town": {"url": "https://town.example/mcp"}},
+     "categories": {"look": "safe_chain", "files_look": "async_required"}}
+
+Every call has a session of its own: a server that keeps something between calls does not meet it
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+
+from memory.errors import InputError
+from memory.models.retry import safe
+from tools.outcome import innermost
+from tools.registry import ToolCategory, registered
+
+if TYPE_CHECKING:
+    from langchain_mcp_adapters.client import MultiServerMCPClient
+
+START_SECONDS = 25.0
+"""How long a server may take to start and to name its tools."""
+
+_LONGEST_NAME = 64
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class LocalServer(BaseModel):
+    """A program that is started, and spoken to over its standard input and output."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    transport: Literal["stdio"] = "stdio"
+    command: str = Field(min_length=1)
+    args: list[str] = []
+    env: dict[str, str] | None = None
+    """Beside PATH and the like; `${NAME}` stands for a variable of ours."""
+    cwd: str | None = None
+
+
+class RemoteServer(BaseModel):
+    """A server that is reached over HTTP."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    transport: Literal["http", "streamable_http", "sse"] = "http"
+    url: str = Field(pattern=r"^https?://")
+    headers: dict[str, str] | None = None
+    """`${NAME}` stands for a variable of ours, such as a key."""
+
+
+def _form(given: Any) -> str:
+    return "remote" if isinstance(given, Mapping) and "url" in given else "local"
+
+
+Server = Annotated[
+    Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
+    Discriminator(_form),
+]
+Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
+
+
+class McpConfig(BaseModel):
+    """The file that CIRCADIAN_MCP names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    servers: dict[Name, Server] = Field(min_length=1)
+    categories: dict[str, ToolCategory] = {}
+    """By a tool's name as the model sees it."""
+
+
+async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool]:
+    """The tools of the servers that the file at `path` names.
+
+    A tool is of the category that the file gives it; else SAFE_CHAIN where its server says that it
+    only reads, else DANGEROUS. Its name is the server's, with the server's own name before it where
+    two servers use it or it is in `taken`.
+
+    Raises:
+        InputError: no such file, a wrong entry, a missing package, a server that does not start.
+    """
+    config = await asyncio.to_thread(_read, path)
+    connections = {name: _connection(path, name, one) for name, one in config.servers.items()}
+    client = (await asyncio.to_thread(_client))(dict(connections))
+    found = await asyncio.gather(
+        *(_tools_of(client, server) for server in connections), return_exceptions=True
+    )
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    lists = [one for one in found if not isinstance(one, BaseException)]
+    named = _named(dict(zip(connections, lists, strict=True)), taken)
+    if unknown := sorted(set(config.categories) - {tool.name for tool in named}):
+        known = ", ".join(sorted(tool.name for tool in named)) or "none"
+        raise InputError(
+            f"{path}: categories.{unknown[0]}: no server has this tool; there are: {known}"
+        )
+    return [registered(tool, config.categories.get(tool.name, _effect(tool))) for tool in named]
+
+
+def _read(path: Path) -> McpConfig:
+    try:
+        return McpConfig.model_validate_json(path.expanduser().read_bytes())
+    except OSError as error:
+        raise InputError(f"the MCP file {path} cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = [str(part) for part in first["loc"] if part not in ("local", "remote", "[key]")]
+        raise InputError(f"{path}: {'.'.join(where) or 'the file'}: {first['msg']}") from None
+
+
+def _client() -> type[MultiServerMCPClient]:
+    try:
+        from langchain_mcp_adapters.client import MultiServerMCPClient
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"MCP servers need a package that is not installed ({error.name}): "
+            "pip install 'circadian-agent[mcp]'"
+        ) from error
+    return MultiServerMCPClient
+
+
+def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> Any:
+    """The entry as the client takes it."""
+    given = server.model_dump(exclude_none=True)
+    for key in ("env", "headers"):
+        for one, value in given.get(key, {}).items():
+            given[key][one] = _expanded(value, f"{path}: servers.{name}.{key}.{one}")
+    return given
+
+
+def _expanded(value: str, where: str) -> str:
+    """`value` with our variables in it."""
+    for name in _VARIABLE.findall(value):
+        if name not in os.environ:
+            raise InputError(f"{where}: the variable {name} is not set")
+    return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
+
+
+async def _tools_of(client: MultiServerMCPClient, server: str) -> list[BaseTool]:
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            return await client.get_tools(server_name=server)
+    except TimeoutError as error:
+        told = f"it did not name its tools within {START_SECONDS:g} s"
+        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+    except Exception as error:
+        cause = innermost(error)
+        told = safe(f"{type(cause).__name__}: {cause}")
+        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+
+
+def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:
+    """The tools under names that are all different, as far as prefixes make them so."""
+    used = Counter(_allowed(tool.name) for tools in found.values() for tool in tools)
+    named = []
+    for server, tools in found.items():
+        for tool in tools:
+            name = _allowed(tool.name)
+            if used[name] > 1 or name in taken:
+                name = _allowed(f"{server}_{name}")
+            named.append(tool.model_copy(update={"name": name}))
+    return named
+
+
+def _allowed(name: str) -> str:
+    """`name` as providers take it."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME]
+
+
+def _effect(tool: BaseTool) -> ToolCategory:
+    """By what its server says of it; of most nothing is known."""
+    reads = (tool.metadata or {}).get("readOnlyHint") is True
+    return ToolCategory.SAFE_CHAIN if reads else ToolCategory.DANGEROUS
