@@ -19,7 +19,7 @@ from langgraph.types import Command, StateSnapshot
 from graph.decisions import decide
 from graph.input import an_event, checked_input, human_messages, named
 from graph.prompt import rollback
-from memory import inbox, journal
+from memory import inbox, journal, tracing
 from memory.chat import event_of, with_kind
 from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
@@ -81,7 +81,8 @@ class AsyncAgent:
             async with aclosing(self._resume(bound, options)) as earlier:
                 async for _ in earlier:
                     pass
-            output = await self.graph.ainvoke(prepared, bound, **options)
+            with tracing.invoke_agent(self.scope.thread):
+                output = await self.graph.ainvoke(prepared, bound, **options)
         return cast(dict[str, Any], output)
 
     async def astream(
@@ -315,4 +316,5 @@ def _stream(
     options: Mapping[str, Any],
 ) -> AsyncGenerator[Any]:
     """LangGraph's stream, typed as what it is: a generator, which can be closed."""
-    return cast(AsyncGenerator[Any], graph.astream(input, config, **options))
+    parts = cast(AsyncGenerator[Any], graph.astream(input, config, **options))
+    return tracing.invoke_agent_stream(str(config["configurable"]["thread_id"]), parts)

@@ -16,6 +16,9 @@ from memory.reflection import is_reflection
 MARK = "circadian"
 """In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
 
+TOLD = "told"
+"""In the mark of a human message as the model sees it: its text says who speaks."""
+
 _LONGEST = 64
 """Characters of a name that providers take."""
 _SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -95,9 +98,10 @@ def text_only(message: HumanMessage) -> HumanMessage:
 def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """The history as providers take it: a sender's name holds letters, digits, `_` and `-` only.
 
-    Where that changes a name, the message's text begins with the true one: `NAME: TEXT`. A changed
-    name ends in a hash of the true one, so that no two people have the same. The one exception is
-    a space between words, which is `_` without more ado unless somebody else here is called so.
+    Where that changes a name, the message's text begins with the true one, `NAME: TEXT`, unless its
+    mark says that the text tells it. A changed name ends in a hash of the true one, so that no two
+    people have the same. The one exception is a space between words, which is `_` without more ado
+    unless somebody else here is called so.
     """
     people = [one for one in messages if isinstance(one, HumanMessage) and one.name]
     taken = {str(one.name) for one in people}
@@ -111,6 +115,9 @@ def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
     spaced = name.replace(" ", "_")
     if _WORDS.fullmatch(name) and len(name) <= _LONGEST and spaced not in taken:
         return message.model_copy(update={"name": spaced})
+    mark = message.additional_kwargs.get(MARK)
+    if isinstance(mark, dict) and mark.get(TOLD):
+        return message.model_copy(update={"name": _hashed(name)})
     content: str | list[Any] = (
         f"{name}: {message.content}"
         if isinstance(message.content, str)

@@ -65,8 +65,11 @@ def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list
 def model_is_down(plans: Sequence[PlanRecord]) -> bool:
     """Two steps in a row without a usable answer: no further thinking this night.
 
-    One alone may be the fault of its batch, and must not keep the others from being settled.
+    One alone may be the fault of its batch, and must not keep the others from being settled; but
+    where the service is left alone, no other batch would be asked about either.
     """
+    if plans and plans[-1].get("left_alone"):
+        return True
     last = [bool(plan["errors"]) and not plan.get("overflowed") for plan in plans[-2:]]
     return len(last) == 2 and all(last)
 
@@ -271,15 +274,15 @@ async def plans_of(store: BaseStore, scope: Scope, night_id: str) -> list[PlanRe
     return sorted((cast(PlanRecord, i.value) for i in items), key=lambda plan: plan["order"])
 
 
-async def write_plan(store: BaseStore, scope: Scope, night_id: str, plan: PlanRecord) -> None:
-    """Keep what a step decided."""
+def plan_put(scope: Scope, night_id: str, plan: PlanRecord) -> PutOp:
+    """The write of what a step decided, to join a transaction."""
     namespace = scope.namespace("night", night_id)
-    await store.aput(namespace, plan["key"], cast(dict[str, Any], dict(plan)), index=False)
+    return PutOp(namespace, plan["key"], cast(dict[str, Any], dict(plan)), index=False)
 
 
-async def end(store: BaseStore, scope: Scope, record: NightRecord) -> None:
-    """Write the ended night's head and close it."""
-    await write_batch(store, [record_put(scope, record), _pointer(scope, None)])
+def end_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
+    """The writes that end a night and close it, to join a transaction."""
+    return [record_put(scope, record), _pointer(scope, None)]
 
 
 def record_put(scope: Scope, record: NightRecord) -> PutOp:

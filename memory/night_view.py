@@ -9,10 +9,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from memory import inbox, journal, night
+from memory import audit, inbox, journal, night
+from memory.audit import AuditEntry
 from memory.classification import wakes
 from memory.compaction import history_share
-from memory.errors import ContextOverflow, ModelError
+from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
@@ -32,6 +33,9 @@ class Thought:
     exchange: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = True
     overflowed: bool = False
+    left_alone: bool = False
+    log: list[AuditEntry] = field(default_factory=list)
+    """What its tools did."""
 
 
 @dataclass
@@ -69,7 +73,8 @@ class NightView:
         *,
         iteration: int = 0,
     ) -> PlanRecord:
-        """What `step` decides about `inputs`: the kept plan, else a new one, written at once.
+        """What `step` decides about `inputs`: the kept plan, else a new one, written at once, and
+        with it what the audit log tells of it.
 
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
@@ -86,7 +91,9 @@ class NightView:
             told = [] if halves else [f"{step}: {error}"]
             thought = Thought(left=list(inputs), errors=told, overflowed=True)
         except ModelError as error:
-            thought = Thought(left=list(inputs), errors=[f"{step}: {error}"])
+            alone = isinstance(error, CircuitOpen)
+            told = [f"{step}: {error}"]
+            thought = Thought(left=list(inputs), errors=told, left_alone=alone)
         plan: PlanRecord = {
             "key": key,
             "order": len(self.plans),
@@ -102,8 +109,11 @@ class NightView:
             "exchange": thought.exchange,
             "finished": thought.finished,
             "overflowed": thought.overflowed,
+            "left_alone": thought.left_alone,
         }
-        await night.write_plan(self.store, self.scope, self.record["id"], plan)
+        kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
+        visit = len(self.plans)
+        await audit.write(self.store, self.scope, thought.log, visit=visit, also=kept_too)
         self.plans.append(plan)
         return plan
 

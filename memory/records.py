@@ -234,6 +234,8 @@ class PlanRecord(TypedDict):
     """For a loop: whether this was its last iteration."""
     overflowed: NotRequired[bool]
     """The prompt was longer than the model takes; smaller batches follow."""
+    left_alone: NotRequired[bool]
+    """A service that kept failing is left alone for now: no call was made."""
 
 
 class RecallHit(TypedDict):

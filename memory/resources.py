@@ -57,6 +57,10 @@ class Resources:
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Resolves a model name in a setting, such as compact_model."""
 
+    def __post_init__(self) -> None:
+        # Its files and its embedder are left alone by the same breakers.
+        self.semantic.breakers = self.breakers
+
 
 def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: those that `open_agent` put into its config, else the process's own."""

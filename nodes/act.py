@@ -9,13 +9,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from memory import components
+from memory import assembly, components
 from memory.chat import MARK, for_model
 from memory.errors import ContextOverflow, ModelError
 from memory.history import of_tick
 from memory.models.ask import Answer, ask
 from memory.rendering import recent
-from memory.resources import resources_of, settings_of
+from memory.resources import Resources, resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -26,6 +26,7 @@ from memory.usage import charged
 from nodes.brief_delegate import fan_out
 from tools.calls import sound
 from tools.contexts import CONTEXTS
+from tools.material import material
 from tools.offered import offered
 from tools.routing import routed
 
@@ -57,7 +58,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     resources, settings = resources_of(config), settings_of(runtime.context)
     known = {} if _capped(state, settings) else offered(state, config, settings)
     tools = [one.tool for one in known.values()]
-    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *_shown(state, settings)]
+    shown = _shown(state, settings, resources)
+    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *shown]
     try:
         answer = await ask(
             resources.chat_model,
@@ -101,8 +103,11 @@ def _capped(state: State, settings: Settings) -> bool:
     return failing or loop["iteration"] >= iterations(pattern)
 
 
-def _shown(state: State, settings: Settings) -> list[AnyMessage]:
-    """The history that the context shows; where it shows none, what belongs to this tick."""
+def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:
+    """The history that the context shows; where it shows none, what belongs to this tick.
+
+    With the user's components that stand beyond the history in their places.
+    """
     context = state["context"]
     assert context is not None
     messages = state["messages"]
@@ -110,7 +115,8 @@ def _shown(state: State, settings: Settings) -> list[AnyMessage]:
         messages = of_tick(messages, state["tick"])
     elif settings.conversation_history_tokens is not None:
         messages = recent(messages, settings.conversation_history_tokens, state["calibration"])
-    return for_model(as_model_sees(messages))
+    made = material(state, settings, resources, context["context_type"], now=context["now"])
+    return assembly.placed(for_model(as_model_sees(messages)), assembly.late(made))
 
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:

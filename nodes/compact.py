@@ -26,6 +26,7 @@ from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.trust import as_data
 from memory.usage import charged
 
 log = logging.getLogger("circadian.compaction")
@@ -185,7 +186,8 @@ async def _summarise(
     resources = resources_of(config)
     model, breaker = _model(settings, resources), resources.breakers.model
     text = compaction.transcript(old)
-    prompt = [SystemMessage(settings.compact_prompt or PROMPT), HumanMessage(text)]
+    told = HumanMessage(as_data("conversation", text))
+    prompt = [SystemMessage(settings.compact_prompt or PROMPT), told]
     # Another model's failures say nothing about the one that the breaker is for.
     guard = breaker if model is resources.chat_model else None
     answer = await ask(model, prompt, config=config, breaker=guard)

@@ -18,7 +18,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import audit, rendering, tracing
+from memory import assembly, audit, tracing
 from memory.models.ask import ask
 from memory.models.naming import called
 from memory.night import entry_lines, operations_of, to_consolidate
@@ -32,9 +32,11 @@ from memory.sink import PlanSink, with_sink
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import AssembledContext
+from memory.trust import as_data, as_model_sees
 from memory.usage import total
 from tools.contexts import CONTEXTS
 from tools.execute import Executed, execute
+from tools.material import material
 from tools.pattern import select_execution_pattern
 from tools.registry import tools_for
 
@@ -83,10 +85,10 @@ async def _turn(
     resources = resources_of(config)
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = _exchange(turns) or await _opening(view, batch, settings, resources)
+    exchange = _exchange(turns) or await _opening(state, view, batch, settings, resources)
     answer = await ask(
         resources.chat_model,
-        exchange,
+        as_model_sees(exchange),
         tools=tools,
         config=config,
         breaker=resources.breakers.model,
@@ -101,18 +103,6 @@ async def _turn(
         with_sink(config, sink),
         seconds=settings.tool_timeout,
     )
-    await audit.write(
-        view.store,
-        view.scope,
-        audit.of_calls(
-            done.calls,
-            at=resources.clock(),
-            tick=state["tick"],
-            origin=view.record["id"],
-            model=called(resources.chat_model),
-        ),
-        visit=len(view.plans),
-    )
     new = sink.operations[before:]
     cited = _cited([*operations_of(turns), *new])
     last = len(turns) + 1 >= pattern["max_iterations"]
@@ -122,6 +112,13 @@ async def _turn(
         usage=total(answer.usage, done.usage),
         exchange=messages_to_dict([*exchange, answer.message, *done.messages]),
         finished=settled is not None or last,
+        log=audit.of_calls(
+            done.calls,
+            at=resources.clock(),
+            tick=state["tick"],
+            origin=view.record["id"],
+            model=called(resources.chat_model),
+        ),
     )
     if thought.finished:
         keep = batch if settled == "all" else [e for e in batch if e["id"] in cited]
@@ -150,7 +147,11 @@ def closes(
 
 
 async def _opening(
-    view: NightView, batch: list[JournalEntry], settings: Settings, resources: Resources
+    state: State,
+    view: NightView,
+    batch: list[JournalEntry],
+    settings: Settings,
+    resources: Resources,
 ) -> list[AnyMessage]:
     """The prompt: the context's own system prompt, related facts, and the batch by id."""
     query = " ".join(entry["content"] for entry in batch)[:2000]
@@ -161,16 +162,18 @@ async def _opening(
         semantic=resources.semantic,
         limit=settings.recall_limit,
     )
-    override = CONTEXT.get_component_content_override("system_prompt")
-    memories = rendering.semantic_memories(known, tokens=settings.recall_tokens)
-    system = [
-        rendering.block("system_prompt", rendering.system_prompt(settings, override)),
-        rendering.block("semantic_memories", memories),
-    ]
+    made = material(
+        state,
+        settings,
+        resources,
+        CONTEXT.context_type,
+        now=view.record["started"],
+        memories=known,
+    )
     lines = entry_lines(batch, settings.night_batch_tokens)
     return [
-        SystemMessage("\n\n".join(part for part in system if part)),
-        HumanMessage(f"Entries:\n{lines}"),
+        SystemMessage(assembly.system_message(assembly.blocks(made))),
+        HumanMessage(f"Entries:\n{as_data('entries', lines)}"),
     ]
 
 

@@ -27,7 +27,8 @@ from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
 from memory.state import State
 from memory.state_check import checked
-from memory.tick import AssembledContext, CallRecord
+from memory.tick import AssembledContext
+from memory.trust import as_model_sees
 from memory.usage import charged
 from tools.contexts import CONTEXTS
 from tools.execute import execute
@@ -71,8 +72,7 @@ async def extract_facts(
     async def think() -> Thought:
         sink = PlanSink({})
         night = view.record
-        thought, calls = await _turn(state, settings, config, sink, night["started"])
-        await _told(calls, state, runtime, config, origin=night["id"], visit=len(view.plans))
+        thought = await _turn(state, settings, config, sink, night["started"], night["id"])
         thought.operations = sink.operations
         return thought
 
@@ -89,29 +89,34 @@ async def _in_emergency(
     since a history that is too long for the model is why it is wanted.
     """
     settings, event = settings_of(runtime.context), state["event"]
-    now = resources_of(config).clock().isoformat()
+    now, origin = resources_of(config).clock().isoformat(), event["id"] if event else None
     try:
-        thought, calls = await _turn(state, settings, config, None, now)
+        thought = await _turn(state, settings, config, None, now, origin)
     except ModelError as error:
         log.warning("extraction ended: %s", error)
         return {"exchange": []}
-    origin = event["id"] if event else None
-    await _told(calls, state, runtime, config, origin=origin, visit=_iteration(state))
+    visit = _iteration(state)
+    await audit.write(store_of(runtime), scope_of(config), thought.log, visit=visit)
     exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
     return {"exchange": [] if thought.finished else exchange, **_counted(state, thought)}
 
 
 async def _turn(
-    state: State, settings: Settings, config: RunnableConfig, sink: PlanSink | None, now: str
-) -> tuple[Thought, list[CallRecord]]:
-    """One answer, and the calls that it asked for."""
+    state: State,
+    settings: Settings,
+    config: RunnableConfig,
+    sink: PlanSink | None,
+    now: str,
+    origin: str | None,
+) -> Thought:
+    """One answer and its tools. `origin`: the night or the event, for the audit log."""
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = state["exchange"]
     resources = resources_of(config)
     answer = await ask(
         resources.chat_model,
-        [*_opening(state, settings), *exchange],
+        [*_opening(state, settings), *as_model_sees(exchange)],
         tools=tools,
         config=config,
         breaker=resources.breakers.model,
@@ -128,33 +133,18 @@ async def _turn(
         most = min(most, EMERGENCY_ITERATIONS)
     names = {call["name"] for call in message.tool_calls}
     finished = not names or "noop" in names or bool(names - known) or _iteration(state) + 1 >= most
-    thought = Thought(
+    return Thought(
         usage=answer.usage,
         exchange=messages_to_dict([*exchange, message, *done.messages]),
         finished=finished,
+        log=audit.of_calls(
+            done.calls,
+            at=resources.clock(),
+            tick=state["tick"],
+            origin=origin,
+            model=called(resources.chat_model),
+        ),
     )
-    return thought, done.calls
-
-
-async def _told(
-    calls: list[CallRecord],
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    *,
-    origin: str | None,
-    visit: int,
-) -> None:
-    """The calls in the audit log. `origin`: the night or the event."""
-    resources = resources_of(config)
-    entries = audit.of_calls(
-        calls,
-        at=resources.clock(),
-        tick=state["tick"],
-        origin=origin,
-        model=called(resources.chat_model),
-    )
-    await audit.write(store_of(runtime), scope_of(config), entries, visit=visit)
 
 
 def _context(now: str) -> AssembledContext:
@@ -167,7 +157,8 @@ def _opening(state: State, settings: Settings) -> list[AnyMessage]:
     system = rendering.block(
         "system_prompt", settings.pre_compact_prompt or rendering.system_prompt(settings, override)
     )
-    return [SystemMessage(system), *for_model(state["messages"]), HumanMessage(INSTRUCTION)]
+    shown = for_model(as_model_sees(state["messages"]))
+    return [SystemMessage(system), *shown, HumanMessage(INSTRUCTION)]
 
 
 def _iteration(state: State) -> int:

@@ -11,7 +11,7 @@ from memory import audit, night
 from memory.models.naming import called
 from memory.night_view import NightView
 from memory.records import NightRecord
-from memory.resources import Resources, resources_of, scope_of, store_of
+from memory.resources import resources_of, scope_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -25,17 +25,14 @@ LAST = 999
 async def record_night(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Write the ended record, tell of it in the audit log, and put the report into the output.
-
-    The night closes last: one that is gone on with after a crash here has ended when it had, and
-    is told once.
-    """
+    """Write the ended record and its line of the audit log, and put the report into the output."""
     resources = resources_of(config)
+    now = resources.clock().isoformat()
     view = await NightView.of(state, store_of(runtime), scope_of(config))
     errors = [error for plan in view.plans for error in plan["errors"]]
     record: NightRecord = {
         **view.record,
-        "ended": view.record["ended"] or _now(resources, view.record),
+        "ended": max(now, view.record["started"]),
         "held": [entry["id"] for entry in night.unsettled(view.entries, view.plans)],
         "steps": night.step_lines(view.plans),
         "errors": errors,
@@ -45,9 +42,8 @@ async def record_night(
     entry = audit.of_night(
         record, operations, tick=state["tick"], model=called(resources.chat_model)
     )
-    head = night.record_put(view.scope, record)
-    await audit.write(view.store, view.scope, [entry], visit=LAST, also=[head])
-    await night.end(view.store, view.scope, record)
+    puts = night.end_puts(view.scope, record)
+    await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
     return {
         **cut_as_planned(state, view),
         "report": {**state["report"], "night": night.report_of(record, view.plans)},
@@ -55,8 +51,3 @@ async def record_night(
         "night": None,
         "metrics": {**state["metrics"], "session_start": None},
     }
-
-
-def _now(resources: Resources, record: NightRecord) -> str:
-    """Now, and not before the night began, wherever the clock was set to since."""
-    return max(resources.clock().isoformat(), record["started"])

@@ -19,6 +19,7 @@ from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.trust import as_data
 
 PROMPT = """You score how important journal entries are for an assistant's long-term memory, from
 1 (trivial) to 10 (vital). Weigh three things: how far the entry bears on the goals shown, how new
@@ -73,7 +74,7 @@ def prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:
     system = "\n\n".join(
         part for part in (PROMPT, rendering.block("goals", rendering.goals(goals))) if part
     )
-    return [SystemMessage(system), HumanMessage(f"Entries:\n{lines}")]
+    return [SystemMessage(system), HumanMessage(f"Entries:\n{as_data('entries', lines)}")]
 
 
 def scored(batch: list[JournalEntry], answer: Scores) -> tuple[list[Any], list[str]]:

@@ -13,7 +13,7 @@ from memory import approvals, audit
 from memory.approvals import Deed
 from memory.chat import MARK
 from memory.encodable import encodable
-from memory.models.seam import model_name
+from memory.models.naming import called
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -175,7 +175,7 @@ class _Round:
         """What was called and which goals changed."""
         event, resources = self.state["event"], resources_of(self.config)
         origin, at, tick = event["id"] if event else None, resources.clock(), self.state["tick"]
-        model = model_name(resources.chat_model)
+        model = called(resources.chat_model)
         old, new = self.before, self.state
         entries = [
             *audit.of_calls(self.calls, at=at, tick=tick, origin=origin, model=model),

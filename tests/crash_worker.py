@@ -35,6 +35,7 @@ from memory.settings import Settings
 from memory.sqlite.saver import CircadianSaver
 from memory.sqlite.store import CircadianStore
 from memory.state import AgentInput
+from memory.trust import as_said
 from tests.agents import night_model, opened
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, calls
@@ -107,7 +108,7 @@ def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         told = any(isinstance(one, ToolMessage) for one in messages)
         return calls(("noop", {}) if told else ("add_journal_entry", {"content": "Beans grow."}))
     newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
-    text = str(messages[newest].text)
+    text = as_said(str(messages[newest].text))
     if not text.startswith("Build"):
         return f"Heard: {text[:40]}"
     match sum(isinstance(one, AIMessage) for one in messages[newest:]):

@@ -77,7 +77,13 @@ async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_
 async def test_a_success_between_failures_begins_the_count_anew(
     tmp_path: Path, clock: Clock
 ) -> None:
-    steps: list[Step] = [call("break_down"), call("break_down"), call("noop"), call("break_down"), "Done."]
+    steps: list[Step] = [
+        call("break_down"),
+        call("break_down"),
+        call("noop"),
+        call("break_down"),
+        "Done.",
+    ]
     model = scripted(*steps, *steps)
     async with opened(tmp_path, model, clock, tools=BREAKS) as agent:
         await agent.ainvoke(said("One"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
-from langgraph.store.base import BaseStore
+from langgraph.store.base import PutOp
 
 from memory import audit, night
 from memory.audit import AuditEntry
@@ -43,27 +42,27 @@ async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock)
     ]
 
 
-async def test_a_night_that_broke_off_at_its_end_is_told_once_and_ended_when_it_had(
+async def test_a_night_that_broke_off_at_its_end_is_told_once_when_it_ends(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = night.end
-
-    async def broken(store: BaseStore, scope: Scope, record: NightRecord) -> None:
+    def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
         raise OSError("the disk is full")
 
     async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
         await agent.ainvoke(said("I grow beans on plot 7"))
-        monkeypatch.setattr(night, "end", broken)
-        first = await agent.ainvoke({"request": "sleep"})
+        with monkeypatch.context() as patched:
+            patched.setattr(night, "end_puts", broken)
+            first = await agent.ainvoke({"request": "sleep"})
+        log = await audit.read(agent.store, agent.scope)
         assert "the disk is full" in first["report"]["failures"][0]["error"]
-        monkeypatch.setattr(night, "end", end)
+        assert not [one for one in log if one["what"] == "night"]
         clock.advance(hours=1)
         out = await agent.ainvoke({})
-        told = [one for one in await audit.read(agent.store, agent.scope) if one["what"] == "night"]
+        log = await audit.read(agent.store, agent.scope)
         assert len(await entries(agent)) == 1
-    assert len(told) == 1
-    assert out["report"]["night"]["ended"] == told[0]["at"]
-    assert datetime.fromisoformat(told[0]["at"]) == clock() - timedelta(hours=1)
+    assert [one["at"] for one in log if one["what"] == "night"] == [clock().isoformat()]
+    assert out["report"]["night"]["ended"] == clock().isoformat()
+    assert len([one for one in log if one["target"] == "store_memory"]) == 1
 
 
 async def test_a_night_that_is_not_complete_is_told_as_an_error(

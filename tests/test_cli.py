@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +13,10 @@ import pytest
 from graph.cli.chat import HELP
 from graph.cli.parser import shared_options_behind
 from memory.folder import open_folder
-from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
-from memory.scope import LOCAL_USER, thread_id
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian
-from tests.openai_server import OpenAIServer, error, text
 
 Capture = pytest.CaptureFixture[str]
 NOTICE = "model: offline (embedded rules, not a language model)."
@@ -59,8 +55,10 @@ def test_send_as_json_is_the_tick_on_this_message(capsys: Capture, data: Path) -
     done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
     document = done.document
     assert list(document) == [
-        *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens")
+        *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
+        *("sent", "approvals"),
     ]
+    assert (document["sent"], document["approvals"]) == ([], [])
     assert list(document["pattern"]) == ["mode", "max_iterations", "source_layers"]
     assert document["tools"] == [{"name": "add_goal", "ok": True}]
     assert (document["tick"], document["llm_calls"]) == (1, 2)
@@ -194,95 +192,6 @@ def test_recall_for_people_names_date_speaker_and_source(capsys: Capture, data: 
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "recall", "Oslo", "--data", data).out
     assert "Zoe   I moved to Oslo in March (in the journal, not yet a fact," in out
-
-
-def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    done = circadian(capsys, "doctor", "--data", data, "--json")
-    assert done.status == 0
-    assert done.document["ok"]
-    names = [check["name"] for check in done.document["checks"]]
-    assert names[:6] == ["python", "langgraph", "mem0ai", "model", "data folder", "embedder"]
-    thread = thread_id(LOCAL_USER, "default")
-    assert (done.document["agent"], done.document["thread"]) == ("default", thread)
-    assert (
-        f"agent default, thread {thread}"
-        in circadian(capsys, "doctor", "--data", data).out.splitlines()
-    )
-    assert names[-2:] == ["lock", "inbox"]
-    assert {"store.db", "checkpoints.db"} <= set(names)
-
-
-def test_doctor_calls_the_model_when_asked_to(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    command = ("doctor", "--data", data, "--model", "openai:none")
-    with OpenAIServer(text("ready"), error(401, "no such key")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert circadian(capsys, *command).status == 0
-        assert server.requests == []
-        assert "it answers" in circadian(capsys, *command, "--call").out
-        refused = circadian(capsys, *command, "--call")
-    assert refused.status == 1
-    assert "no such key" in refused.out
-
-
-def test_doctor_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "doctor", "--data", data)
-    assert (done.status, done.err) == (0, "")
-    line = next(line for line in done.out.splitlines() if line.startswith("note"))
-    assert line.split("  ") == ["note", "data folder", "none yet: circadian send makes one"]
-    assert "embedder     offline" in done.out
-    assert circadian(capsys, "doctor", "--data", data, "--json").document["ok"]
-    assert not data.exists()
-
-
-def test_doctor_finds_a_file_where_the_data_folder_should_be(capsys: Capture, data: Path) -> None:
-    data.write_text("in the way")
-    done = circadian(capsys, "doctor", "--data", data)
-    assert done.status == 1
-    assert "problem  data folder" in done.out
-
-
-def test_doctor_calls_the_embedder_of_the_folder_when_asked_to(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ("doctor", "--data", data, "--model", "offline")
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
-        circadian(capsys, "send", "Hello", *args)
-        server.embedded.clear()
-        assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
-        assert server.embedded == []
-        assert "openai:none, it embeds" in circadian(capsys, *command, "--call").out
-        server.embedding_errors.append(error(401, "no such key"))
-        refused = circadian(capsys, *command, "--call", "--json")
-    assert len(server.embedded) == 2
-    assert refused.status == 1
-    (wrong,) = [check for check in refused.document["checks"] if not check["ok"]]
-    assert wrong["name"] == "embedder"
-    assert wrong["detail"].startswith("openai:none: ")
-    assert "no such key" in wrong["detail"]
-
-
-def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    (data / "store.db").write_bytes(b"not a database" * 100)
-    done = circadian(capsys, "doctor", "--data", data)
-    assert done.status == 1
-    assert "problem  store.db" in done.out
-
-
-def test_doctor_says_who_holds_the_agent(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
-    asyncio.run(lock.acquire())
-    done = circadian(capsys, "doctor", "--data", data)
-    lock.release()
-    assert done.status == 0
-    assert f"process {os.getpid()} (test)" in done.out
 
 
 def test_the_version_is_that_of_the_distribution(capsys: Capture) -> None:

@@ -25,7 +25,7 @@ NEXT: dict[str, Any] = {
     "the same id again": {"events": [BUILD]},
 }
 LATER = "2026-03-02T11:00:00+00:00"
-CALLS, WRITES = 3, 37
+CALLS, WRITES = 3, 39
 """Of an undisturbed tick: model calls, and durable writes (checkpoints, store, facts)."""
 
 DURING = {
@@ -34,8 +34,9 @@ DURING = {
     "the tools of the first answer ran": Point("checkpoint", 17, "before"),
     "a tool wrote the journal": Point("puts", 2),
     "a tool wrote a fact": Point("facts", 1),
-    "the tick's entry is in the journal": Point("puts", 3),
-    "the event is settled": Point("puts", 4),
+    "what was called is in the log": Point("puts", 3),
+    "the tick's entry is in the journal": Point("puts", 5),
+    "the event is settled": Point("puts", 6),
 }
 
 

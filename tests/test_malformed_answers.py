@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ NAMES = [*BUILT_IN, "wipe", "flaky", "no_such_tool", "", "Launch Rocket!", "x" *
 
 def odd(dice: random.Random, depth: int = 0) -> Any:
     """A value of a type that nobody asked for."""
-    kinds = [
+    kinds: list[Callable[[], Any]] = [
         lambda: None,
         lambda: dice.choice([True, False]),
         lambda: dice.choice([-1, 0, 10**30, 3.5, float(10**300)]),

@@ -15,6 +15,7 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolInvocationError
 
+from memory import tracing
 from memory.merging import merge_by_id, merge_projects
 from memory.models.words import shortened
 from memory.records import Usage
@@ -88,9 +89,14 @@ async def execute(
     for call in calls:
         began = clock()
         tool = offered.get(call["name"])
-        answered = _refusal(call, tool, offered) or await _answered(
-            call, offered[call["name"]], working, config, seconds, when
-        )
+        answered = _refusal(call, tool, offered)
+        if answered is None:
+            with tracing.execute_tool(call["name"], call["id"]) as span:
+                answered = await _answered(
+                    call, offered[call["name"]], working, config, seconds, when
+                )
+                if answered.message.status == "error":
+                    span.failed("tool_error")
         _take(done, working, call, answered, round(1000 * (clock() - began)))
     return done
 

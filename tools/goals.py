@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
-from memory import components, rendering
+from memory import assembly
 from memory import goals as rules
 from memory.decomposition import check_decomposable, decompose
 from memory.errors import ModelError
@@ -17,8 +17,9 @@ from memory.records import Goal, GoalStatus, Priority, Usage
 from memory.refusal import Refusal
 from memory.resources import resources_of, settings_of
 from memory.session_memory import complete
+from memory.trust import one_line
 from tools.answers import Answer, Reasoning, Runtime, answer, now_of, refusals_answered
-from tools.contexts import CONTEXTS
+from tools.material import material
 
 GoalId = Annotated[str, Field(description="The goal's id, such as 'goal_42_0'.")]
 
@@ -134,20 +135,16 @@ async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
 
 def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
     """The goal_decompose context: system prompt, goals, and the goal as the pending event."""
-    context = CONTEXTS["goal_decompose"]
-    override = context.get_component_content_override("system_prompt")
-    texts = {
-        components.SYSTEM_PROMPT: rendering.system_prompt(settings_of(runtime.context), override),
-        components.GOALS: rendering.goals(runtime.state["goals"]),
-    }
-    blocks = [
-        rendering.block(components.COMPONENTS[one].key, texts[one])
-        for one in sorted(context.enabled_components)
-        if one in texts
-    ]
+    made = material(
+        runtime.state,
+        settings_of(runtime.context),
+        resources_of(runtime.config),
+        "goal_decompose",
+        now=now_of(runtime).isoformat(),
+    )
     return [
-        SystemMessage("\n\n".join(block for block in blocks if block)),
-        HumanMessage(f"Goal: {goal['description']}"),
+        SystemMessage(assembly.system_message(assembly.blocks(made))),
+        HumanMessage(f"Goal: {one_line(goal['description'])}"),
     ]
 
 

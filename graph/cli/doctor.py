@@ -133,7 +133,8 @@ async def _added(deployment: Deployment, options: Options) -> list[Check]:
         return counted(len(found), "tool")
 
     failures, seconds = deployment.breaker_failures, deployment.breaker_seconds
-    left = f"{counted(failures, 'failed call')} in a row leave a service alone for {seconds:g} s"
+    failed = counted(failures, "failed call")
+    left = f"a service is left alone for {seconds:g} s after {failed} in a row"
     return [
         await _addition("working folder", "CIRCADIAN_FOLDER", deployment.folder, folder),
         await _addition("extensions", "CIRCADIAN_EXTENSIONS", deployment.extensions, extensions),

@@ -21,7 +21,7 @@ from memory.models.words import shortened
 from memory.reports import FailureReport, Report, TickReport, empty_report
 from memory.tick import ParkedTick, Question, SentMessage
 
-CLEAR = "`circadian clear-stop` clears it"
+CLEAR = "`circadian clear-stop` clears the stop"
 
 _NEWEST = 50
 """Entries of the audit log among which the stop that stands is looked for."""

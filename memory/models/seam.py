@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.models.hashing import DIMENSION, HashingEmbeddings
+from memory.models.naming import called
 from memory.models.offline import OfflineChatModel
 from memory.models.words import shortened
 
@@ -71,12 +72,7 @@ def model_name(model: BaseChatModel) -> str:
     """How to show a model to a person."""
     if isinstance(model, OfflineChatModel):
         return "offline (embedded rules, not a language model)"
-    kind = model._llm_type.removesuffix("-chat")
-    for attribute in ("model_name", "model", "model_id"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return f"{kind}:{value}"
-    return kind
+    return called(model)
 
 
 def load_embedder(name: str) -> Embeddings:

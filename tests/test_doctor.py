@@ -1,0 +1,224 @@
+"""`circadian doctor`: what it looks at, and what it finds wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.lock import AgentLock
+from memory.models.offline import OfflineChatModel
+from memory.scope import LOCAL_USER, thread_id
+from tests import mcp_server
+from tests.agents import opened, said
+from tests.clock import Clock
+from tests.commandline import Done, circadian
+from tests.openai_server import OpenAIServer, error, text
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def checks(done: Done) -> dict[str, Any]:
+    """What was looked at, by name."""
+    return {check["name"]: check for check in done.document["checks"]}
+
+
+def test_it_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 0
+    assert done.document["ok"]
+    names = [check["name"] for check in done.document["checks"]]
+    assert names[:4] == ["python", "langgraph", "mem0ai", "model"]
+    assert names[4:8] == ["working folder", "extensions", "MCP servers", "breaker"]
+    assert names[8:10] == ["data folder", "embedder"]
+    thread = thread_id(LOCAL_USER, "default")
+    assert (done.document["agent"], done.document["thread"]) == ("default", thread)
+    assert (
+        f"agent default, thread {thread}"
+        in circadian(capsys, "doctor", "--data", data).out.splitlines()
+    )
+    assert names[-2:] == ["lock", "inbox"]
+    assert {"store.db", "checkpoints.db"} <= set(names)
+
+
+def test_it_calls_the_model_when_asked_to(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    command = ("doctor", "--data", data, "--model", "openai:none")
+    with OpenAIServer(text("ready"), error(401, "no such key")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert circadian(capsys, *command).status == 0
+        assert server.requests == []
+        assert "it answers" in circadian(capsys, *command, "--call").out
+        refused = circadian(capsys, *command, "--call")
+    assert refused.status == 1
+    assert "no such key" in refused.out
+
+
+def test_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "doctor", "--data", data)
+    assert (done.status, done.err) == (0, "")
+    line = next(line for line in done.out.splitlines() if line.startswith("note"))
+    assert line.split(maxsplit=3)[:3] == ["note", "data", "folder"]
+    assert line.endswith("  none yet: circadian send makes one")
+    assert "embedder        offline" in done.out
+    assert circadian(capsys, "doctor", "--data", data, "--json").document["ok"]
+    assert not data.exists()
+
+
+def test_it_finds_a_file_where_the_data_folder_should_be(capsys: Capture, data: Path) -> None:
+    data.write_text("in the way")
+    done = circadian(capsys, "doctor", "--data", data)
+    assert done.status == 1
+    assert "problem  data folder" in done.out
+
+
+def test_it_calls_the_embedder_of_the_folder_when_asked_to(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("doctor", "--data", data, "--model", "offline")
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
+        circadian(capsys, "send", "Hello", *args)
+        server.embedded.clear()
+        assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
+        assert server.embedded == []
+        assert "openai:none, it embeds" in circadian(capsys, *command, "--call").out
+        server.embedding_errors.append(error(401, "no such key"))
+        refused = circadian(capsys, *command, "--call", "--json")
+    assert len(server.embedded) == 2
+    assert refused.status == 1
+    (wrong,) = [check for check in refused.document["checks"] if not check["ok"]]
+    assert wrong["name"] == "embedder"
+    assert wrong["detail"].startswith("openai:none: ")
+    assert "no such key" in wrong["detail"]
+
+
+def test_it_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    (data / "store.db").write_bytes(b"not a database" * 100)
+    done = circadian(capsys, "doctor", "--data", data)
+    assert done.status == 1
+    assert "problem  store.db" in done.out
+
+
+def test_it_says_who_holds_the_agent(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "doctor", "--data", data)
+    lock.release()
+    assert done.status == 0
+    assert f"process {os.getpid()} (test)" in done.out
+
+
+# What the environment adds
+
+
+def test_nothing_that_is_not_named_is_missing(capsys: Capture, data: Path) -> None:
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    assert [found[name]["ok"] for name in ("working folder", "extensions", "MCP servers")] == [
+        *(True, True, True)
+    ]
+    assert found["working folder"]["detail"] == "none; CIRCADIAN_FOLDER names one"
+    assert found["breaker"]["detail"] == (
+        "a service is left alone for 30 s after 3 failed calls in a row"
+    )
+
+
+def test_what_is_named_is_tried_out_and_counted(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    (tmp_path / "files").mkdir()
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
+    monkeypatch.setenv("CIRCADIAN_EXTENSIONS", "tests.launching")
+    monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
+    monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "2.5")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    found = checks(done)
+    assert done.status == 0
+    assert found["working folder"]["detail"] == f"{tmp_path / 'files'}, 7 tools"
+    assert found["extensions"]["detail"] == "tests.launching, 2 tools, 0 components"
+    assert found["breaker"]["detail"] == (
+        "a service is left alone for 2.5 s after 1 failed call in a row"
+    )
+
+
+def test_the_servers_are_started_and_their_tools_counted(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    file = tmp_path / "mcp.json"
+    server = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
+    file.write_text(json.dumps({"servers": {"weather": server}}))
+    monkeypatch.setenv("CIRCADIAN_MCP", str(file))
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["MCP servers"]
+    assert found["ok"], found["detail"]
+    assert found["detail"].startswith(f"{file}, ")
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "problem"),
+    [
+        ("CIRCADIAN_FOLDER", "working folder", "does not exist"),
+        ("CIRCADIAN_EXTENSIONS", "extensions", "there is no module"),
+        ("CIRCADIAN_MCP", "MCP servers", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_had_is_a_problem_and_the_rest_is_looked_at(
+    capsys: Capture, data: Path, monkeypatch: Patch, variable: str, name: str, problem: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    monkeypatch.setenv(variable, "nowhere_to_be_found")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    found = checks(done)
+    assert (done.status, done.document["ok"]) == (1, False)
+    assert (found[name]["ok"], problem in found[name]["detail"]) == (False, True)
+    assert found["store.db"]["ok"]
+    assert {one for one in found if not found[one]["ok"]} <= {name, "agent"}
+
+
+def test_a_tool_with_a_name_that_the_working_folder_has_is_a_problem(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    module = f"clash_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(
+        "from tools.registry import registered\n"
+        'def read_file() -> str:\n    """Read."""\n    return ""\n'
+        'tools = [registered(read_file, "safe_chain")]\n'
+    )
+    (tmp_path / "files").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
+    monkeypatch.setenv("CIRCADIAN_EXTENSIONS", module)
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    assert found["working folder"]["ok"]
+    assert not found["extensions"]["ok"]
+    assert "two tools are named 'read_file'" in found["extensions"]["detail"]
+
+
+def test_an_agent_that_cannot_be_read_is_a_problem(
+    capsys: Capture, data: Path, clock: Clock
+) -> None:
+    async def edit() -> None:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            await agent.ainvoke(said("Hi"))
+            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+
+    asyncio.run(edit())
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 1
+    assert "wrong goals.goal_1_0" in checks(done)["agent"]["detail"]

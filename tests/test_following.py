@@ -1,0 +1,129 @@
+"""What a listener is told of a run as it happens, and what it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.following import follow
+from graph.decisions import decide
+from graph.handle import AsyncAgent
+from memory.settings import Settings
+from memory.tick import ToolOutcome
+from tests import launching
+from tests.agents import opened, said
+from tests.clock import Clock
+from tests.scripted import call, calls, scripted
+
+
+class Ear:
+    """Notes what it hears, in order."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def words(self, text: str, message_id: str) -> None:
+        self.heard.append(f"said{'' if text.startswith(' ') else ' '}{text}")
+
+    def asked(self, tools: list[str]) -> None:
+        self.heard.append(f"at {', '.join(tools)}")
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        self.heard += [f"{'ran' if one['ok'] else 'failed'} {one['name']}" for one in outcomes]
+
+    async def night(self, node: str) -> None:
+        self.heard.append(f"night {node}")
+
+
+async def heard(agent: AsyncAgent, given: dict[str, Any]) -> list[str]:
+    ear = Ear()
+    await follow(agent, given, ear)
+    return ear.heard
+
+
+async def test_words_and_tools_come_in_the_order_of_the_tick(tmp_path: Path, clock: Clock) -> None:
+    first = calls(("add_goal", {"description": "x"}), ("noop", {}), text="I will.")
+    async with opened(tmp_path, scripted(first, "Done now."), clock) as agent:
+        told = await heard(agent, said("Please"))
+    assert told == [
+        *("said I", "said will.", "at add_goal, noop", "ran add_goal", "ran noop"),
+        *("said Done", "said now."),
+    ]
+
+
+async def test_of_a_look_at_its_own_work_nothing_is_told_but_that_it_goes_on(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(
+        "Hello.",
+        calls(("review_journal", {}), text="Let me see."),
+        call("add_journal_entry", content="I was slow today"),
+        "I should be quicker.",
+        "Good night.",
+    )
+    settings = Settings(reflection_interval=1)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        told = await heard(agent, said("Hi"))
+        agent.settings = Settings(reflection_interval=0)
+        after = await heard(agent, said("Bye"))
+    assert told == ["said Hello.", "at looking back"]
+    assert after == ["said Good", "said night."]
+    assert len(model.calls) == 5
+
+
+async def test_a_tick_that_goes_on_tells_its_rest_alone(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launches = launching.set_up(monkeypatch, tmp_path)
+    first = calls(("noop", {}), ("launch", {"target": "the moon"}), ("noop", {}), text="Well.")
+    model = scripted(first, "Flies.")
+    async with opened(tmp_path / "data", model, clock) as agent:
+        before = await heard(agent, said("Launch it"))
+        (parked,) = (await agent.aget_state()).values["parked"]
+        await decide(agent, parked["question"]["id"], "yes")
+        after = await heard(agent, {})
+    assert before == ["said Well.", "at noop, launch, noop", "ran noop"]
+    assert after == ["ran launch", "ran noop", "said Flies."]
+    assert launches.done == ["the moon"]
+
+
+async def test_a_tool_that_a_person_is_asked_about_is_not_said_to_be_at_work(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launching.set_up(monkeypatch, tmp_path)
+    async with opened(tmp_path / "data", scripted(call("launch", target="Mars")), clock) as agent:
+        assert await heard(agent, said("Launch it")) == []
+
+
+async def test_planning_is_told(tmp_path: Path, clock: Clock) -> None:
+    large = "Plan and hold the harvest festival: find a field, order tables, hire a band, invite"
+    steps = ["Find a field", "Order tables", "Hire a band"]
+    model = scripted(
+        call("add_goal", description=large), "Noted.", call("Subtasks", subtasks=steps), "Planned."
+    )
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("A festival"))
+        told = await heard(agent, {"request": "tick"})
+    assert told == ["at planning", "ran decompose_goal", "said Planned."]
+
+
+async def test_delegating_is_told_and_no_word_of_a_sub_agent(tmp_path: Path, clock: Clock) -> None:
+    two = calls(("delegate_task", {"task": "Oak?"}), ("delegate_task", {"task": "Ash?"}))
+    model = scripted(two, call("noop"), "It is oak.", "It is ash.", "Both.")
+    settings = Settings(sub_agents_enabled=True)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        told = await heard(agent, said("Which wood?"))
+    assert told == [
+        *("at delegating 2 tasks", "ran delegate_task", "ran delegate_task", "said Both."),
+    ]
+
+
+async def test_a_night_is_told_step_by_step_and_no_word_of_it(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, scripted("Hello."), clock) as agent:
+        await agent.ainvoke(said("Hi"))
+        agent.settings = Settings(memory_enabled=False)
+        told = await heard(agent, {"request": "sleep"})
+    assert told
+    assert all(one.startswith("night ") for one in told)

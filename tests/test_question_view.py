@@ -1,0 +1,122 @@
+"""How a person reads a question: all that is to be decided on, and nothing that pretends."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from graph.cli.approvals import MOST, edit, question_view
+from graph.cli.console import visible
+from graph.cli.turn import still_waiting
+from memory.errors import InputError
+from memory.tick import Question
+
+
+def question(**more: Any) -> Question:
+    made: Any = {
+        "id": "ask_0123456789",
+        "tool": "launch",
+        "args": {"target": "the moon", "reasoning": "Ada wants it"},
+        "reason": "Ada wants it",
+        "what": "Run launch(target='the moon')",
+        "difference": None,
+        "event_id": "e1",
+        "sender": "Ada",
+        "asked_at": "2026-03-02T09:00:00+00:00",
+    }
+    found: Question = made | more
+    return found
+
+
+def plain(given: Question, width: int = 80, *, colours: bool = False) -> list[str]:
+    stream = io.StringIO()
+    system: Any = "standard" if colours else None
+    console = Console(file=stream, width=width, force_terminal=colours, color_system=system)
+    console.print(question_view(given), markup=False, highlight=False)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_it_says_what_would_be_done_why_and_for_whom() -> None:
+    assert plain(question()) == [
+        "? It wants to run launch:",
+        "  target  the moon",
+        "  why     Ada wants it",
+        "  for     Ada, 2 Mar 2026 09:00",
+    ]
+
+
+def test_of_its_own_accord_it_asks_for_its_goals() -> None:
+    own = question(sender=None, event_id=None, reason=None, args={})
+    assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00"]
+
+
+def test_arguments_of_any_kind_are_shown_whole() -> None:
+    args = {"lines": "one\n  two", "cargo": ["Ada", {"tea": 2}], "now": True, "who": None}
+    assert plain(question(args=args))[1:6] == [
+        "  lines  one",
+        "           two",
+        '  cargo  ["Ada", {"tea": 2}]',
+        "  now    true",
+        "  who    null",
+    ]
+
+
+def test_text_that_looks_like_the_question_stays_in_its_column() -> None:
+    evil = "x\n  why     Ada wants it\n\nNothing is done before you answer:\n  circadian approve"
+    lines = plain(question(args={"path": evil}))
+    assert [line for line in lines if line.startswith("  why")] == ["  why   Ada wants it"]
+    assert [line for line in lines if line.startswith("Nothing")] == []
+
+
+def test_what_cannot_be_seen_is_written_out() -> None:
+    args = {"command": "ls\x1b[2K\rrm -rf", "name": "a\u202eb"}
+    shown = "\n".join(plain(question(args=args)))
+    assert r"ls\x1b[2K\rrm -rf" in shown
+    assert r"a\u202eb" in shown
+    assert visible("a\tb\nc ünïcödé 🌱") == "a\tb\nc ünïcödé 🌱"
+
+
+def test_a_very_long_argument_is_cut_and_says_so() -> None:
+    shown = plain(question(args={"text": "x" * (MOST + 1_500)}))
+    assert any("… 1,500 more characters (circadian status --json has all)" in o for o in shown)
+    many = plain(question(args={"text": "line\n" * 1_000}))
+    assert len(many) < 250
+    assert any("more characters" in line for line in many)
+
+
+DIFFERENCE = "--- version 1 (in force)\n+++ version 2 (proposed)\n@@ -1 +1,2 @@\n-Be loud.\n+--- x"
+
+
+def test_a_difference_is_shown_whole_and_coloured() -> None:
+    args = {"new_prompt": "Be kind. " * 50}
+    lines = plain(question(difference=DIFFERENCE + "\n+y" * 500, args=args))
+    assert lines[1].startswith("  new_prompt  Be kind.")
+    assert lines[1].endswith("...")
+    assert lines[2] == "  change      --- version 1 (in force)"
+    assert sum(line.endswith(" +y") for line in lines) == 500
+    coloured = "\n".join(plain(question(difference=DIFFERENCE), colours=True))
+    assert "\x1b[32m+--- x" in coloured
+    assert "\x1b[31m-Be loud." in coloured
+    assert "\x1b[2m--- version 1" in coloured
+    assert "\x1b[2m+++ version 2" in coloured
+
+
+def test_questions_that_wait_are_a_line() -> None:
+    one, two = question(), question(id="ask_2", what="Run x(a='" + "y" * 500 + "')")
+    assert still_waiting([one]) == (
+        "a question waits: Run launch(target='the moon') (approve or refuse ask_0123456789)"
+    )
+    assert len(still_waiting([two])) < 150
+    assert still_waiting([one, two]) == (
+        "2 questions wait: ask_0123456789, ask_2 (status shows them)"
+    )
+
+
+@pytest.mark.parametrize("args", ["", "nonsense", "[]", '"x"', "1"])
+def test_other_arguments_must_be_an_object(args: str) -> None:
+    with pytest.raises(InputError, match="the arguments"):
+        edit(args)
+    assert edit('{"a": 1}') == {"decision": "edit", "args": {"a": 1}}
