@@ -23,10 +23,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
+from langgraph.types import Command
 
 from graph.builder import builder
+from graph.decisions import decide
 from graph.handle import AsyncAgent
 from memory.errors import CircadianError
 from memory.resources import KEY
@@ -35,10 +38,11 @@ from memory.settings import Settings
 from memory.sqlite.saver import CircadianSaver
 from memory.sqlite.store import CircadianStore
 from memory.state import AgentInput
-from memory.trust import as_said
-from tests.agents import night_model, opened
+from tests.agents import opened
 from tests.clock import Clock
-from tests.scripted import ScriptedChatModel, calls
+from tests.crash_model import behave
+from tests.scripted import ScriptedChatModel
+from tools.registry import registered
 
 START = "2026-03-02T09:00:00+00:00"
 
@@ -48,7 +52,8 @@ class Point:
     """Where a process ends: at the `nth` call (from 1) of one kind, before or after its work.
 
     Kinds: `write` (a checkpoint, a task's writes, a store batch with puts, or a batch of facts:
-    counted together), `checkpoint`, `puts`, `facts`, `fact` (one fact inside a batch), `model`.
+    counted together), `checkpoint`, `puts`, `facts`, `fact` (one fact inside a batch), `model`,
+    `tool` (what the dangerous tool does).
     """
 
     kind: str
@@ -64,7 +69,8 @@ class Job:
 
     data: str
     inputs: list[Any] = field(default_factory=list)
-    """Inputs of runs, in order."""
+    """Inputs of runs, in order. `{"resume": answer}` answers the question that stands, and
+    `{"decide": [place, answer]}` one of those that wait."""
     post: list[dict[str, Any]] = field(default_factory=list)
     """Events posted before the runs."""
     point: Point | None = None
@@ -85,6 +91,11 @@ class Job:
         return Path(f"{self.data}.calls")
 
     @property
+    def launched(self) -> Path:
+        """Where all processes on one data folder write what they launched, a line each."""
+        return Path(f"{self.data}.launched")
+
+    @property
     def out(self) -> Path:
         """Where the process writes what it saw."""
         return Path(f"{self.data}.{self.name}.out")
@@ -93,34 +104,6 @@ class Job:
     def reached(self) -> Path:
         """A file that stands once the point is reached with `hold`."""
         return Path(f"{self.data}.{self.name}.reached")
-
-
-def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
-    """The model of these tests: what it says follows from the prompt alone, whatever the process.
-
-    Asked to build, it calls four tools in two answers; any other message it repeats.
-    """
-    if "Entries:" in str(messages[1].text):
-        return night_model(messages, tools)
-    if "Summarise" in str(messages[0].text):
-        return f"They spoke; so says process {os.getpid()}."  # no model says the same twice
-    if tools == ["add_journal_entry", "noop"]:
-        told = any(isinstance(one, ToolMessage) for one in messages)
-        return calls(("noop", {}) if told else ("add_journal_entry", {"content": "Beans grow."}))
-    newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
-    text = as_said(str(messages[newest].text))
-    if not text.startswith("Build"):
-        return f"Heard: {text[:40]}"
-    match sum(isinstance(one, AIMessage) for one in messages[newest:]):
-        case 0:
-            project = {"project_key": "tavern", "summary": "A tavern", "initial_context": "North."}
-            return calls(("create_project", project), ("add_goal", {"description": "Open it"}))
-        case 1:
-            fact = {"text": "Ada wants a tavern.", "speaker": "Ada"}
-            note = {"content": "The tavern stands in the north."}
-            return calls(("add_journal_entry", note), ("store_memory", {"facts": [fact]}))
-        case _:
-            return "It is begun."
 
 
 class Points:
@@ -198,6 +181,21 @@ def model_of(job: Job, points: Points) -> ScriptedChatModel:
     return ScriptedChatModel(otherwise=answer, log_path=job.log, delay=job.delay)
 
 
+def launch_tool(job: Job, points: Points) -> BaseTool:
+    """The dangerous tool: a line in a file each time that it runs."""
+
+    async def launch(target: str) -> str:
+        """Launch a rocket."""
+        number = {"tool": points.count("tool")}
+        points.end_at(number, "before")
+        with job.launched.open("a") as file:
+            file.write(f"{target}\n")
+        points.end_at(number, "after")
+        return f"launched to {target}"
+
+    return registered(launch, "dangerous")
+
+
 Run = Callable[[Any], Awaitable[dict[str, Any]]]
 
 
@@ -206,8 +204,20 @@ async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, R
     """The agent of a job, and what runs it."""
     clock = Clock(datetime.fromisoformat(job.now))
     settings = Settings(**job.settings)
-    async with opened(Path(job.data), model_of(job, points), clock, settings=settings) as agent:
-        yield agent, plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
+    model, tools = model_of(job, points), [launch_tool(job, points)]
+    async with opened(Path(job.data), model, clock, settings=settings, tools=tools) as agent:
+        run = plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
+        yield agent, partial(step, agent, run)
+
+
+async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
+    """One run, of an input as `Job.inputs` holds them."""
+    if given and "decide" in given:
+        place, answer = given["decide"]
+        parked = (await agent.aget_state()).values["parked"]
+        await decide(agent, parked[place]["question"]["id"], answer)
+        return await run(None)
+    return await run(Command(resume=given["resume"]) if given and "resume" in given else given)
 
 
 def plain_run(agent: AsyncAgent) -> Run:

@@ -181,6 +181,8 @@ def test_a_replay_tells_what_it_did(capsys: Capture, file: Path, data: Path) -> 
         "skipped": 0,
         "ticks": 2,
         "context_only": 1,
+        "ignored": 0,
+        "questions": 0,
         "nights": 1,
         "failures": [],
     }

@@ -138,7 +138,8 @@ def test_other_providers_come_through_langchains_own_loader(langchain: dict[str,
 
 
 def test_without_langchain_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain", None)
+    for module in ("langchain", "langchain.chat_models"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match="pip install langchain langchain-anthropic"):
         load_chat_model("anthropic:claude")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -231,9 +232,8 @@ def refusal(
     state: State, settings: Settings, *, served: bool = False, text: str = TEXT
 ) -> str | None:
     """What `why_not` says, for the user `local`."""
-    given = Resources(
-        chat_model=cast(Any, None), semantic=cast(Any, None), clock=datetime.now, served=served
-    )
+    shelf = cast(Any, SimpleNamespace())
+    given = Resources(chat_model=cast(Any, None), semantic=shelf, clock=datetime.now, served=served)
     refused = why_not(state, {"configurable": {KEY: given}}, settings, {"new_prompt": text})
     return refused.error if refused else None
 

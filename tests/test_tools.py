@@ -154,7 +154,7 @@ async def test_a_goal_is_decomposed_in_its_own_context() -> None:
     assert isinstance(system, SystemMessage)
     text = str(system.content)
     assert text.startswith("<system_prompt>\nBreak down this goal into 3-7 actionable subtasks")
-    assert "<goals>\n- goal_42_0 [medium] Build a complete tavern (active, 0%)\n</goals>" in text
+    assert "\n- goal_42_0 [medium] Build a complete tavern (active, 0%)\n</goals>" in text
     assert "character_context" not in text
     assert isinstance(human, HumanMessage)
     assert human.content == "Goal: Build a complete tavern"
