@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, cast
 
 from graph.handle import AsyncAgent
@@ -13,6 +14,7 @@ from memory.goals import tree
 from memory.prompt_health import HISTORY, TOOLS, context_use, prompt_health, recommended_action
 from memory.resources import Resources
 from memory.settings import Settings
+from memory.spending import held_at, over
 from memory.state import State, fresh_state
 from memory.state_check import state_problem
 from memory.store_access import count_items, list_items
@@ -32,8 +34,9 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
     context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
     assistant_prompt{version}, memory{journal,pending,facts,entities,links},
-    inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop`
-    (design, section 3). Goals stand in the order of the tree, each before its subtasks; approvals
+    inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
+    spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
+    breakers{model,embedder,memory}` (design, section 3). Breakers are this process's own. Goals stand in the order of the tree, each before its subtasks; approvals
     are the questions that wait for a person, oldest first. Tokens are calibrated estimates.
 
     Raises:
@@ -65,6 +68,12 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
         "approvals": [parked["question"] for parked in state["parked"]],
         "cumulative_importance": await _cumulative_importance(agent),
         "emergency_stop": state["emergency_stop"],
+        "spending": _spending(state, settings, resources.clock()),
+        "breakers": {
+            "model": resources.breakers.model.state,
+            "embedder": resources.breakers.embedder.state,
+            "memory": resources.breakers.memory.state,
+        },
     }
 
 
@@ -96,6 +105,18 @@ def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dic
 def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
     known = registered(resources.components).values()
     return {one.key: one.budget(settings) for one in known}
+
+
+def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
+    """Today's tokens and this hour's ticks of its own (UTC), and why only events are answered."""
+    held = held_at(state["spending"], now)
+    return {
+        "tokens": held["tokens"],
+        "tokens_per_day": settings.tokens_per_day,
+        "autonomous_ticks": held["autonomous_ticks"],
+        "autonomous_ticks_per_hour": settings.autonomous_ticks_per_hour,
+        "over": over(state["spending"], settings, now),
+    }
 
 
 async def _memory(agent: AsyncAgent) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 Store namespaces (below `(user, thread)`): `answers` question id -> Decision, written before it is
 acted on, so that a crash asks nobody twice · `deeds` key -> Deed, so that what a person approved
-once is carried out once. The tick that waits stands in the state, under `parked`.
+once is carried out once · `answered` a server's run id -> the question that it answered ·
+`passed_over` question id -> how many answers were not to it. The tick that waits stands in the
+state, under `parked`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from memory.state import HandledMark
 from memory.store_access import list_items, write_batch
 from memory.tick import Decision, ParkedTick, Question
 
-ANSWERS, DEEDS = "answers", "deeds"
+ANSWERS, DEEDS, ANSWERED, PASSED_OVER = "answers", "deeds", "answered", "passed_over"
 
 HOW = (
     'answer {"decision": "approve"}, {"decision": "edit", "args": {...}} or '
@@ -62,6 +64,8 @@ class AnswerInput(BaseModel):
     decision: Literal["approve", "edit", "refuse"]
     args: dict[str, Any] | None = None
     reason: str | None = None
+    id: str | None = None
+    """The question that it answers: given to another, it is no answer."""
 
     @field_validator("decision", mode="before")
     @classmethod
@@ -83,8 +87,10 @@ def deed_key(event: Event | None, question: str) -> str:
     return f"event_{_digest(event['id'])}" if event else question
 
 
-def decision_of(given: Any, *, by: str, at: datetime) -> Decision | str:
-    """What a person answered, or what is wrong with it.
+def decision_of(
+    given: Any, *, by: str, at: datetime, question: str | None = None
+) -> Decision | str:
+    """What a person answered to `question`, or what is wrong with it.
 
     Taken are a word (yes, no, approve, refuse), true and false, an object as HOW says, and the
     form of LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
@@ -101,6 +107,8 @@ def decision_of(given: Any, *, by: str, at: datetime) -> Decision | str:
         return f"that is no answer: {HOW}"
     if answer.decision == "edit" and answer.args is None:
         return f"an edit needs args: {HOW}"
+    if answer.id is not None and question is not None and answer.id != question:
+        return f"that answers {answer.id:.80}, and this is {question}"
     return {
         "decision": answer.decision,
         "args": answer.args if answer.decision == "edit" else None,
@@ -143,11 +151,39 @@ async def answers(
     return {item.key: cast(Decision, item.value) for item in items if item.key in waiting}
 
 
-async def keep(store: BaseStore, scope: Scope, question: str, decision: Decision) -> None:
-    """Write an answer down. The first one holds: a later one is not taken."""
-    namespace = scope.namespace(ANSWERS)
-    if await store.aget(namespace, question) is None:
-        await store.aput(namespace, question, dict(decision))
+async def keep(
+    store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
+) -> None:
+    """Write an answer down. The first one holds: a later one is not taken.
+
+    `run` is the server's run that brought it; the first question that a run answers is its own.
+    """
+    answer, by_run = scope.namespace(ANSWERS), scope.namespace(ANSWERED)
+    puts = []
+    if await store.aget(answer, question) is None:
+        puts.append(PutOp(answer, question, dict(decision)))
+    if run is not None and await store.aget(by_run, run) is None:
+        puts.append(PutOp(by_run, run, {"question": question}))
+    if puts:
+        await write_batch(store, puts)
+
+
+async def answered(store: BaseStore, scope: Scope, run: str | None) -> str | None:
+    """The question that a server's run has answered already."""
+    item = await store.aget(scope.namespace(ANSWERED), run) if run is not None else None
+    return str(item.value["question"]) if item else None
+
+
+async def passed_over(store: BaseStore, scope: Scope, question: str, place: str) -> int:
+    """How many of the answers that are given at `place`, a task of the graph, were not to it."""
+    item = await store.aget(scope.namespace(PASSED_OVER), question)
+    return int(item.value["number"]) if item and item.value["place"] == place else 0
+
+
+async def pass_over(store: BaseStore, scope: Scope, question: str, place: str, number: int) -> None:
+    """Remember `passed_over`."""
+    value = {"place": place, "number": number}
+    await store.aput(scope.namespace(PASSED_OVER), question, value)
 
 
 async def deed(store: BaseStore, scope: Scope, key: str) -> Deed | None:
@@ -157,8 +193,13 @@ async def deed(store: BaseStore, scope: Scope, key: str) -> Deed | None:
 
 
 async def write_deed(store: BaseStore, scope: Scope, key: str, value: Deed) -> None:
-    """Before the call without its outcome, after it with it."""
-    await store.aput(scope.namespace(DEEDS), key, dict(value))
+    """Before the call, without its outcome."""
+    await write_batch(store, [put_deed(scope, key, value)])
+
+
+def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
+    """The same as part of a batch: after the call, with its outcome."""
+    return PutOp(scope.namespace(DEEDS), key, dict(value))
 
 
 async def tidy(
@@ -169,9 +210,9 @@ async def tidy(
     done = {f"event_{_digest(mark['id'])}" for mark in marks}
     puts = [
         PutOp(item.namespace, item.key, None)
-        for kind in (ANSWERS, DEEDS)
+        for kind in (ANSWERS, DEEDS, PASSED_OVER)
         for item in await list_items(store, scope.namespace(kind))
-        if item.key in done or (item.key.startswith("ask_") and item.key not in waiting)
+        if item.key in done or not (item.key.startswith("event_") or item.key in waiting)
     ]
     if puts:
         await write_batch(store, puts)

@@ -15,7 +15,7 @@ _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
 def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -> Spending:
     """`spending` with a tick more. Every tick's tokens count; `autonomous`: no event set it off."""
-    held = _at(spending, now)
+    held = held_at(spending, now)
     return {
         **held,
         "autonomous_ticks": held["autonomous_ticks"] + autonomous,
@@ -28,7 +28,7 @@ def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
 
     A limit of 0 leaves nothing at any time.
     """
-    held = _at(spending, now)
+    held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
     if not most or not settings.tokens_per_day:
         name = "tokens_per_day" if most else "autonomous_ticks_per_hour"
@@ -46,7 +46,7 @@ def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
     return None
 
 
-def _at(spending: Spending, now: datetime) -> Spending:
+def held_at(spending: Spending, now: datetime) -> Spending:
     """What still counts at `now`."""
     stamp = now.astimezone(UTC).isoformat()
     hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])

@@ -19,7 +19,7 @@ from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import Decision, Loop, Question
-from tools.calls import misfit, open_calls
+from tools.calls import Known, misfit, open_calls
 from tools.offered import offered
 from tools.routing import routed
 
@@ -36,8 +36,11 @@ async def confirm(
     question, settings = _in_hand(state), settings_of(runtime.context)
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     given = await approvals.answers(store, scope, state["parked"])
-    decision = given.get(question["id"]) or _asked(state, question, config, settings)
-    await approvals.keep(store, scope, question["id"], decision)
+    decision = given.get(question["id"])
+    if decision is None:
+        tools = offered(state, config, settings)
+        decision = await _asked(question, tools.get(question["tool"]), runtime, config)
+    await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
     now = resources.clock()
     answered = audit.of_answer(question, decision, tick=state["tick"])
     await audit.write(store, scope, [answered], visit=audit.visit_of(state["loop"], "confirm"))
@@ -55,22 +58,55 @@ def _in_hand(state: State) -> Question:
     )
 
 
-def _asked(
-    state: State, question: Question, config: RunnableConfig, settings: Settings
+async def _asked(
+    question: Question,
+    known: Known | None,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
 ) -> Decision:
-    """The answer of a person. `interrupt` leaves the node until there is one."""
-    resources = resources_of(config)
-    tool = offered(state, config, settings)[question["tool"]].tool
+    """The answer of a person. `interrupt` leaves the node until there is one.
+
+    After a crash a server does a run again, with the answer that it brought: that was to the
+    question before this one. LangGraph gives it again each time the node is entered.
+    """
+    store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
+    place = str(config["configurable"]["checkpoint_ns"])
+    over = await approvals.passed_over(store, scope, question["id"], place)
     problem: str | None = None
+    number = 0
     while True:
         given = interrupt(approvals.form(question, problem))
-        decision = approvals.decision_of(given, by=resources.user, at=resources.clock())
+        number += 1
+        if number <= over:
+            continue
+        decision = approvals.decision_of(
+            given, by=resources.user, at=resources.clock(), question=question["id"]
+        )
         if isinstance(decision, str):
             problem = decision
-        elif decision["args"] is not None and (wrong := misfit(tool, decision["args"])):
-            problem = f"the args do not fit {question['tool']}: {wrong}"
-        else:
+        elif (problem := _problem(decision, question["tool"], known)) is not None:
+            continue
+        elif await approvals.answered(store, scope, _run_of(config)) in (None, question["id"]):
             return decision
+        else:
+            over = number
+            await approvals.pass_over(store, scope, question["id"], place, number)
+
+
+def _problem(decision: Decision, name: str, known: Known | None) -> str | None:
+    """Why an answer cannot be acted on now."""
+    if known is None and decision["decision"] != "refuse":
+        return f"there is no tool {name} now: refuse, or answer once it is there again"
+    if known is None or decision["args"] is None:
+        return None
+    wrong = misfit(known.tool, decision["args"])
+    return f"the args do not fit {name}: {wrong}" if wrong else None
+
+
+def _run_of(config: RunnableConfig) -> str | None:
+    """A server's id of the run."""
+    run = config.get("metadata", {}).get("run_id")
+    return str(run) if run is not None else None
 
 
 def _decided(

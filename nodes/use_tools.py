@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from memory import approvals, audit
 from memory.approvals import Deed
+from memory.audit import AuditEntry
 from memory.chat import MARK
 from memory.encodable import encodable
 from memory.models.naming import called
@@ -58,6 +59,8 @@ class _Round:
         self.answers: list[ToolMessage] = []
         self.changed: dict[str, Any] = {}
         self.calls: list[CallRecord] = []
+        self.logged = 0
+        """How many of the calls are in the log."""
         self.errors = state["consecutive_errors"]
         """Failures in a row (ruling 19)."""
 
@@ -88,7 +91,7 @@ class _Round:
     async def _run(self, call: ToolCall) -> None:
         known = self.tools.get(call["name"])
         if known is not None and known.dangerous:
-            self._take(await self._once(call, known))
+            await self._once(call, known)
         else:
             self._take(await self._execute(call))
         answer = self.answers[-1]
@@ -107,18 +110,21 @@ class _Round:
             now=self.now,
         )
 
-    async def _once(self, call: ToolCall, known: Known) -> Executed:
-        """A dangerous call, once: what an earlier try of this tick began is not done again."""
+    async def _once(self, call: ToolCall, known: Known) -> None:
+        """A dangerous call, once: what an earlier try of this tick began is not done again.
+
+        Its outcome and its line in the log are written together, so that both are there once.
+        """
         store, scope = store_of(self.runtime), scope_of(self.config)
         self._set_loop(dangerous=str(call["id"]))
         if known.in_state:
-            return await self._execute(call)
+            return self._take(await self._execute(call))
         key = approvals.deed_key(
             self.state["event"], self.state["resuming"] or self.now.isoformat()
         )
         earlier = await approvals.deed(store, scope, key)
         if earlier is not None:
-            return _as_before(call, earlier)
+            return self._take(_as_before(call, earlier))
         deed: Deed = {
             "tool": call["name"],
             "args": dict(call["args"]),
@@ -127,11 +133,16 @@ class _Round:
             "ok": False,
         }
         await approvals.write_deed(store, scope, key, deed)
-        executed = await self._execute(call)
-        answer = executed.messages[-1]
+        self._take(await self._execute(call))
+        answer = self.answers[-1]
         ended: Deed = {**deed, "outcome": str(answer.content), "ok": answer.status != "error"}
-        await approvals.write_deed(store, scope, key, ended)
-        return executed
+        await audit.write(
+            store,
+            scope,
+            self._called(),
+            visit=audit.visit_of(self.loop_before, "use_tools"),
+            also=[approvals.put_deed(scope, key, ended)],
+        )
 
     def _delegated(self, call: ToolCall) -> Executed:
         result = self.state["delegated"][str(call["id"])]
@@ -171,14 +182,26 @@ class _Round:
     def _set_loop(self, **values: Any) -> None:
         self.state = cast(State, {**self.state, "loop": {**self.loop, **values}})
 
+    def _called(self) -> list[AuditEntry]:
+        """The lines of the calls that are not in the log yet."""
+        event, resources = self.state["event"], resources_of(self.config)
+        lines = audit.of_calls(
+            self.calls,
+            at=resources.clock(),
+            tick=self.state["tick"],
+            origin=event["id"] if event else None,
+            model=called(resources.chat_model),
+        )[self.logged :]
+        self.logged = len(self.calls)
+        return lines
+
     async def write_log(self) -> None:
         """What was called and which goals changed."""
         event, resources = self.state["event"], resources_of(self.config)
         origin, at, tick = event["id"] if event else None, resources.clock(), self.state["tick"]
-        model = called(resources.chat_model)
         old, new = self.before, self.state
         entries = [
-            *audit.of_calls(self.calls, at=at, tick=tick, origin=origin, model=model),
+            *self._called(),
             *audit.of_goals(old["goals"], new["goals"], at=at, tick=tick, origin=origin),
             *audit.of_prompt(
                 old["assistant_prompt"], new["assistant_prompt"], tick=tick, origin=origin

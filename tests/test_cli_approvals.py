@@ -106,12 +106,13 @@ def test_another_message_is_answered_and_a_line_says_that_a_question_waits(
     with serving(monkeypatch, LAUNCH, text("Hello."), text("Hello again.")):
         question = asked(capsys, data)
         done = circadian(capsys, "send", "Hello", "--data", data)
-        document = circadian(capsys, "send", "Hello", "--data", data, "--json").document
+        as_json = circadian(capsys, "send", "Hello", "--data", data, "--json")
+    document = as_json.document
     assert (done.status, done.out.splitlines()[0]) == (0, "Hello.")
     assert "It wants to run" not in done.out
     told = "a question waits: Run launch(target='the moon') (approve or refuse"
     assert done.error == f"{told} {question})"
-    assert (document["reply"], document["tick"]) == ("Hello again.", 2)
+    assert (document["reply"], document["tick"], as_json.err) == ("Hello again.", 2, "")
     assert [one["id"] for one in document["approvals"]] == [question]
     assert launches.done == []
 

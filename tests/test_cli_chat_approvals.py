@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from graph.cli import approvals
 from graph.cli.asking import CHOICES, UNCLEAR
+from memory.errors import InputError
 from tests import launching
 from tests.commandline import Done, circadian
 from tests.launching import LAUNCH, Launches, asking, serving
@@ -119,13 +121,21 @@ def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
     import readline
 
     held: list[str] = []
-    monkeypatch.setattr(readline, "set_startup_hook", lambda hook=None: hook and hook())
+    hooks: list[Any] = []
+
+    def hook(given: Any = None) -> None:
+        hooks.append(given)
+        if given is not None:
+            given()
+
+    monkeypatch.setattr(readline, "set_startup_hook", hook)
     monkeypatch.setattr(readline, "insert_text", held.append)
     edits = ("e", "{", "edit", '{"aim": "Mars"}', "e", '{"target": "Mars"}')
     with serving(monkeypatch, LAUNCH, FLIES):
         done, person = typing(capsys, data, monkeypatch, "Launch it", *edits)
     assert person.prompts == ["> ", *[PROMPT, "arguments: "] * 3, "> "]
     assert held == ['{"target": "the moon"}'] * 3
+    assert [one is None for one in hooks] == [False, True] * 3
     assert "circadian: the arguments are not JSON: " in done.err
     assert "circadian: the arguments do not fit launch: target: Field required" in done.err
     assert launches.done == ["Mars"]
@@ -235,3 +245,19 @@ def test_on_a_pipe_a_tick_that_fails_after_the_answer_is_the_exit_status(
         ended = piped(capsys, data, monkeypatch, "Launch it", "y")
     assert (ended.status, launches.done) == (1, ["the moon"])
     assert "this request is wrong (kept in the inbox, attempt 1 of 3)" in ended.err
+
+
+def test_on_a_pipe_an_answer_that_comes_too_late_takes_no_other_line(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    """Somebody else answers between the question and the line."""
+
+    async def late(*args: object) -> None:
+        raise InputError("no question waits")
+
+    monkeypatch.setattr(approvals, "decide", late)
+    with serving(monkeypatch, LAUNCH, HELLO):
+        ended = piped(capsys, data, monkeypatch, "Launch it", "y", "n")
+    assert "circadian: no question waits\n" in ended.err
+    assert "Hello.\n" in ended.out
+    assert launches.done == []

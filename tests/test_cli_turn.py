@@ -144,6 +144,19 @@ def test_tools_that_keep_failing_set_the_stop_and_the_answer_is_shown_all_the_sa
     )
 
 
+def test_a_tick_of_its_own_that_sets_the_stop_says_so(
+    capsys: Capture, data: Path, monkeypatch: Patch
+) -> None:
+    goal = asking(("add_goal", {"description": "Explode"}))
+    broken = asking(*[("explode", {})] * 5)
+    with serving(monkeypatch, goal, text("Noted."), broken, text("It broke five times.")):
+        circadian(capsys, "send", "Explode some day", "--data", data)
+        done = circadian(capsys, "tick", "--data", data)
+    assert done.status == 1
+    assert done.err.splitlines()[-1].endswith("`circadian clear-stop` clears the stop")
+    assert circadian(capsys, "stop", "--data", data).status == 0
+
+
 def test_a_stop_that_a_person_set_names_no_failure(capsys: Capture, data: Path) -> None:
     args = ("--data", data, "--model", "offline")
     circadian(capsys, "stop", *args)

@@ -135,7 +135,12 @@ async def test_why_it_stopped_is_told_beside_how_to_clear_it(now: dict[str, Any]
     assert lines[1] == "Stopped  5 failures in a row, the last: down"
 
 
-async def test_spending_and_services_are_rows_where_they_are_known(now: dict[str, Any]) -> None:
+async def test_spending_is_always_told_and_services_where_one_is_left_alone(
+    now: dict[str, Any],
+) -> None:
+    told = "\n".join(plain(status_view(now, "default", [])))
+    assert "Spent    0 of 1,000,000 tokens today · 0 of 60 ticks of its own this hour" in told
+    assert "Services" not in told
     now |= {"spending": SPENT, "breakers": {"model": "open"}}
     told = "\n".join(plain(status_view(now, "default", [])))
     assert "Spent     12,040 of 1,000,000 tokens today" in told

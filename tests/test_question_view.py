@@ -87,7 +87,9 @@ def test_a_very_long_argument_is_cut_and_says_so() -> None:
     assert any("more characters" in line for line in many)
 
 
-DIFFERENCE = "--- version 1 (in force)\n+++ version 2 (proposed)\n@@ -1 +1,2 @@\n-Be loud.\n+--- x"
+DIFFERENCE = (
+    "--- version 1 (in force)\n+++ version 2 (proposed)\n@@ -1,2 +1 @@\n--- x\n-y\n+Be kind."
+)
 
 
 def test_a_difference_is_shown_whole_and_coloured() -> None:
@@ -98,8 +100,9 @@ def test_a_difference_is_shown_whole_and_coloured() -> None:
     assert lines[2] == "  change      --- version 1 (in force)"
     assert sum(line.endswith(" +y") for line in lines) == 500
     coloured = "\n".join(plain(question(difference=DIFFERENCE), colours=True))
-    assert "\x1b[32m+--- x" in coloured
-    assert "\x1b[31m-Be loud." in coloured
+    assert "\x1b[32m+Be kind." in coloured
+    assert "\x1b[31m--- x" in coloured
+    assert "\x1b[31m-y" in coloured
     assert "\x1b[2m--- version 1" in coloured
     assert "\x1b[2m+++ version 2" in coloured
 

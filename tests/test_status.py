@@ -71,6 +71,14 @@ async def test_of_an_agent_that_never_ran_every_field_is_there(
         "approvals": [],
         "cumulative_importance": 0,
         "emergency_stop": False,
+        "spending": {
+            "tokens": 0,
+            "tokens_per_day": 1_000_000,
+            "autonomous_ticks": 0,
+            "autonomous_ticks_per_hour": 60,
+            "over": None,
+        },
+        "breakers": {"model": "closed", "embedder": "closed", "memory": "closed"},
     }
 
 

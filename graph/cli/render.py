@@ -81,9 +81,8 @@ def status_view(
     rows.add_row("Memory", _memory(status))
     asked = sum(one["event_id"] is not None for one in status["approvals"])
     rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], asked, aside))
-    if "spending" in status:
-        rows.add_row("Spent", spending_gauge(status["spending"]))
-    if left_alone := breakers_gauge(status.get("breakers", {})):
+    rows.add_row("Spent", spending_gauge(status["spending"]))
+    if left_alone := breakers_gauge(status["breakers"]):
         rows.add_row("Services", left_alone)
     return Group(_headline(status, agent), rows)
 
