@@ -60,8 +60,12 @@ class System:
 
     name: str
     model: OneToolModel
-    tick: Callable[[str], Awaitable[Any]]
+    tick: Callable[[str, Durability], Awaitable[Any]]
     """Says something to the agent and waits for its answer."""
+    durability: Durability
+    """How it stores its steps when it is measured."""
+    bounded: bool
+    """Its checkpoint file holds the newest steps alone."""
     checkpoints: Path
     """The checkpoint file; what else the agent keeps is in the same folder."""
 
@@ -73,7 +77,7 @@ def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
     if name == CIRCADIAN:
         return _circadian(path)
     if name == SAME_SAVER:
-        return _create_agent(name, path, open_saver(path), durability="sync")
+        return _create_agent(name, path, open_saver(path), bounded=True)
     stock = AsyncSqliteSaver.from_conn_string(str(path))
     return _create_agent(name, path, stock, summarises=name == SUMMARISING)
 
@@ -83,10 +87,11 @@ async def _circadian(path: Path) -> AsyncIterator[System]:
     model = OneToolModel(tool=look_up.name)
     async with open_agent(path.parent, model=model, embedder="offline", tools=TOOLS) as agent:
 
-        async def tick(text: str) -> None:
-            await agent.ainvoke({"events": [{"text": text, "sender": "Ada"}]})
+        async def tick(text: str, durability: Durability) -> None:
+            said = {"text": text, "sender": "Ada"}
+            await agent.ainvoke({"events": [said]}, durability=durability)
 
-        yield System(CIRCADIAN, model, tick, path)
+        yield System(CIRCADIAN, model, tick, "sync", True, path)
 
 
 @asynccontextmanager
@@ -95,7 +100,7 @@ async def _create_agent(
     path: Path,
     opening: AbstractAsyncContextManager[AsyncSqliteSaver],
     *,
-    durability: Durability = "async",
+    bounded: bool = False,
     summarises: bool = False,
 ) -> AsyncIterator[System]:
     model = OneToolModel(tool=look_up.name)
@@ -109,12 +114,12 @@ async def _create_agent(
             checkpointer=saver,
         )
 
-        async def tick(text: str) -> None:
+        async def tick(text: str, durability: Durability) -> None:
             await agent.ainvoke(
                 {"messages": [HumanMessage(text, name="Ada")]}, config, durability=durability
             )
 
-        yield System(name, model, tick, path)
+        yield System(name, model, tick, "sync" if bounded else "async", bounded, path)
 
 
 def _summaries(model: OneToolModel) -> SummarizationMiddleware[Any, Any]:

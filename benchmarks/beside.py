@@ -3,8 +3,9 @@
     python -m benchmarks.beside [--marks 10 100 1000] [--summarising] [--json FILE]
 
 Where they are measured the agents take turns, tick by tick, so that the machine's noise meets all
-of them alike. At 1,000 ticks the checkpoints of `create_agent` need some gigabytes of disk until
-the run ends.
+of them alike. On the way there, to save time, they do not wait for each other, and those whose
+checkpoint file holds the newest steps alone store the end of each tick, not its steps. At 1,000
+ticks the checkpoints of `create_agent` need some gigabytes of disk until the run ends.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from benchmarks.words import sentence
 MARKS = (10, 100, 1_000)
 WINDOW = 10
 """Ticks before a mark that its figures are taken from."""
+RUN_UP = 50
+"""Ticks before a mark that are stored step by step: all that a bounded file holds at the mark."""
 
 MEASURED = (
     "A tick is one message, one tool call and the answer; models answer at once. Own work: its "
@@ -42,7 +45,8 @@ MEASURED = (
     "times Circadian's. Prompt tokens: approximate, of all calls of a tick, tool schemas included. "
     "Same prefix: how much of a prompt (system, tools, messages, as JSON) repeats byte by byte the "
     "beginning of the call before it: in a tick, and of its first call, from the tick before it. "
-    "Messages: in the prompt. Files: with their write-ahead logs."
+    "Messages: in the prompt. Files: with their write-ahead logs. Circadian's saver keeps the "
+    f"newest steps alone; on it, steps more than {RUN_UP} ticks before a mark were not stored."
 )
 
 
@@ -82,7 +86,7 @@ def _megabytes(count: float) -> str:
 
 
 def _percent(part: float) -> str:
-    return f"{part:.0%}"
+    return f"{part:.1%}"
 
 
 FIGURES = (
@@ -118,17 +122,22 @@ class Measured:
         self._before = ""
         """The last prompt that was looked at."""
 
-    async def tick(self, text: str, *, noted: bool) -> None:
-        """Run one tick. `noted`: look at what it sent, once its time is taken."""
+    async def tick(self, text: str) -> None:
+        """Run one tick, and look at what it sent, once its time is taken."""
         began = time.perf_counter()
-        await self.system.tick(text)
+        await self.system.tick(text, self.system.durability)
         seconds = time.perf_counter() - began
         sent = self.system.model.taken()
-        if noted:
-            first, *later = self._repeated(sent)
-            every = sum(tokens(one) for one in sent)
-            messages = len(sent[-1].messages)
-            self._ticks.append(Tick(seconds, every, messages, first, added(later)))
+        first, *later = self._repeated(sent)
+        every = sum(tokens(one) for one in sent)
+        messages = len(sent[-1].messages)
+        self._ticks.append(Tick(seconds, every, messages, first, added(later)))
+
+    async def pass_tick(self, text: str, *, hurried: bool) -> None:
+        """Run one tick that is not measured. `hurried`: a bounded file gets its end alone."""
+        hurries = hurried and self.system.bounded
+        await self.system.tick(text, "exit" if hurries else self.system.durability)
+        self.system.model.taken()
 
     def row(self, mark: int) -> Row:
         """The figures of the newest ticks, of which `mark` is the last."""
@@ -161,15 +170,14 @@ async def compare(root: Path, marks: Collection[int], names: Sequence[str] = DEF
             Measured(await stack.enter_async_context(opening(name, root / name))) for name in names
         ]
         for number in range(1, max(marks, default=0) + 1):
+            text, ahead = sentence(number), min(mark - number for mark in marks if mark >= number)
             # The tick before the window as well: its last prompt is compared with the next.
-            noted = any(mark - WINDOW <= number <= mark for mark in marks)
-            ticks = [agent.tick(sentence(number), noted=noted) for agent in agents]
-            if noted:
-                for place in range(len(ticks)):
-                    await ticks[(number + place) % len(ticks)]
+            if ahead <= WINDOW:
+                for place in range(len(agents)):
+                    await agents[(number + place) % len(agents)].tick(text)
             else:
-                # Nothing is measured, so they need not wait for each other.
-                await asyncio.gather(*ticks)
+                hurried = ahead > RUN_UP
+                await asyncio.gather(*(one.pass_tick(text, hurried=hurried) for one in agents))
             if number in marks:
                 print(f"beside create_agent: tick {number:,} of {max(marks):,}")
                 rows += [agent.row(number) for agent in agents]

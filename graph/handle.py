@@ -21,6 +21,7 @@ from graph.input import an_event, checked_input, human_messages, named
 from graph.prompt import rollback
 from memory import inbox, journal, tracing
 from memory.chat import event_of, with_kind
+from memory.emergency import ask_for_stop
 from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
 from memory.inbox import Posted, valid_event
@@ -215,6 +216,8 @@ class AsyncAgent:
         ]
         events = [self._event(one) for one in given.get("events") or []]
         await self._post([*said, *events])
+        if given.get("request") == "stop":
+            await ask_for_stop(self.store, self.scope, at=now, by=self.scope.user)
         return {"messages": messages, "events": events, "request": given.get("request")}
 
     async def _human(self, given: Any) -> list[HumanMessage]:

@@ -130,15 +130,17 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     finally:
         try:
             await conn.close()
-        finally:
+            await asyncio.to_thread(conn._thread.join, BUSY_SECONDS)
+        except BaseException:
             _end_thread(conn)
+            raise
 
 
 def _end_thread(conn: aiosqlite.Connection) -> None:
     """Wait for the connection's thread, which was told to stop.
 
-    Else it may outlive the event loop, and where its caller was cancelled it fails when it reports
-    to it. No task can do this waiting: an ending loop cancels them all.
+    Else it outlives the event loop, and fails when it reports to it. No task can do this waiting:
+    an ending loop cancels them all.
     """
     conn._thread.join(BUSY_SECONDS)
 

@@ -36,8 +36,9 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     assistant_prompt{version}, memory{journal,pending,facts,entities,links},
     inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
     spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
-    breakers{model,embedder,memory}` (design, section 3). Breakers are this process's own. Goals stand in the order of the tree, each before its subtasks; approvals
-    are the questions that wait for a person, oldest first. Tokens are calibrated estimates.
+    breakers{model,embedder,memory}` (design, section 3). Breakers are this process's own. Goals
+    stand in the order of the tree, each before its subtasks; approvals are the questions that wait
+    for a person, oldest first. Tokens are calibrated estimates.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.

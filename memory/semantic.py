@@ -166,7 +166,7 @@ class SemanticMemory:
         try:
             return await guarded(breaker, send, failure=MemoryStoreError)
         except CircuitOpen as error:
-            raise MemoryStoreError(str(error)) from None
+            raise MemoryStoreError(str(error)) from error
 
     @property
     def _embedder_breaker(self) -> Breaker | None:

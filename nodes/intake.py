@@ -10,9 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import approvals, arrivals, audit, inbox, night
+from memory import approvals, arrivals, audit, emergency, inbox, night
 from memory.classification import classify
-from memory.goals import completions, recompute
 from memory.overheard import overhear
 from memory.owners import owners_of
 from memory.records import Event
@@ -20,11 +19,10 @@ from memory.reflection import is_reflection
 from memory.reports import Report, empty_report
 from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
-from memory.session import woken
-from memory.session_memory import complete
+from memory.session import rolled_up, woken
 from memory.settings import Settings
 from memory.spending import over
-from memory.state import REDUCED_KEYS, HandledMark, State, fresh_state
+from memory.state import REDUCED_KEYS, HandledMark, Request, State, fresh_state
 from memory.state_check import checked, state_problem
 from memory.tick import Classification, ParkedTick
 
@@ -72,7 +70,9 @@ async def intake(
         desk.set(turn="refuse")
         return desk.update
     desk.recompute_goals()
-    desk.take_request()
+    if desk.take_request() == "clear_stop":
+        await emergency.forget_stop(desk.store, desk.scope)
+    await desk.take_stop()
     await desk.decide()
     await audit.write(desk.store, desk.scope, desk.log)
     return desk.update
@@ -150,20 +150,16 @@ class _Desk:
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
-        before = self.state["goals"]
-        goals = recompute(before)
-        if goals != before:
-            done = completions(before, goals, self.now)
-            self.set(goals=goals, session_memory=complete(self.state["session_memory"], done))
+        self.set(**rolled_up(self.state, self.now))
 
-    def take_request(self) -> None:
+    def take_request(self) -> Request | None:
         """Carry out the run's request, as far as it is not a night or a tick."""
         request = self.state.get("request") if self.first else None
         self.given = self.given or request is not None
         if request == "sleep" and not self.state["emergency_stop"]:
             self.set(mode="sleep", phase="compacting")
         elif request == "wake":
-            self._wake()
+            self.set(**woken(self.now))
         elif request == "stop":
             self.set(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **self.place))
@@ -173,9 +169,16 @@ class _Desk:
             self.log.append(audit.of_clear(**self.place))
         self.autonomous = request == "tick" or not (self.given or self.resumed)
         self.sleep_asked = request == "sleep"
+        return request
 
-    def _wake(self) -> None:
-        self.set(**woken(self.now))
+    async def take_stop(self) -> None:
+        """A stop that was asked for meanwhile, also by another process (`memory.emergency`)."""
+        if self.state["emergency_stop"]:
+            return
+        by = await emergency.stop_asked_by(self.store, self.scope)
+        if by is not None:
+            self.set(emergency_stop=True)
+            self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
     async def settle(self) -> None:
         """Take events out of the inbox whose ticks are in a checkpoint that is on disk.
@@ -189,6 +192,8 @@ class _Desk:
         if marks:
             await inbox.settle(self.store, self.scope, marks)
             self.set(handled=[])
+        if self.first and self.state["emergency_stop"]:
+            await emergency.forget_stop(self.store, self.scope)
         if marks or self.first:
             await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
@@ -210,7 +215,7 @@ class _Desk:
             return self.set(turn="night", event=None)
         if event is not None:
             if self.state["mode"] == "sleep":
-                self._wake()
+                self.set(**woken(self.now))
             return self.set(turn="tick", event=event)
         if self.first and self.autonomous and not self._waits_for_goals() and self._autonomous():
             return self.set(turn="tick", event=None, classification=None)

@@ -46,7 +46,7 @@ async def return_event(
     text = describe(error.error)
     attempts, aside = 0, False
     # Where the service is left alone, nothing was tried that could count against the event.
-    tried = not isinstance(error.error, CircuitOpen)
+    tried = CircuitOpen not in (type(error.error), type(error.error.__cause__))
     if event is not None and tried:
         most = settings.max_failed_ticks
         await _journal_last(event, state, runtime, config, max_attempts=most)

@@ -197,11 +197,12 @@ class _Round:
 
     async def write_log(self) -> None:
         """What was called and which goals changed."""
+        calls = self._called()
         event, resources = self.state["event"], resources_of(self.config)
         origin, at, tick = event["id"] if event else None, resources.clock(), self.state["tick"]
         old, new = self.before, self.state
         entries = [
-            *self._called(),
+            *calls,
             *audit.of_goals(old["goals"], new["goals"], at=at, tick=tick, origin=origin),
             *audit.of_prompt(
                 old["assistant_prompt"], new["assistant_prompt"], tick=tick, origin=origin

@@ -96,6 +96,11 @@ class Job:
         return Path(f"{self.data}.launched")
 
     @property
+    def given(self) -> Path:
+        """Where they write the place of each input before they take it, a line each."""
+        return Path(f"{self.data}.given")
+
+    @property
     def out(self) -> Path:
         """Where the process writes what it saw."""
         return Path(f"{self.data}.{self.name}.out")
@@ -188,8 +193,7 @@ def launch_tool(job: Job, points: Points) -> BaseTool:
         """Launch a rocket."""
         number = {"tool": points.count("tool")}
         points.end_at(number, "before")
-        with job.launched.open("a") as file:
-            file.write(f"{target}\n")
+        add_line(job.launched, target)
         points.end_at(number, "after")
         return f"launched to {target}"
 
@@ -220,6 +224,12 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
     return await run(Command(resume=given["resume"]) if given and "resume" in given else given)
 
 
+def add_line(file: Path, line: str) -> None:
+    """Add a line, on disk whatever happens to the process then."""
+    with file.open("a") as opened_file:
+        opened_file.write(f"{line}\n")
+
+
 def plain_run(agent: AsyncAgent) -> Run:
     """Runs the graph as a server does: every input is fresh, checkpoints are not awaited."""
     resources = replace(agent.resources, synced=False)
@@ -247,7 +257,8 @@ async def work(job: Job) -> None:
             points.counts.clear()
             if job.post:
                 result["posted"] = (await agent.post(job.post))._asdict()
-            for given in job.inputs:
+            for place, given in enumerate(job.inputs):
+                add_line(job.given, str(place))
                 result["reports"].append((await run(given))["report"])
     except CircadianError as error:
         result["error"] = [type(error).__name__, str(error)]

@@ -137,7 +137,7 @@ def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
 async def test_each_agent_hears_the_words_calls_the_tool_and_answers(tmp_path: Path) -> None:
     for name in SYSTEMS:
         async with opening(name, tmp_path / name) as system:
-            await system.tick("Where is the saffron?")
+            await system.tick("Where is the saffron?", system.durability)
             first, second = system.model.taken()
             assert "Where is the saffron?" in wire(first)
             assert {"look_up", "convert"} <= {tool["function"]["name"] for tool in first.tools}
