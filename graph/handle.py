@@ -29,13 +29,12 @@ from memory.lock import AgentLock
 from memory.owners import owner_of
 from memory.recall import recall
 from memory.records import Event, RecallHit
-from memory.resources import KEY, Resources
+from memory.resources import KEY, RESUMED, Resources
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.sqlite.store import CircadianStore
 from memory.state import AssistantPrompt
 from memory.store_access import count_items
-from nodes.intake import RESUMED
 
 log = logging.getLogger("circadian")
 STEPS = 10_000
@@ -204,6 +203,9 @@ class AsyncAgent:
     async def _accept(self, input: Mapping[str, Any] | Command[Any] | None) -> Any:
         """Check the input and put it into the inbox, before any lock is taken."""
         if isinstance(input, Command):
+            waiting = any(task.interrupts for task in (await self.aget_state()).tasks)
+            if input.resume is not None and not waiting:
+                raise InputError("no question stands to be answered; approve or refuse it by id")
             return input
         given = checked_input(input)
         messages = await self._human(given.get("messages") or [])

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -24,12 +24,17 @@ from langgraph.store.base import BaseStore
 from memory.breaker import Breakers
 from memory.components import PromptComponent
 from memory.extensions import Extensions
+from memory.reports import Report
 from memory.scope import LOCAL_USER, Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Deployment, Settings
 
 KEY = "circadian"
 """Where `config["configurable"]` carries a run's Resources. Never checkpointed: not a primitive."""
+
+
+RESUMED = "circadian_resumed"
+"""Where it carries the report of an unfinished run that was just finished."""
 
 
 def utc_now() -> datetime:
@@ -66,6 +71,13 @@ def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: those that `open_agent` put into its config, else the process's own."""
     given = config.get("configurable", {}).get(KEY)
     return given if isinstance(given, Resources) else _process().resources
+
+
+def resumed_report(config: RunnableConfig) -> Report | None:
+    """What `open_agent` left there. A server's client cannot: its config holds no Resources."""
+    given = config.get("configurable", {})
+    ours = isinstance(given.get(KEY), Resources)
+    return cast(Report | None, given.get(RESUMED)) if ours else None
 
 
 @asynccontextmanager

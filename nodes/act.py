@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    SystemMessage,
+    messages_from_dict,
+)
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
@@ -121,7 +126,9 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
     """The answer as it goes into the history."""
-    used = {one.tool_call_id for one in state["messages"] if isinstance(one, ToolMessage)}
+    waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
+    known = [*state["messages"], *waiting]
+    used = {str(c["id"]) for m in known if isinstance(m, AIMessage) for c in m.tool_calls}
     message = sound(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
     if capped and message.tool_calls:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})

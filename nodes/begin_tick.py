@@ -15,6 +15,8 @@ from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import Loop, ParkedTick
+from tools.contexts import CONTEXTS
+from tools.pattern import narrowed
 
 
 def after_begin(state: State) -> Literal["extract_facts", "confirm", "assemble_context"]:
@@ -37,7 +39,7 @@ async def begin_tick(
     tick = state["tick"] + 1
     waited = [one for one in state["parked"] if one["question"]["id"] == state["resuming"]]
     if waited:
-        return _resumed(waited[0], tick)
+        return _resumed(waited[0], tick, settings_of(runtime.context))
     update: dict[str, Any] = {
         "tick": tick,
         "loop": _begun(state, settings_of(runtime.context)),
@@ -73,14 +75,18 @@ def _begun(state: State, settings: Settings) -> Loop:
     }
 
 
-def _resumed(parked: ParkedTick, tick: int) -> dict[str, Any]:
-    """The tick as it was put aside, at the end of the history and under its number of now."""
+def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any]:
+    """The tick as it was put aside, at the end of the history and under its number of now.
+
+    Where the settings are narrower by now, so is its pattern.
+    """
+    context = CONTEXTS[parked["context"]["context_type"]]
     return {
         "tick": tick,
         "messages": [_numbered(one, tick) for one in messages_from_dict(parked["messages"])],
         "context": parked["context"],
         "assessment": parked["assessment"],
-        "pattern": parked["pattern"],
+        "pattern": narrowed(parked["pattern"], settings, context),
         "loop": parked["loop"],
         "exchange": [],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
@@ -18,8 +17,9 @@ from memory.session import woken
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.tick import Decision, Loop, Question
+from memory.tick import Decision, Loop, Question, ToolOutcome
 from tools.calls import Known, misfit, open_calls
+from tools.execute import refuse
 from tools.offered import offered
 from tools.routing import routed
 
@@ -117,9 +117,10 @@ def _decided(
     assert loop is not None
     assert context is not None
     assert pattern is not None
-    call = open_calls(state["messages"])[0]
-    changed = _answered(state, call, decision)
-    going: Loop = {**loop, "decision": decision}
+    changed = _answered(state, open_calls(state["messages"]), decision)
+    refused = [m for m in changed if isinstance(m, ToolMessage)]
+    outcomes = [ToolOutcome(name=one.name or "", ok=False) for one in refused]
+    going: Loop = {**loop, "decision": decision, "tools": [*loop["tools"], *outcomes]}
     tools = offered(state, config, settings)
     messages = merge_messages(state["messages"], changed)
     return {
@@ -129,29 +130,34 @@ def _decided(
     }
 
 
-def _answered(state: State, call: ToolCall, decision: Decision) -> list[AnyMessage]:
-    """The history's change: the call as it was edited, or the refusal as its answer."""
+def _answered(state: State, calls: list[ToolCall], decision: Decision) -> list[AnyMessage]:
+    """The history's change: the call as it was edited, or the refusal as its answer.
+
+    The calls behind a refused one were made in the belief that it would be done.
+    """
+    call, behind = calls[0], calls[1:]
     if decision["decision"] == "approve":
         return []
     if decision["decision"] == "edit":
         asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
         return [_edited(asked, call, decision["args"] or {})]
     why = f": {decision['reason']}" if decision["reason"] else ""
-    result = {
-        "success": False,
-        "error": f"{decision['by']} refused it{why}",
-        "suggestion": "It was not done. Do not ask for it again in other words; say so, and go on.",
-    }
+    refused = refuse(
+        [call],
+        f"{decision['by']} refused it{why}",
+        "It was not done. Do not ask for it again in other words; say so, and go on.",
+    )
+    dropped = refuse(
+        behind,
+        f"not run: {call['name']} before it was refused",
+        "Call it again if it makes sense all the same.",
+    )
     mark = {MARK: {"tick": state["tick"]}}
     return [
-        ToolMessage(
-            json.dumps(result, ensure_ascii=False),
-            id=f"refused_{call['id']}",
-            tool_call_id=call["id"] or "",
-            name=call["name"],
-            status="error",
-            additional_kwargs=mark,
+        message.model_copy(
+            update={"id": f"refused_{message.tool_call_id}", "additional_kwargs": mark}
         )
+        for message in (*refused.messages, *dropped.messages)
     ]
 
 

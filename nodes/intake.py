@@ -17,7 +17,14 @@ from memory.owners import owners_of
 from memory.records import Event
 from memory.reflection import is_reflection
 from memory.reports import Report, empty_report
-from memory.resources import KEY, Resources, resources_of, scope_of, settings_of, store_of
+from memory.resources import (
+    Resources,
+    resources_of,
+    resumed_report,
+    scope_of,
+    settings_of,
+    store_of,
+)
 from memory.scope import Scope
 from memory.session import rolled_up, woken
 from memory.settings import Settings
@@ -25,9 +32,6 @@ from memory.spending import over
 from memory.state import REDUCED_KEYS, HandledMark, Request, State, fresh_state
 from memory.state_check import checked, state_problem
 from memory.tick import Classification, ParkedTick
-
-RESUMED = "circadian_resumed"
-"""Where `config["configurable"]` carries the report of an unfinished run that was just finished."""
 
 
 def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
@@ -105,10 +109,9 @@ class _Desk:
         self.log: list[audit.AuditEntry] = []
         self.given = False
         """Whether this run was given anything at all."""
-        self.resumed: Report | None = _resumed(config) if first else None
+        self.resumed: Report | None = resumed_report(config) if first else None
         """What was done just now, for an earlier run: this run's report goes on with it."""
-        if self.state["resuming"] is not None:  # left by a run that ended with a question
-            self.set(resuming=None)
+        self.set(resuming=None)  # left by a run that ended with a question
         if first:
             self.set(report=self.resumed or empty_report())
 
@@ -118,18 +121,16 @@ class _Desk:
         self.state = cast(State, {**self.state, **values})
 
     @property
-    def report(self) -> Report:
-        return self.state["report"]
-
-    @property
     def place(self) -> dict[str, Any]:
         """Where and when, for the audit log."""
         return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
     def note(self, **more: Any) -> None:
         """Add to the lists of the report."""
-        merged = {key: [*cast(Any, self.report)[key], *value] for key, value in more.items()}
-        self.set(report={**self.report, **merged})
+        merged = {
+            key: [*cast(Any, self.state["report"])[key], *value] for key, value in more.items()
+        }
+        self.set(report={**self.state["report"], **merged})
 
     async def take_in(self) -> None:
         """New input goes to the inbox before anything is done with it."""
@@ -143,14 +144,18 @@ class _Desk:
             run_id=str(run_id) if run_id is not None else None,
         )
         self.given = arrived.given
-        done = {tick["event_id"] for tick in self.report["ticks"]} | {*self.report["context_only"]}
+        done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
+            *self.state["report"]["context_only"]
+        }
         self.note(skipped=[one for one in arrived.skipped if one not in done], notes=arrived.notes)
         if arrived.messages:
             self.update["messages"] = arrived.messages
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
+        before = self.state["goals"]
         self.set(**rolled_up(self.state, self.now))
+        self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)
 
     def take_request(self) -> Request | None:
         """Carry out the run's request, as far as it is not a night or a tick."""
@@ -198,9 +203,7 @@ class _Desk:
             await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
     async def decide(self) -> None:
-        """Choose: an answered question, the unfinished night, a new night, a pending event,
-        the goals, a question that waits, or rest.
-        """
+        """Choose, in this order: an answer, a night, an event, the goals, a question, or rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
@@ -217,7 +220,9 @@ class _Desk:
             if self.state["mode"] == "sleep":
                 self.set(**woken(self.now))
             return self.set(turn="tick", event=event)
-        if self.first and self.autonomous and not self._waits_for_goals() and self._autonomous():
+        # While a tick on the goals waits for a person, another would ask the same again.
+        goals_wait = any(one["event"] is None for one in self.state["parked"])
+        if self.first and self.autonomous and not goals_wait and self._autonomous():
             return self.set(turn="tick", event=None, classification=None)
         if self._parked() and self.state["mode"] == "awake":
             return self._resume(self._parked()[0])
@@ -225,17 +230,13 @@ class _Desk:
 
     def _parked(self) -> list[ParkedTick]:
         """The ticks that wait for a person, but for those that failed in this run."""
-        failed = {failure["event_id"] for failure in self.report["failures"]}
+        failed = {failure["event_id"] for failure in self.state["report"]["failures"]}
         parked = self.state["parked"]
         return [one for one in parked if not one["event"] or one["event"]["id"] not in failed]
 
-    def _waits_for_goals(self) -> bool:
-        """A question of an autonomous tick waits: another such tick would ask it again."""
-        return any(one["event"] is None for one in self.state["parked"])
-
     def _resume(self, parked: ParkedTick) -> None:
         """Go on with a tick that waited: with its answer, or to ask again."""
-        asked = self.report["questions"]
+        asked = self.state["report"]["questions"]
         if parked["question"] not in asked:
             self.note(questions=[parked["question"]])
         self.set(
@@ -251,9 +252,9 @@ class _Desk:
 
     async def _night_due(self) -> bool:
         """An unfinished night goes on whatever the input; one that failed in this run waits."""
-        if self.report["night"] is not None:
+        if self.state["report"]["night"] is not None:
             return False
-        if any(failure["event_id"] is None for failure in self.report["failures"]):
+        if any(failure["event_id"] is None for failure in self.state["report"]["failures"]):
             return False
         if await night.unfinished(self.store, self.scope) is not None:
             return True
@@ -262,7 +263,9 @@ class _Desk:
     def _autonomous(self) -> bool:
         """Whether to work on the goals; if not, the report says why."""
         why = None
-        if self.state["mode"] == "sleep":
+        if not self.settings.enabled:
+            why = "Switched off (setting enabled): nothing is done."
+        elif self.state["mode"] == "sleep":
             why = "Asleep. A message or `wake` wakes the agent."
         elif all(goal["status"] != "active" for goal in self.state["goals"].values()):
             why = "Nothing is pending and no goal is active."
@@ -277,11 +280,13 @@ class _Desk:
 
         The assistant's own look at its work waits asleep, and where too much was spent.
         """
-        failed = {failure["event_id"] for failure in self.report["failures"]}
+        failed = {failure["event_id"] for failure in self.state["report"]["failures"]}
         parked = {one["event"]["id"] for one in self.state["parked"] if one["event"]}
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
         events = [item["event"] for item in items if item["event"]["id"] not in failed | parked]
-        judged = [(one, self._classified(one)) for one in events]
+        judged = [
+            (one, classify(one, settings=self.settings, owners=self.owners)) for one in events
+        ]
         await self._take_as_context([one for one, c in judged if c["verdict"] == "context"])
         self._ignore([(one, c) for one, c in judged if c["verdict"] == "ignore"])
         acted = [(one, c) for one, c in judged if c["verdict"] == "act"]
@@ -293,9 +298,6 @@ class _Desk:
             self.set(classification=classification)
             return event
         return None
-
-    def _classified(self, event: Event) -> Classification:
-        return classify(event, settings=self.settings, owners=self.owners)
 
     def _ignore(self, judged: Sequence[tuple[Event, Classification]]) -> None:
         """Leave events alone, and say so. Nothing of them is journaled."""
@@ -326,10 +328,3 @@ class _Desk:
         self.set(context_buffer=buffer)
         self._mark(events)
         self.note(context_only=[event["id"] for event in events])
-
-
-def _resumed(config: RunnableConfig) -> Report | None:
-    """What `open_agent` left there. A server's client cannot: its config holds no Resources."""
-    given = config.get("configurable", {})
-    ours = isinstance(given.get(KEY), Resources)
-    return cast(Report | None, given.get(RESUMED)) if ours else None

@@ -23,6 +23,7 @@ from memory.reflection import is_reflection
 from memory.reports import FailureReport
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
+from memory.spending import spent
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import ParkedTick
@@ -70,10 +71,12 @@ async def return_event(
             f"{errors} failures in a row, the last: {text}",
             at=resources_of(config).clock(),
             tick=state["tick"],
-            who="agent",
+            who=audit.AGENT,
         )
         await audit.write(store_of(runtime), scope_of(config), [entry])
+    now = resources_of(config).clock()
     update = {
+        "spending": spent(state["spending"], now, tokens=0, autonomous=event is None),
         "report": {**report, "failures": [*report["failures"], failure]},
         "returning": True,
         "event": None,

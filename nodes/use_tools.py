@@ -21,7 +21,7 @@ from memory.state import State
 from memory.state_check import checked
 from memory.tick import CallRecord, Loop
 from memory.usage import charged
-from tools.calls import Known, open_calls, what_becomes_of
+from tools.calls import Known, misfit, open_calls, what_becomes_of
 from tools.contexts import CONTEXTS, continued
 from tools.execute import Executed, execute, refuse
 from tools.offered import offered
@@ -85,6 +85,11 @@ class _Round:
                     return
                 case "delegate":
                     return
+                case "misfit":
+                    wrong = misfit(self.tools[call["name"]].tool, call["args"]) or ""
+                    self._take(refuse([call], wrong, "Call it again with these mended."))
+                case "barred":
+                    self._take(await self._execute(call))
                 case refused:
                     self._take(refuse([call], *_WHY[refused]))
 

@@ -6,59 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import BaseTool, tool
+from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from graph.handle import AsyncAgent
 from graph.status import status
-from memory import audit
 from memory.errors import InputError, ModelError
-from memory.settings import Settings
 from tests.agents import opened, said
 from tests.clock import Clock
-from tests.scripted import ScriptedChatModel, call, calls, scripted
-from tools.registry import registered
-
-ASK = call("launch", target="the moon", reasoning="Ada wants it")
-UNASKED = Settings(dangerous_requires_confirm=False)
-
-
-class Launches:
-    """A dangerous tool that says what it did."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    @property
-    def tool(self) -> BaseTool:
-        @tool
-        async def launch(target: str, reasoning: str | None = None) -> str:
-            """Launch a rocket."""
-            self.done.append(target)
-            return f"launched to {target}"
-
-        return registered(launch, "dangerous")
+from tests.dangerous import Launches, asking, questions, results
+from tests.scripted import calls, scripted
 
 
 @pytest.fixture
 def launches() -> Launches:
     return Launches()
-
-
-def asking(*more: Any) -> ScriptedChatModel:
-    return scripted(ASK, *more)
-
-
-async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await status(agent))["approvals"]
-    return found
-
-
-def results(model: ScriptedChatModel, nth: int = -1) -> list[str]:
-    """The tool results that a call was shown."""
-    shown = model.calls[nth].messages
-    return [str(message.text) for message in shown if isinstance(message, ToolMessage)]
 
 
 async def test_nothing_runs_before_a_person_answers(
@@ -273,69 +234,3 @@ async def test_what_was_done_before_the_question_stays_done_once(
     names = [one["name"] for one in output["report"]["ticks"][-1]["tools"]]
     assert names == ["add_goal", "launch", "noop"]
     assert len(results(model)) == 3
-
-
-async def test_only_one_dangerous_call_a_tick(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    twice = calls(("launch", {"target": "the moon"}), ("launch", {"target": "Mars"}))
-    model = scripted(twice, ASK, "One flew.")
-    async with opened(tmp_path, model, clock, settings=UNASKED, tools=[launches.tool]) as agent:
-        output = await agent.ainvoke(said("Launch both"))
-    assert launches.done == ["the moon"]
-    assert "one dangerous tool a tick" in results(model)[1]
-    assert output["report"]["ticks"][0]["reply"] == "One flew."
-    assert [one["ok"] for one in output["report"]["ticks"][0]["tools"]] == [True, False, False]
-
-
-async def test_unasked_it_runs_at_once_and_building_asks_all_the_same(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(
-        tmp_path, asking("Done.", ASK), clock, settings=UNASKED, tools=[launches.tool]
-    ) as agent:
-        await agent.ainvoke(said("Start the rocket now please"))
-        assert launches.done == ["the moon"]
-        output = await agent.ainvoke(said("Build me a rocket and then create a moon base"))
-    assert launches.done == ["the moon"]
-    assert output["__interrupt__"][0].value["tool"] == "launch"
-
-
-async def test_too_many_questions_are_refused(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    model = asking(ASK, "It has to wait.")
-    settings = Settings(max_questions=1)
-    async with opened(tmp_path, model, clock, settings=settings, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it", id="e1"))
-        output = await agent.ainvoke(said("Launch it too", id="e2"))
-    assert output["report"]["ticks"][0]["reply"] == "It has to wait."
-    assert "too many questions wait" in results(model)[0]
-    assert launches.done == []
-
-
-async def test_arguments_that_do_not_fit_are_answered_and_nobody_is_asked(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    model = scripted(call("launch", aim="the moon"), "I gave it up.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
-        output = await agent.ainvoke(said("Launch it"))
-    assert "__interrupt__" not in output
-    assert launches.done == []
-    assert "target: Field required" in results(model)[0]
-
-
-async def test_question_answer_and_deed_stand_in_the_log(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it", id="e1"))
-        await agent.ainvoke(Command(resume={"decision": "approve"}))
-        log = await audit.read(agent.store, agent.scope)
-    told = [(one["what"], one["target"], one["who"], one["outcome"]) for one in log]
-    assert told == [
-        ("question_asked", "launch", "agent", "ok"),
-        ("question_answered", "launch", "local", "ok"),
-        ("tool_call", "launch", "agent", "ok"),
-    ]
-    assert {one["origin"] for one in log} == {"e1"}

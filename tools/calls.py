@@ -16,9 +16,11 @@ from memory.state import State
 from memory.tick import Loop, PatternState
 from tools.registry import ToolCategory, ToolKind
 
-Stop = Literal["run", "ask", "delegate", "beyond", "second"]
-"""What becomes of a call: run, asked about, given to a sub-agent, or refused: as one that is beyond
-the one call of a single action, or as the second dangerous one of a tick."""
+Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
+"""What becomes of a call: run, asked about, given to a sub-agent, or refused: as one beyond the one
+call of a single action, as the second dangerous one of a tick, as one whose arguments do not fit a
+dangerous tool (nobody is asked about it, and nothing runs), or by the tool itself, which is barred.
+"""
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
@@ -75,10 +77,12 @@ def what_becomes_of(
         return "run"
     if loop["dangerous"] not in (None, call["id"]):
         return "second"
+    if misfit(known.tool, call["args"]) is not None:
+        return "misfit"
+    if known.refuses(call["args"]):
+        return "barred"
     decided = loop["dangerous"] == call["id"] and loop["decision"] is not None
-    if decided or not known.asks(pattern) or misfit(known.tool, call["args"]) is not None:
-        return "run"
-    return "run" if known.refuses(call["args"]) else "ask"
+    return "ask" if known.asks(pattern) and not decided else "run"
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,11 @@ class Known:
 
 def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
     """What is wrong with the arguments, on one line; None when they fit."""
-    form = tool.tool_call_schema
+    form: Any = tool.tool_call_schema
+    whole = tool.args_schema
+    if isinstance(whole, type) and issubclass(whole, BaseModel):
+        # With its validators, which the other lacks; where nothing is injected it has no more.
+        form = form if set(whole.model_fields) - set(form.model_fields) else whole
     if not isinstance(form, type) or not issubclass(form, BaseModel):
         return None
     try:

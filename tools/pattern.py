@@ -140,13 +140,37 @@ def select_execution_pattern(
 
     The names are static, context and assessment; `allowed` where no layer narrowed the value.
     """
-    layers = [
+    layers = _layers(settings, context)
+    if assessment is not None:
+        layers.append(("assessment", assessment))
+    return _state(*_compose(layers))
+
+
+def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
+    """`pattern` within what the settings allow by now; `source_layers` tells what changed."""
+    categories = pattern["allowed_categories"]
+    limits = Limits(
+        mode=pattern["mode"],
+        max_iterations=pattern["max_iterations"],
+        allowed_categories=None if categories is None else frozenset(categories),
+        terminal_ends_loop=pattern["terminal_ends_loop"],
+        dangerous_requires_confirm=pattern["dangerous_requires_confirm"],
+        multi_tool_enabled=pattern["multi_tool_enabled"],
+        sub_agents_enabled=pattern["sub_agents_enabled"],
+    )
+    composed, sources = _compose([("kept", limits), *_layers(settings, context)])
+    told = {k: pattern["source_layers"][k] if v == "kept" else v for k, v in sources.items()}
+    return _state(composed, told)
+
+
+def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limits]]:
+    return [
         ("static", static_pattern(settings, context.context_type in SLEEP_CONTEXTS)),
         ("context", context_pattern(context)),
     ]
-    if assessment is not None:
-        layers.append(("assessment", assessment))
-    limits, sources = _compose(layers)
+
+
+def _state(limits: Limits, sources: dict[str, str]) -> PatternState:
     categories = limits.allowed_categories
     return {
         "mode": limits.mode,
