@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from graph.handle import AsyncAgent
 
 
+_WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
+
+
 async def decide(agent: AsyncAgent, question: str, answer: Any) -> Decision:
     """Write an answer down, without running: the next run acts on it before anything else.
 
-    `answer` as `memory.approvals.decision_of` takes it.
+    `answer` as `memory.approvals.decision_of` takes it. The first answer holds; given again it is
+    the same, and the one that stands is returned.
 
     Raises:
-        InputError: no such question waits, it is no answer, or its arguments do not fit the tool.
+        InputError: no such question waits, another answer stands already, it is no answer, or its
+            arguments do not fit the tool.
     """
     parked = (await agent.aget_state()).values.get("parked", [])
     waiting = {one["question"]["id"]: one["question"] for one in parked}
@@ -32,8 +37,18 @@ async def decide(agent: AsyncAgent, question: str, answer: Any) -> Decision:
         raise InputError(decision)
     name, args = waiting[question]["tool"], decision["args"]
     tools = {**BUILT_IN, **checked_tools(agent.resources.tools)}
-    wrong = misfit(tools[name][0], args) if args is not None and name in tools else None
+    if name not in tools and decision["decision"] != "refuse":
+        raise InputError(
+            f"there is no tool {name!r} here now (an extension that is not named?): {question} "
+            "waits on; refuse it, or answer once the tool is there"
+        )
+    wrong = misfit(tools[name][0], args) if args is not None else None
     if wrong:
         raise InputError(f"the arguments do not fit {name}: {wrong}")
-    await keep(agent.store, agent.scope, question, decision)
-    return decision
+    standing = await keep(agent.store, agent.scope, question, decision)
+    if (standing["decision"], standing["args"]) != (decision["decision"], args):
+        raise InputError(
+            f"{question} was answered before: {_WORDS[standing['decision']]} by {standing['by']} "
+            f"at {standing['at']}; that holds"
+        )
+    return standing

@@ -29,6 +29,8 @@ def checked_input(given: Any) -> dict[str, Any]:
             f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
         )
     check_request(taken.get("request"))
+    if isinstance(taken.get("messages"), str) and not taken["messages"].strip():
+        raise InputError("the message is empty")
     events = taken.get("events") or []
     if not isinstance(events, list | tuple):
         raise InputError(f"events must be a list of objects with a text; got {events!r:.80}")

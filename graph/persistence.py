@@ -130,10 +130,18 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     finally:
         try:
             await conn.close()
-            await asyncio.to_thread(conn._thread.join, BUSY_SECONDS)
+            await _ended(conn)
         except BaseException:
             _end_thread(conn)
             raise
+
+
+async def _ended(conn: aiosqlite.Connection) -> None:
+    """The closed connection's thread is about to end; a server's loop must not be blocked by it."""
+    for _ in range(1_000 * BUSY_SECONDS):
+        if not conn._thread.is_alive():
+            return
+        await asyncio.sleep(0.001)
 
 
 def _end_thread(conn: aiosqlite.Connection) -> None:

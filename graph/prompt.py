@@ -9,7 +9,7 @@ from memory import audit
 from memory.assistant_prompt import rolled_back
 from memory.errors import StateError
 from memory.state import AssistantPrompt, fresh_state
-from memory.state_check import state_problem
+from memory.state_check import kept_problem
 
 if TYPE_CHECKING:
     from graph.handle import AsyncAgent
@@ -46,7 +46,7 @@ async def rollback(agent: AsyncAgent, version: int) -> AssistantPrompt:
 
 
 def _prompt(values: Mapping[str, Any]) -> AssistantPrompt:
-    if problem := state_problem(values):
+    if problem := kept_problem(values):
         raise StateError(problem)
     prompt: AssistantPrompt = values.get("assistant_prompt", fresh_state()["assistant_prompt"])
     return prompt

@@ -16,7 +16,7 @@ from memory.resources import Resources
 from memory.settings import Settings
 from memory.spending import held_at, over
 from memory.state import State, fresh_state
-from memory.state_check import state_problem
+from memory.state_check import kept_problem
 from memory.store_access import count_items, list_items
 from memory.tokens import approximate_tokens, calibrated
 from tools.contexts import CONTEXTS
@@ -46,7 +46,7 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
     """
     settings, resources = agent.settings, agent.resources
     snapshot = await agent.aget_state()
-    problem = state_problem(snapshot.values)
+    problem = kept_problem(snapshot.values)
     if problem is not None:
         raise StateError(problem)
     # A key with a reducer is empty, not absent, before the first run.

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from memory.records import Event
 from memory.scope import Scope
 from memory.state import HandledMark
-from memory.store_access import list_items, write_batch
+from memory.store_access import list_items, write_batch, write_new
 from memory.tick import Decision, ParkedTick, Question
 
 ANSWERS, DEEDS, ANSWERED, PASSED_OVER = "answers", "deeds", "answered", "passed_over"
@@ -82,9 +82,12 @@ def question_id(event: Event | None, now: str, tool: str, args: Mapping[str, Any
     return f"ask_{_digest(what)}"
 
 
-def deed_key(event: Event | None, question: str) -> str:
-    """Under which a tick's one dangerous call is kept: by its event, else by its question."""
-    return f"event_{_digest(event['id'])}" if event else question
+def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
+    """Under which a tick's one dangerous call is kept: by its event, else by its question.
+
+    Else by its number, which a tick that is done again has again.
+    """
+    return f"event_{_digest(event['id'])}" if event else question or f"tick_{tick:08d}"
 
 
 def decision_of(
@@ -153,19 +156,15 @@ async def answers(
 
 async def keep(
     store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
-) -> None:
-    """Write an answer down. The first one holds: a later one is not taken.
+) -> Decision:
+    """Write an answer down; returns the one that stands: the first one, whoever else answered.
 
     `run` is the server's run that brought it; the first question that a run answers is its own.
     """
-    answer, by_run = scope.namespace(ANSWERS), scope.namespace(ANSWERED)
-    puts = []
-    if await store.aget(answer, question) is None:
-        puts.append(PutOp(answer, question, dict(decision)))
-    if run is not None and await store.aget(by_run, run) is None:
-        puts.append(PutOp(by_run, run, {"question": question}))
-    if puts:
-        await write_batch(store, puts)
+    puts = [PutOp(scope.namespace(ANSWERS), question, dict(decision))]
+    if run is not None:
+        puts.append(PutOp(scope.namespace(ANSWERED), run, {"question": question}))
+    return cast(Decision, (await write_new(store, puts))[0])
 
 
 async def answered(store: BaseStore, scope: Scope, run: str | None) -> str | None:
@@ -197,6 +196,11 @@ async def write_deed(store: BaseStore, scope: Scope, key: str, value: Deed) -> N
     await write_batch(store, [put_deed(scope, key, value)])
 
 
+async def drop_deed(store: BaseStore, scope: Scope, key: str) -> None:
+    """The call ended in a question of the tool's own; once answered it runs from its top."""
+    await store.adelete(scope.namespace(DEEDS), key)
+
+
 def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
     """The same as part of a batch: after the call, with its outcome."""
     return PutOp(scope.namespace(DEEDS), key, dict(value))
@@ -205,15 +209,18 @@ def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
 async def tidy(
     store: BaseStore, scope: Scope, parked: Iterable[ParkedTick], marks: Iterable[HandledMark]
 ) -> None:
-    """Drop what belongs to ticks that are committed."""
-    waiting = {one["question"]["id"] for one in parked}
+    """Drop what belongs to ticks that are committed; of those kept by number all but the newest."""
     done = {f"event_{_digest(mark['id'])}" for mark in marks}
-    puts = [
-        PutOp(item.namespace, item.key, None)
+    items = [
+        item
         for kind in (ANSWERS, DEEDS, PASSED_OVER)
         for item in await list_items(store, scope.namespace(kind))
-        if item.key in done or not (item.key.startswith("event_") or item.key in waiting)
     ]
+    keys = {item.key for item in items} - done
+    kept = {key for key in keys if key.startswith("event_")}
+    kept |= {max((key for key in keys if key.startswith("tick_")), default="")}
+    kept |= {one["question"]["id"] for one in parked}
+    puts = [PutOp(item.namespace, item.key, None) for item in items if item.key not in kept]
     if puts:
         await write_batch(store, puts)
 

@@ -5,18 +5,25 @@ Store namespace (below `(user, thread)`): `runs` a server's run id -> the event 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple, get_args
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+)
 from langgraph.store.base import BaseStore
 
 from memory import inbox
-from memory.chat import event_of, is_history, with_kind
+from memory.chat import event_of, is_history, mark_of, with_kind
 from memory.errors import InputError
-from memory.history import given_id
+from memory.history import given_id, is_summary
 from memory.operations import operation_id
+from memory.records import Event
 from memory.scope import Scope
 from memory.state import Request, State
 
@@ -40,20 +47,19 @@ async def take_in(
 ) -> Arrived:
     """Write the new messages and events of the state into the inbox.
 
-    Raises InputError for an unknown request or a malformed event; nothing was taken then.
+    Raises InputError for an unknown request or a malformed event; nothing was taken then. A message
+    that can be no event is refused before it gets here (`memory.history`); one that stands in the
+    thread all the same is left out, since every later run would meet it.
     """
     check_request(state.get("request"))
     standing = state.get("messages", [])
-    people, foreign = new_messages(standing)
+    handled = await inbox.already_handled(store, scope, _last_asked(standing))
+    people, foreign = new_messages(standing, handled)
     named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
     first = await _as_first_given(named, store, scope, run_id)
-    spoken = [with_kind(event_of(one, owner=owner, now=now), one) for one in first]
+    spoken, notes = _spoken(first, owner=owner, now=now)
     events = [inbox.valid_event(raw) for raw in state.get("events", []) or []]
-    kept = [event for event in spoken if event["text"].strip()]
-    posted = await inbox.post(store, scope, [*kept, *events], now=now)
-    notes = []
-    if len(kept) < len(spoken):
-        notes.append("A message without any content was left out.")
+    posted = await inbox.post(store, scope, [*spoken, *events], now=now)
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
@@ -61,16 +67,67 @@ async def take_in(
     return Arrived(bool(people or events), posted.skipped, change, notes)
 
 
-def new_messages(messages: Sequence[AnyMessage]) -> tuple[list[HumanMessage], list[AnyMessage]]:
+def new_messages(
+    messages: Sequence[AnyMessage], handled: Collection[str] = ()
+) -> tuple[list[HumanMessage], list[AnyMessage]]:
     """Those that no tick and no compaction wrote: (people's, what is no input).
+
+    Input can bring a tick's mark, but stands at the end: a human message is a tick's where a tick's
+    answer stands after it, or where its event is one of `handled` (its answer was removed or
+    edited by hand). The summary of a compaction stands first.
 
     A tool's answer without its question, or the other way round, breaks the history for every
     provider. An answer in words is kept: that is what an edit of the history by hand leaves.
     """
-    new = [m for m in messages if not is_history(m) and "metadata" not in m.additional_kwargs]
+    answered = _answered(messages)
+    new = [m for at, m in enumerate(messages) if not _stands(m, at, answered, handled)]
     people = [m for m in new if isinstance(m, HumanMessage)]
     edited = [m for m in new if isinstance(m, AIMessage) and not m.tool_calls]
     return people, [m for m in new if m not in people and m not in edited]
+
+
+def _answered(messages: Sequence[AnyMessage]) -> int:
+    """The place of the newest answer that a tick wrote; -1 where there is none."""
+    answers = (n for n, m in enumerate(messages) if not isinstance(m, HumanMessage | SystemMessage))
+    return max((n for n in answers if is_history(messages[n])), default=-1)
+
+
+def _last_asked(messages: Sequence[AnyMessage]) -> list[str]:
+    """The events of those behind the newest answer that have the mark of a tick."""
+    behind = messages[_answered(messages) + 1 :]
+    return [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
+
+
+def _event(message: HumanMessage) -> str | None:
+    """The event that the message's mark names, if the id is the event's too."""
+    event = mark_of(message)["event"] if is_history(message) else None
+    return event if event == message.id else None
+
+
+def _stands(message: AnyMessage, at: int, answered: int, handled: Collection[str]) -> bool:
+    """Whether the message at `at` is one of the history and no input."""
+    if isinstance(message, SystemMessage):
+        return at == 0 and is_summary(message)
+    if not isinstance(message, HumanMessage):
+        return is_history(message)
+    return is_history(message) and (at < answered or _event(message) in handled)
+
+
+def _spoken(
+    messages: Sequence[HumanMessage], *, owner: str, now: datetime
+) -> tuple[list[Event], list[str]]:
+    """(the messages as events; a note on each that is none)."""
+    events, notes = [], []
+    for message in messages:
+        event = event_of(message, owner=owner, now=now)
+        if not event["text"].strip():
+            notes.append("A message without any content was left out.")
+            continue
+        try:
+            events.append(with_kind(inbox.valid_event(event), message))
+        except InputError as error:
+            notes.append(f"A message was left out: {error}.")
+    return events, list(dict.fromkeys(notes))
 
 
 async def _as_first_given(

@@ -26,11 +26,14 @@ _WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
 
 
 def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
-    """A chat message as an event. Its sender is its `name`, else the owner."""
+    """A chat message as an event. Its sender is its `name`; without one, the owner.
+
+    An empty name is nobody's: `memory.inbox.valid_event` refuses it.
+    """
     event: Event = {
         "id": str(message.id),
         "at": now.isoformat(),
-        "sender": message.name or owner,
+        "sender": owner if message.name is None else message.name,
         "text": text_of(message.content),
         "channel": None,
         "addressed": True,
@@ -45,7 +48,7 @@ def with_kind(event: Event, message: HumanMessage) -> Event:
 
     Given after the event was checked, since none may bring its kind from outside.
     """
-    return event if message.name else {**event, "kind": "chat"}
+    return {**event, "kind": "chat"} if message.name is None else event
 
 
 def message_of(event: Event, *, tick: int) -> HumanMessage:
@@ -80,8 +83,20 @@ def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
 
 
 def is_history(message: BaseMessage) -> bool:
-    """Whether a tick put the message there; a human message without the mark is new input."""
-    return MARK in message.additional_kwargs
+    """Whether the message has the mark of a tick; a human message without one is new input.
+
+    Input can bring a mark of its own: what such a message is, `memory.arrivals` decides.
+    """
+    if not isinstance(message, HumanMessage):
+        return MARK in message.additional_kwargs
+    mark = mark_of(message)
+    return type(mark.get("tick")) is int and isinstance(mark.get("event", 0), str | None)
+
+
+def mark_of(message: BaseMessage) -> dict[str, Any]:
+    """The mark; {} where there is none, or one that is no object."""
+    mark = message.additional_kwargs.get(MARK)
+    return mark if isinstance(mark, dict) else {}
 
 
 def text_only(message: HumanMessage) -> HumanMessage:
@@ -115,8 +130,7 @@ def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
     spaced = name.replace(" ", "_")
     if _WORDS.fullmatch(name) and len(name) <= _LONGEST and spaced not in taken:
         return message.model_copy(update={"name": spaced})
-    mark = message.additional_kwargs.get(MARK)
-    if isinstance(mark, dict) and mark.get(TOLD):
+    if mark_of(message).get(TOLD):
         return message.model_copy(update={"name": _hashed(name)})
     content: str | list[Any] = (
         f"{name}: {message.content}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from memory.errors import InputError
+from memory.prompt_health import TOOLS
 from memory.settings import Settings
 from memory.templates import check_template
 from memory.trust import TRUST_NOTE
@@ -25,6 +26,9 @@ GOALS = 4000
 CONVERSATION_HISTORY = 5000
 PENDING_EVENT = 6000
 TOOL_RESULT = 7000
+
+RESERVED = (TOOLS,)
+"""Keys of what is counted beside the components."""
 
 FIRST_FREE, LAST_FREE = 1, 7999
 """Between which ids a user's components stand."""
@@ -211,10 +215,11 @@ def component(
     Raises:
         InputError: an id or key that is taken or out of range, an unknown placeholder, ...
     """
+    _check_place(id, key)
     made = PromptComponent(
         id=id,
         key=key,
-        name=name or str(key).replace("_", " ").capitalize(),
+        name=name or key.replace("_", " ").capitalize(),
         description=description,
         content=content,
         is_static=False,
@@ -256,24 +261,38 @@ def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
 def _check(one: PromptComponent) -> None:
     """What one component has to keep to by itself."""
     where = f"the prompt component {one.key!r}"
-    if not isinstance(one.id, int) or not FIRST_FREE <= one.id <= LAST_FREE:
-        raise InputError(
-            f"{where} has the id {one.id}; it must be within {FIRST_FREE}..{LAST_FREE}, such as "
-            f"{_free_near(one.id, COMPONENTS) if isinstance(one.id, int) else FIRST_FREE}"
-        )
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", one.key):
-        raise InputError(f"{where}: a key is letters a-z, digits and _, and begins with a letter")
+    _check_place(one.id, one.key)
     if isinstance(one.content, str):
         check_template(one.content, PLACEHOLDERS, where)
     elif not callable(one.content):
         raise InputError(f"{where}: content is a text or a function of the state")
-    if not isinstance(one.token_budget, int) or one.token_budget < 1:
+    if not _is_whole(one.token_budget) or one.token_budget < 1:
         raise InputError(f"{where}: token_budget must be a whole number from 1")
     wanted = "system" if one.id < CONVERSATION_HISTORY else "user"
     if one.role != wanted:
         raise InputError(f"{where}: its role must be {wanted!r}, by its place {one.id}")
     if not one.contexts or set(one.contexts) - set(SHOWN_IN):
         raise InputError(f"{where}: contexts must be some of {', '.join(SHOWN_IN)}")
+
+
+def _check_place(id_: Any, key: Any) -> None:
+    """Whether `id_` and `key` are such as a component of the user's can have."""
+    where = f"the prompt component {key!r:.80}"
+    if not _is_whole(id_):
+        raise InputError(f"{where} has the id {id_!r:.80}; it must be a whole number, such as 1001")
+    if not FIRST_FREE <= id_ <= LAST_FREE:
+        raise InputError(
+            f"{where} has the id {id_}; it must be within {FIRST_FREE}..{LAST_FREE}, such as "
+            f"{_free_near(id_, COMPONENTS)}"
+        )
+    if not isinstance(key, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
+        raise InputError(f"{where}: a key is letters a-z, digits and _, and begins with a letter")
+    if key in RESERVED:
+        raise InputError(f"{where}: reports use this key for something else; choose another")
+
+
+def _is_whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _free_near(id_: int, taken: Mapping[int, PromptComponent]) -> str:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.graph.message import add_messages
 
-from memory.chat import MARK, is_history
+from memory.chat import is_history, mark_of
+from memory.compaction import MARK as SUMMARY
+from memory.inbox import check_message
 
 AGAIN = "again:"
 """Before the id of a new message that would otherwise take the place of one in the history."""
@@ -18,11 +29,19 @@ AGAIN = "again:"
 def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     """LangGraph's `add_messages`, but new input never replaces a message of the history.
 
-    A message with a tick's mark is an edit and replaces the one with its id; an answer is edited
-    without a mark too, but a human message never takes the place of another kind.
+    A message with the mark of the one that has its id is an edit and replaces it; an answer is
+    edited without a mark too, but no human message takes the place of another kind, nor another
+    kind that of a human message.
+
+    Raises:
+        InputError: a new message can be no event, such as one with an empty name. Raised here, so
+            that it does not get into the thread, where every run after it would meet it.
     """
     past = {one.id: one for one in convert_to_messages(_listed(left))}
     given = convert_to_messages(_listed(right))
+    for one in given:
+        if isinstance(one, HumanMessage) and not is_history(one):
+            check_message(one)
     if not any(isinstance(one, RemoveMessage) for one in given):
         given = [_beside(past, one) for one in given]
     # Without `format` it returns a list, and not a reducer.
@@ -36,19 +55,32 @@ def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
     return wanted if said else str(message.id)
 
 
+def is_summary(message: BaseMessage) -> bool:
+    """Whether the message stands for what a compaction cut."""
+    return isinstance(message, SystemMessage) and str(message.text).startswith(SUMMARY)
+
+
 def of_tick(messages: Sequence[AnyMessage], tick: int) -> list[AnyMessage]:
     """The messages that tick `tick` put into the history."""
-    return [one for one in messages if _mark(one).get("tick") == tick]
+    return [one for one in messages if mark_of(one).get("tick") == tick]
 
 
-def _mark(message: BaseMessage) -> dict[str, Any]:
-    mark = message.additional_kwargs.get(MARK)
-    return mark if isinstance(mark, dict) else {}
+def open_calls(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """The calls of the newest model answer that nothing has answered yet, in order."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            return [call for call in message.tool_calls if call["id"] not in answered]
+        else:
+            break
+    return []
 
 
 def _beside(past: dict[str | None, BaseMessage], message: BaseMessage) -> BaseMessage:
     """`message`, with another id where it would push a message out of the history."""
-    if not isinstance(message, HumanMessage) or message.id is None:
+    if message.id is None:
         return message
     wanted = message.id
     while (standing := past.get(wanted)) is not None and _protected(standing, message):
@@ -56,10 +88,17 @@ def _beside(past: dict[str | None, BaseMessage], message: BaseMessage) -> BaseMe
     return message if wanted == message.id else message.model_copy(update={"id": wanted})
 
 
-def _protected(standing: BaseMessage, message: HumanMessage) -> bool:
-    if not isinstance(standing, HumanMessage):
-        return True
-    return is_history(standing) and not is_history(message)
+def _protected(standing: BaseMessage, message: BaseMessage) -> bool:
+    if not (isinstance(standing, HumanMessage) and isinstance(message, HumanMessage)):
+        return isinstance(standing, HumanMessage) or isinstance(message, HumanMessage)
+    return is_history(standing) and not (
+        is_history(message) and _origin(message) == _origin(standing)
+    )
+
+
+def _origin(message: HumanMessage) -> tuple[Any, Any]:
+    mark = mark_of(message)
+    return mark["event"], mark["tick"]
 
 
 def _listed(messages: Any) -> list[Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore, GetOp, PutOp
 from pydantic import (
     BaseModel,
@@ -21,13 +22,17 @@ from pydantic import (
     model_validator,
 )
 
-from memory.chat import text_of
+from memory.chat import event_of, text_of
+from memory.content import check_block
 from memory.encodable import encodable
 from memory.errors import InputError
 from memory.records import Event, InboxItem
 from memory.scope import Scope
-from memory.state import HandledMark
 from memory.store_access import list_items, write_batch
+
+if TYPE_CHECKING:
+    # The state's own reducer asks `check_message`.
+    from memory.state import HandledMark
 
 INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 MAX_TEXT = 100_000
@@ -54,7 +59,10 @@ class EventInput(BaseModel):
     channel: str | None = Field(None, max_length=200)
     addressed: bool = True
     content: list[str | dict[str, Any]] | None = Field(None, min_length=1)
-    """Content blocks as a chat message has them. The text is theirs, whatever `text` says."""
+    """Content blocks as a chat message has them (`memory.content`).
+
+    The text is theirs, whatever `text` says.
+    """
 
     @field_validator("at")
     @classmethod
@@ -72,10 +80,8 @@ class EventInput(BaseModel):
     @classmethod
     def _blocks(cls, value: list[Any] | None) -> list[Any] | None:
         for block in value or []:
-            if isinstance(block, dict) and not (isinstance(block.get("type"), str)):
-                raise ValueError("a block must have a type, such as 'text'")
-            if isinstance(block, dict) and not isinstance(block.get("text", ""), str):
-                raise ValueError("a block's text must be a string")
+            if isinstance(block, dict):
+                check_block(block)
         return cast(list[Any] | None, encodable(value))
 
     @model_validator(mode="after")
@@ -113,6 +119,14 @@ def valid_event(raw: Any) -> Event:
     if event["content"] is None:
         del event["content"]
     return cast(Event, event)
+
+
+def check_message(message: HumanMessage) -> None:
+    """Raise InputError where `message` could be no event; one without any content is left alone."""
+    owner, at = "owner", datetime.min.replace(tzinfo=UTC)
+    event = event_of(message, owner=owner, now=at)
+    if event["text"].strip():
+        valid_event(event if message.id else {**event, "id": "new"})
 
 
 async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: datetime) -> Posted:

@@ -13,14 +13,35 @@ HIDDEN = "***"
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
     # A word after "Basic" is a key when it looks like base64, as no English word does.
-    r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}",
+    r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}"
+    # GitHub, GitLab, Slack, Stripe; AWS and Google; signed web tokens; private keys.
+    r"|\b(?:gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|xapp-|[srp]k_(?:live|test)_)[\w-]{8,}"
+    r"|(?-i:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{20,}|\beyJ[\w-]{8,999}\.[\w-]{8,}[\w.-]*)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
     re.IGNORECASE,
 )
+_GIVEN = re.compile(
+    r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret)[_-]?key|client[_-]?secret)
+        ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?=)
+        ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A value with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
 _IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
 _VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
-_ARGUMENT = re.compile(
-    r"(?:^|[_-])(?:api_?key|token|secret|passw(?:or)?d|authorization)$", re.IGNORECASE
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_SECRET_WORD = re.compile(
+    r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
+    r"|\w*token|pwd|auth|authorization|bearer|jwt|cookies?|sessionid"
 )
+"""A name that ends in such a word is a secret's. The plural `tokens` is a number of them."""
+_SECRET_PAIR = re.compile(
+    r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
+)
+_TAILS = {"value", "text", "string", "hash", "header", "base"}
+"""Words behind a secret's name that leave it one."""
+_NAMES, _VALUES = ("name", "key", "field", "header", "variable"), ("value", "values")
+"""Under which a name and its value stand side by side."""
 _SHORTEST = 6
 """Shorter values of such variables are no keys; blotting them out would garble every line."""
 _DEEPEST = 20
@@ -33,7 +54,7 @@ def redact(text: str, environ: Mapping[str, str]) -> str:
 
 
 def redacted(value: Any, environ: Mapping[str, str]) -> Any:
-    """`value` as plain JSON without secrets; a text under a name such as `password` goes whole.
+    """`value` as plain JSON without secrets; what a name such as `password` holds goes whole.
 
     What is no JSON is told as text.
     """
@@ -45,10 +66,9 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
         return "..."
     match value:
         case Mapping():
+            hidden = _hidden(value)
             return {
-                _text(key, secrets): HIDDEN
-                if isinstance(one, str) and _ARGUMENT.search(str(key))
-                else _plain(one, secrets, depth + 1)
+                _text(key, secrets): HIDDEN if key in hidden else _plain(one, secrets, depth + 1)
                 for key, one in value.items()
             }
         case list() | tuple():
@@ -61,6 +81,28 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
             return _text(value, secrets)
 
 
+def _hidden(value: Mapping[Any, Any]) -> set[Any]:
+    """The keys under which a secret stands: those that say so, and the value beside such a name."""
+    by_name = {str(key).lower(): one for key, one in value.items()}
+    named = any(isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES)
+    return {
+        key
+        for key, one in value.items()
+        if one is not None and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
+    }
+
+
+def _is_secret(name: str) -> bool:
+    """Whether a field of this name holds a secret: `dbPassword`, `X-API-Key`, `session`."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and words[-1] in _TAILS:
+        words.pop()
+    if not words:
+        return False
+    paired = _SECRET_PAIR.fullmatch(" ".join(words[-2:])) is not None
+    return words == ["session"] or paired or _SECRET_WORD.fullmatch(words[-1]) is not None
+
+
 def _text(value: Any, secrets: Sequence[str]) -> str:
     """A store takes no half of a surrogate pair, which JSON from a model can hold."""
     return _blotted(str(value), secrets).encode("utf-8", "replace").decode()
@@ -69,7 +111,7 @@ def _text(value: Any, secrets: Sequence[str]) -> str:
 def _blotted(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    return _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text))
+    return _GIVEN.sub(rf"\1{HIDDEN}", _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text)))
 
 
 def _values(environ: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,9 @@ from datetime import datetime
 from memory.records import Event
 from memory.settings import Settings
 
+OWN = "~"
+"""Begins the ids of the product's own messages and events: none from outside can have it."""
+
 OPENING = "[reflection]"
 """How the text begins; also what the offline model knows it by."""
 
@@ -38,7 +41,7 @@ def reflection_event(
     it is the same event.
     """
     return {
-        "id": f"reflection_{tick}",
+        "id": f"{OWN}reflection_{tick}",
         "at": now.isoformat(),
         "sender": next((name for name in settings.names if name.strip()), "circadian"),
         "text": (

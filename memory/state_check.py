@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, cast, get_type_hints
 
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from memory.chat import MARK
 from memory.errors import StateError
 from memory.goals import recompute
+from memory.history import open_calls
+from memory.reports import Report, empty_report
 from memory.state import REDUCED_KEYS, SCHEMA_VERSION, State
+from memory.tick import ParkedTick
 
 
 class Node(Protocol):
@@ -26,6 +32,8 @@ _MESSAGE_KEYS = ("messages", "exchange")
 """Checked by LangGraph's own message reducer; their classes are no plain JSON."""
 _INPUT_KEYS = ("events", "request")
 """Checked where the input is taken, and gone in the step after it."""
+_ANEW = ("turn", "report")
+"""Decided anew by every run: what stands there from before, right or wrong, is not used."""
 
 
 @functools.cache
@@ -85,6 +93,17 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
     return None
 
 
+def kept_problem(state: Mapping[str, Any]) -> str | None:
+    """The same of what a run goes on with: an older version's `report`, say, is not looked at."""
+    return state_problem({key: value for key, value in state.items() if key not in _ANEW})
+
+
+def report_so_far(report: Any) -> Report:
+    """The report that a run goes on with; an empty one where it breaks a rule, as an older one."""
+    sound = report is not None and _problem("report", report, _rules(State)) is None
+    return cast(Report, report) if sound else empty_report()
+
+
 def _items(update: Any) -> list[tuple[str, Any]]:
     if update is None:
         return []
@@ -113,4 +132,41 @@ def _out_of_range(key: str, value: Any) -> str | None:
             return f"{key}: must be a finite number above 0, is {value}"
         case "projects" if value["active"] is not None and value["active"] not in value["slots"]:
             return f"projects.active: no slot is named {value['active']!r}"
+        case "parked":
+            return _misparked(value)
     return None
+
+
+def _misparked(parked: Sequence[ParkedTick]) -> str | None:
+    """What of the first parked tick that is wrong. A person approves what is shown."""
+    for place, one in enumerate(parked):
+        problem = _not_as_parked(one)
+        if problem:
+            return f"parked.{place}.{problem}"
+    return None
+
+
+def _not_as_parked(parked: ParkedTick) -> str | None:
+    """Why a tick cannot go on with the answer to its question."""
+    try:
+        messages = messages_from_dict(parked["messages"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return f"messages: one cannot be read ({type(error).__name__})"
+    for one in messages:
+        if not isinstance(one, HumanMessage | AIMessage | ToolMessage):
+            return f"messages: one is of type {one.type}, which no tick writes"
+        if not isinstance(one.additional_kwargs.get(MARK), dict):
+            return f"messages: the {one.type} message lacks the mark {MARK!r} of its tick"
+    question, loop, calls = parked["question"], parked["loop"], open_calls(messages)
+    if not calls:
+        return "messages: no tool call is open"
+    if (calls[0]["name"], _json(calls[0]["args"])) != (question["tool"], _json(question["args"])):
+        return "question: its tool and args are not those of the call that waits in messages"
+    if (loop["next"], loop["dangerous"]) != ("confirm", calls[0]["id"]):
+        return "loop: next and dangerous do not stand at the call that waits in messages"
+    return None
+
+
+def _json(value: Any) -> str:
+    """NaN, which a model may give, is the same as itself here."""
+    return json.dumps(value, sort_keys=True, default=str)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 PAGE = 1_000
 """Items read at a time from a store that can only search."""
@@ -23,6 +23,15 @@ class ListingStore(Protocol):
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and in all below it."""
+        ...
+
+
+@runtime_checkable
+class InsertingStore(Protocol):
+    """A store that can tell in one step whether a key is free, as `CircadianStore` does."""
+
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        """Put what has no value yet, in one transaction; returns what stands then, in order."""
         ...
 
 
@@ -56,6 +65,22 @@ async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
 async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:
     """Write all of `puts` or none of them: one batch is one transaction of the store."""
     await store.abatch(puts)
+
+
+async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+    """Write what has no value yet and leave the rest; returns what stands then, in order.
+
+    Of several writers at once the first one holds, where the store can tell. One that cannot is
+    not shared by processes of ours: there only a thread's one run writes.
+    """
+    gets = [GetOp(op.namespace, op.key) for op in puts]
+    found = await store.abatch(gets)
+    if None in found:
+        if isinstance(store, InsertingStore):
+            return await store.aput_new(puts)
+        await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
+        found = await store.abatch(gets)
+    return [dict(item.value) for item in found if isinstance(item, Item)]
 
 
 async def _all_below(store: BaseStore, prefix: tuple[str, ...]) -> list[SearchItem]:

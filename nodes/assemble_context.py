@@ -15,6 +15,7 @@ from memory.episodes import episodes
 from memory.owners import owners_of, set_off_by_owner
 from memory.recall import recall
 from memory.records import RecallHit
+from memory.reflection import OWN
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -64,7 +65,7 @@ def _message(state: State, settings: Settings, resources: Resources) -> HumanMes
     event, tick = state["event"], state["tick"]
     if event is None:
         own = {MARK: {"event": None, "tick": tick}}
-        return HumanMessage(AUTONOMOUS, id=f"autonomous_{tick}", additional_kwargs=own)
+        return HumanMessage(AUTONOMOUS, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
     message = message_of(event, tick=tick)
     owners = owners_of(settings, user=resources.user, served=resources.served)
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)

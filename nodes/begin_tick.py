@@ -10,10 +10,11 @@ from langgraph.runtime import Runtime
 
 from memory.chat import MARK
 from memory.compaction import history_share
+from memory.errors import StateError
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
-from memory.state_check import checked
+from memory.state_check import checked, kept_problem
 from memory.tick import Loop, ParkedTick
 from tools.contexts import CONTEXTS
 from tools.pattern import narrowed
@@ -39,6 +40,10 @@ async def begin_tick(
     tick = state["tick"] + 1
     waited = [one for one in state["parked"] if one["question"]["id"] == state["resuming"]]
     if waited:
+        # After an edit by hand a run may go on from here, past `intake`.
+        problem = kept_problem({"parked": state["parked"]})
+        if problem is not None:
+            raise StateError(problem)
         return _resumed(waited[0], tick, settings_of(runtime.context))
     update: dict[str, Any] = {
         "tick": tick,

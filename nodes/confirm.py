@@ -40,7 +40,7 @@ async def confirm(
     if decision is None:
         tools = offered(state, config, settings)
         decision = await _asked(question, tools.get(question["tool"]), runtime, config)
-    await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
+    decision = await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
     now = resources.clock()
     answered = audit.of_answer(question, decision, tick=state["tick"])
     await audit.write(store, scope, [answered], visit=audit.visit_of(state["loop"], "confirm"))

@@ -9,6 +9,7 @@ from langchain_core.messages.tool import tool_call
 
 from memory.chat import MARK
 from memory.goals import in_hand
+from memory.reflection import OWN
 from memory.state import State
 from memory.state_check import checked
 from tools.goals import decompose_goal
@@ -31,7 +32,7 @@ async def draft_plan(state: State) -> dict[str, Any]:
     )
     message = AIMessage(
         "",
-        id=f"plan_{tick}",
+        id=f"{OWN}plan_{tick}",
         tool_calls=[ask],
         additional_kwargs={MARK: {"tick": tick}},
     )

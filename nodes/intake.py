@@ -16,7 +16,7 @@ from memory.overheard import overhear
 from memory.owners import owners_of
 from memory.records import Event
 from memory.reflection import is_reflection
-from memory.reports import Report, empty_report
+from memory.reports import Report
 from memory.resources import (
     Resources,
     resources_of,
@@ -30,7 +30,7 @@ from memory.session import rolled_up, woken
 from memory.settings import Settings
 from memory.spending import over
 from memory.state import REDUCED_KEYS, HandledMark, Request, State, fresh_state
-from memory.state_check import checked, state_problem
+from memory.state_check import checked, kept_problem, report_so_far
 from memory.tick import Classification, ParkedTick
 
 
@@ -61,9 +61,7 @@ async def intake(
     """
     first = not state.get("returning")
     desk = _Desk(state, runtime, config, first)
-    # What is decided anew here is not kept from before, right or wrong.
-    anew = ("turn", "report") if first else ("turn",)
-    sound = state_problem({k: v for k, v in state.items() if k not in anew}) is None
+    sound = kept_problem(state) is None
     if sound:
         # First, so that an id that was handled in the run before is known as handled.
         await desk.settle()
@@ -112,8 +110,7 @@ class _Desk:
         self.resumed: Report | None = resumed_report(config) if first else None
         """What was done just now, for an earlier run: this run's report goes on with it."""
         self.set(resuming=None)  # left by a run that ended with a question
-        if first:
-            self.set(report=self.resumed or empty_report())
+        self.set(report=report_so_far(self.resumed if first else self.state["report"]))
 
     def set(self, **values: Any) -> None:
         """Change the state and remember the change."""

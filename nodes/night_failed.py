@@ -10,8 +10,8 @@ from langgraph.types import Command
 
 from memory.reports import FailureReport
 from memory.state import State
-from memory.state_check import checked
-from nodes.return_event import describe
+from memory.state_check import checked, report_so_far
+from nodes.return_event import describe, traced
 
 log = logging.getLogger("circadian.night")
 
@@ -19,13 +19,13 @@ log = logging.getLogger("circadian.night")
 @checked
 async def night_failed(state: State, error: NodeError) -> Command[Literal["intake"]]:
     """Report the failure. Nothing is lost: the next run goes on from the unfinished record."""
-    log.error("the night stopped", exc_info=error.error)
+    log.error("the night stopped", exc_info=traced(error.error))
     failure: FailureReport = {
         "event_id": None,
         "error": f"the night stopped: {describe(error.error)}",
         "attempts": 0,
         "set_aside": False,
     }
-    report = state["report"]
+    report = report_so_far(state.get("report"))
     changed = {**report, "failures": [*report["failures"], failure]}
     return Command(update={"report": changed, "returning": True}, goto="intake")

@@ -7,7 +7,7 @@ without its source.
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import NodeError
@@ -24,17 +24,25 @@ from memory.reports import FailureReport
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.spending import spent
-from memory.state import State
-from memory.state_check import checked
+from memory.state import State, fresh_state
+from memory.state_check import checked, report_so_far
 from memory.tick import ParkedTick
 
 log = logging.getLogger("circadian.tick")
 
 
-def describe(error: BaseException) -> str:
-    """One line for a person. An error not raised on purpose names its type."""
+def describe(error: BaseException | str) -> str:
+    """One line for a person. An error not raised on purpose names its type.
+
+    LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
+    """
     text = " ".join(str(error).split())[:500]
-    return text if isinstance(error, CircadianError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
+
+
+def traced(error: BaseException | str) -> BaseException | None:
+    """The error for the log's traceback, where there is one still."""
+    return error if isinstance(error, BaseException) else None
 
 
 @checked
@@ -42,12 +50,14 @@ async def return_event(
     state: State, error: NodeError, runtime: Runtime[Settings], config: RunnableConfig
 ) -> Command[Literal["intake"]]:
     """Count the failure. The parent's state is as before the tick: nothing of it is half kept."""
-    event, settings = state.get("event"), settings_of(runtime.context)
-    log.error("tick failed", exc_info=error.error)
+    # The thread of an older version, whose tick cannot be finished, lacks newer keys.
+    state = cast(State, {**fresh_state(), **state})
+    event, settings = state["event"], settings_of(runtime.context)
+    log.error("tick failed", exc_info=traced(error.error))
     text = describe(error.error)
     attempts, aside = 0, False
     # Where the service is left alone, nothing was tried that could count against the event.
-    tried = CircuitOpen not in (type(error.error), type(error.error.__cause__))
+    tried = not _left_alone(error.error)
     if event is not None and tried:
         most = settings.max_failed_ticks
         await _journal_last(event, state, runtime, config, max_attempts=most)
@@ -64,7 +74,7 @@ async def return_event(
         "attempts": attempts,
         "set_aside": aside,
     }
-    report, errors = state["report"], state["consecutive_errors"] + tried
+    report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
     stopped = tried and errors >= settings.max_consecutive_errors
     if stopped:
         entry = audit.of_stop(
@@ -87,6 +97,12 @@ async def return_event(
         "emergency_stop": state["emergency_stop"] or stopped,
     }
     return Command(update=update, goto="intake")
+
+
+def _left_alone(error: BaseException | str) -> bool:
+    if isinstance(error, str):
+        return error.startswith(f"{CircuitOpen.__name__}(")
+    return CircuitOpen in (type(error), type(error.__cause__))
 
 
 def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:

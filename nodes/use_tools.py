@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 
 from memory import approvals, audit
@@ -124,9 +125,8 @@ class _Round:
         self._set_loop(dangerous=str(call["id"]))
         if known.in_state:
             return self._take(await self._execute(call))
-        key = approvals.deed_key(
-            self.state["event"], self.state["resuming"] or self.now.isoformat()
-        )
+        event, question = self.state["event"], self.state["resuming"]
+        key = approvals.deed_key(event, question, self.state["tick"])
         earlier = await approvals.deed(store, scope, key)
         if earlier is not None:
             return self._take(_as_before(call, earlier))
@@ -138,7 +138,11 @@ class _Round:
             "ok": False,
         }
         await approvals.write_deed(store, scope, key, deed)
-        self._take(await self._execute(call))
+        try:
+            self._take(await self._execute(call))
+        except GraphInterrupt:
+            await approvals.drop_deed(store, scope, key)
+            raise
         answer = self.answers[-1]
         ended: Deed = {**deed, "outcome": str(answer.content), "ok": answer.status != "error"}
         await audit.write(

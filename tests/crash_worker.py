@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
@@ -69,8 +70,9 @@ class Job:
 
     data: str
     inputs: list[Any] = field(default_factory=list)
-    """Inputs of runs, in order. `{"resume": answer}` answers the question that stands, and
-    `{"decide": [place, answer]}` one of those that wait."""
+    """Inputs of runs, in order. `{"resume": answer}` answers the question that stands, as a
+    server's run whose id is `run` if that is given too; `{"decide": [place, answer]}` answers one
+    of those that wait."""
     post: list[dict[str, Any]] = field(default_factory=list)
     """Events posted before the runs."""
     point: Point | None = None
@@ -200,7 +202,7 @@ def launch_tool(job: Job, points: Points) -> BaseTool:
     return registered(launch, "dangerous")
 
 
-Run = Callable[[Any], Awaitable[dict[str, Any]]]
+Run = Callable[..., Awaitable[dict[str, Any]]]
 
 
 @asynccontextmanager
@@ -221,7 +223,10 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
         parked = (await agent.aget_state()).values["parked"]
         await decide(agent, parked[place]["question"]["id"], answer)
         return await run(None)
-    return await run(Command(resume=given["resume"]) if given and "resume" in given else given)
+    if given and "resume" in given:
+        more = {"run": given["run"]} if "run" in given else {}
+        return await run(Command(resume=given["resume"]), **more)
+    return await run(given)
 
 
 def add_line(file: Path, line: str) -> None:
@@ -238,13 +243,14 @@ def plain_run(agent: AsyncAgent) -> Run:
     nothing: AgentInput = {"messages": []}
     config["configurable"][KEY] = resources
 
-    async def run(given: Any) -> dict[str, Any]:
+    async def as_served(given: Any, run: str | None = None) -> dict[str, Any]:
+        bound: RunnableConfig = {**config, "metadata": {"run_id": run} if run else {}}
         output = await graph.ainvoke(
-            given or nothing, config, context=agent.settings, durability="async"
+            given or nothing, bound, context=agent.settings, durability="async"
         )
         return cast(dict[str, Any], output)
 
-    return run
+    return as_served
 
 
 async def work(job: Job) -> None:

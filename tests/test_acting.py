@@ -9,8 +9,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
+from graph.handle import AsyncAgent
 from graph.status import status
 from memory import audit
+from memory.emergency import ask_for_stop
 from memory.errors import ModelError, ServiceDown
 from memory.settings import Settings
 from tests.agents import entries, opened, said
@@ -18,6 +20,7 @@ from tests.clock import Clock
 from tests.scripted import Step, call, calls, scripted
 from tools.registry import registered
 
+CHILD = {"description": "Wash up", "parent_id": "goal_1_0"}
 ROOM = {"addressed": False, "channel": "room"}
 
 
@@ -211,3 +214,54 @@ async def test_what_is_spent_and_why_stands_in_the_report(tmp_path: Path, clock:
     assert (tick["context"]["level"], tick["advice"]) == ("normal", "Proceed normally")
     assert tick["context"]["used"] == sum(tick["components"].values())
     assert {"system_prompt", "conversation_history", "tools"} <= set(tick["components"])
+
+
+async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> None:
+    async def stopping(agent: AsyncAgent) -> None:
+        await ask_for_stop(agent.store, agent.scope, at=clock(), by="local")
+
+    async with opened(tmp_path, scripted("One.", "Three."), clock) as agent:
+        events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(2)]
+        async for update in agent.astream({"events": events}, stream_mode="updates"):
+            if "awake" in update:
+                await stopping(agent)
+        now = await status(agent)
+        assert (now["emergency_stop"], now["inbox"]["waiting"]) == (True, 1)
+        cleared = await agent.ainvoke({"request": "clear_stop"})
+        assert not (await status(agent))["emergency_stop"]
+    assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Three."]
+
+
+async def test_switched_off_it_does_nothing_of_its_own(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(call("add_goal", description="Tidy up"), "Noted.")
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+    off = scripted()
+    async with opened(tmp_path, off, clock, settings=Settings(enabled=False)) as agent:
+        output = await agent.ainvoke({"request": "tick"})
+    assert (output["report"]["ticks"], off.calls) == ([], [])
+    assert "Switched off" in output["report"]["notes"][0]
+
+
+async def test_a_tick_of_its_own_that_fails_counts_too(tmp_path: Path, clock: Clock) -> None:
+    goal = call("add_goal", description="Tidy up")
+    model = scripted(goal, "Noted.", *[ModelError("down") for _ in range(2)])
+    settings = Settings(autonomous_ticks_per_hour=2)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+        for _ in range(2):
+            await agent.ainvoke({"request": "tick"})
+        third = await agent.ainvoke({"request": "tick"})
+    assert third["report"]["failures"] == []
+    assert "only events are answered" in third["report"]["notes"][0]
+
+
+async def test_what_an_edit_by_hand_leads_to_is_in_the_log(tmp_path: Path, clock: Clock) -> None:
+    tree = calls(("add_goal", {"description": "Tidy up"}), ("add_goal", CHILD))
+    async with opened(tmp_path, scripted(tree, "Noted."), clock) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+        child = {"goal_1_1": {"status": "completed", "progress": 100}}
+        await agent.aupdate_state({"goals": child})
+        await agent.ainvoke({"request": "wake"})
+        log = await audit.read(agent.store, agent.scope)
+    assert ("goal_completed", "goal_1_0") in [(one["what"], one["target"]) for one in log]

@@ -53,14 +53,34 @@ def test_an_events_text_is_that_of_its_content() -> None:
 
 
 def test_content_holds_nothing_that_cannot_be_stored() -> None:
-    given = valid_event(event(content=[{"type": "text", "text": "a \ud800"}, {"type": "\udfff"}]))
-    assert given["content"] == [{"type": "text", "text": "a \ufffd"}, {"type": "\ufffd"}]
+    given = valid_event(event(content=[{"type": "text", "text": "a \ud800"}, "\udfff"]))
+    assert given["content"] == [{"type": "text", "text": "a \ufffd"}, "\ufffd"]
     given["text"].encode()
 
 
 @pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "url": "https://example.com/a.png"},
+        {"type": "image", "base64": "QUJD", "mime_type": "image/png", "id": "i1"},
+        {"type": "image", "source_type": "base64", "data": "QUJD", "metadata": {"name": "a"}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a", "detail": "low"}},
+        {"type": "image_url", "image_url": "https://example.com/a.png"},
+        {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
+        {"type": "audio", "base64": "QUJD", "mime_type": "audio/wav"},
+        {"type": "video", "file_id": "f1"},
+        {"type": "file", "file": {"file_id": "f1"}},
+        {"type": "file", "source_type": "text", "text": "A page.", "filename": "a.txt"},
+    ],
+)
+def test_media_are_taken_as_they_are(block: dict[str, Any]) -> None:
+    assert valid_event(event(content=[block]))["content"] == [block]
+
+
+@pytest.mark.parametrize(
     ("name", "sender", "kind"),
-    [(None, "local", "chat"), ("", "local", "chat"), ("local", "local", None)],
+    [(None, "local", "chat"), ("local", "local", None), ("Ada", "Ada", None)],
 )
 def test_only_a_message_without_a_name_is_chat(
     name: str | None, sender: str, kind: str | None, clock: Clock

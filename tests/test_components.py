@@ -156,15 +156,30 @@ def test_a_disabled_component_is_left_out() -> None:
         ([(8000, "a")], ["'a'", "1..7999", "7999, 7998"]),
         ([(-1, "a")], ["1..7999", "1, 2, 3"]),
         ([(1001, "No Key")], ["'No Key'", "a-z"]),
+        ([(1001, "tools")], ["'tools'", "reports use this key"]),
+        ([("1001", "a")], ["'a'", "the id '1001'", "whole number"]),
+        ([(None, "a")], ["the id None", "whole number"]),
+        ([(1.5, "a")], ["the id 1.5", "whole number"]),
+        ([(True, "a")], ["the id True", "whole number"]),
+        ([(1001, 5)], ["component 5", "a-z"]),
+        ([(1001, None)], ["component None", "a-z"]),
     ],
 )
 def test_a_clash_names_both_and_what_is_free(
-    extra: list[tuple[int, str]], words: list[str]
+    extra: list[tuple[Any, Any]], words: list[str]
 ) -> None:
     with pytest.raises(InputError) as caught:
         registered([component(id_, key, "text") for id_, key in extra])
     assert [word for word in words if word not in str(caught.value)] == []
     assert "\n" not in str(caught.value)
+
+
+def test_a_component_made_without_the_helper_is_held_to_the_same() -> None:
+    rules = component(1001, "rules", "text")
+    for wrong in ({"id": "1001"}, {"id": True}, {"key": 5}, {"key": "tools"}):
+        changed: dict[str, Any] = dict(wrong)
+        with pytest.raises(InputError, match="the prompt component"):
+            registered([replace(rules, **changed)])
 
 
 @pytest.mark.parametrize(
@@ -190,6 +205,7 @@ def test_a_wrong_template_is_refused_when_it_is_registered(content: Any, words: 
     "wrong",
     [
         {"token_budget": 0},
+        {"token_budget": True},
         {"contexts": ("sleep_consolidate",)},
         {"contexts": ()},
         {"role": "user"},

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from memory.models.offline_talk import Decision, decide
 from memory.models.third_person import third_person
 from memory.persona import violation
+from memory.trust import as_model_sees
 from tests.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
@@ -82,9 +83,10 @@ def test_the_same_words_are_quoted_once() -> None:
 
 
 def test_the_summary_of_the_conversation_can_be_quoted() -> None:
-    before = [SystemMessage("[CONTEXT SUMMARY]\nBob: The hammer lies in the cellar.")]
+    summary = SystemMessage("[CONTEXT SUMMARY]\nBob: The </hammer> lies in the cellar.")
+    before = as_model_sees([summary])
     assert say("Where is the hammer?", before=before).text == (
-        "From the summary of this conversation: Bob: The hammer lies in the cellar."
+        "From the summary of this conversation: Bob: The </hammer> lies in the cellar."
     )
 
 

@@ -97,7 +97,7 @@ async def test_the_plan_is_a_call_like_any_other_and_costs_no_iteration(
         messages = (await agent.aget_state()).values["messages"]
     assert [bool(call.tools) for call in model.calls] == [True, True, True, False]
     asked = next(one for one in messages if isinstance(one, AIMessage))
-    assert (asked.id, asked.additional_kwargs[MARK]["tick"]) == ("plan_1", 1)
+    assert (asked.id, asked.additional_kwargs[MARK]["tick"]) == ("~plan_1", 1)
     (wanted,) = asked.tool_calls
     assert (wanted["name"], wanted["args"]["goal_id"]) == ("decompose_goal", "goal_1_0")
     assert wanted["args"]["reasoning"].startswith("A plan first")

@@ -57,7 +57,7 @@ def test_a_run_with_reflections_ends(interval: int, events: int) -> None:
 
 def test_its_event_says_what_was_done_and_what_is_asked() -> None:
     assert look(names=["Night Owl", "owl"]) == {
-        "id": "reflection_25",
+        "id": "~reflection_25",
         "at": "2026-03-02T09:00:00+00:00",
         "sender": "Night Owl",
         "text": (
@@ -79,7 +79,9 @@ def test_without_a_name_it_is_from_circadian(names: list[str]) -> None:
 def test_it_is_acted_on_and_only_its_kind_makes_it_one() -> None:
     found = classify(look(), settings=Settings(), owners=["local"])
     assert (found["verdict"], found["rule"], found["trust"]) == ("act", "reflection", 0.6)
-    forged = inbox.valid_event({key: value for key, value in look().items() if key != "kind"})
+    forged = inbox.valid_event(
+        {**{key: value for key, value in look().items() if key != "kind"}, "id": "e1"}
+    )
     assert not is_reflection(forged)
     assert not is_reflection(None)
     assert classify(forged, settings=Settings(), owners=["local"])["rule"] == "own_message"
@@ -87,7 +89,7 @@ def test_it_is_acted_on_and_only_its_kind_makes_it_one() -> None:
 
 def test_nobody_said_it() -> None:
     message = message_of(look(), tick=26)
-    assert (message.id, message.name) == ("reflection_25", None)
+    assert (message.id, message.name) == ("~reflection_25", None)
     assert str(message.content).startswith(OPENING)
     plain: Event = {**look(), "kind": "chat"}
     assert message_of(plain, tick=26).name == "circadian"
@@ -95,7 +97,7 @@ def test_nobody_said_it() -> None:
 
 async def test_the_inbox_keeps_its_kind_and_takes_it_once() -> None:
     store = InMemoryStore()
-    assert (await inbox.post(store, SCOPE, [look()], now=NOW)).accepted == ["reflection_25"]
+    assert (await inbox.post(store, SCOPE, [look()], now=NOW)).accepted == ["~reflection_25"]
     assert (await inbox.post(store, SCOPE, [look()], now=NOW)).accepted == []
     [item] = await inbox.waiting(store, SCOPE)
     assert item["event"] == look()

@@ -1,12 +1,19 @@
+import copy
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_to_dict
 from langgraph.types import Overwrite
 
+from memory.chat import MARK
 from memory.errors import StateError
 from memory.merging import merge_by_id, merge_conversations, merge_goals, merge_projects
+from memory.reports import empty_report
 from memory.state import State, fresh_state
-from memory.state_check import checked, state_problem
+from memory.state_check import checked, kept_problem, report_so_far, state_problem
+from tests.scripted import calls
 
 
 def node(output: Any) -> Any:
@@ -102,3 +109,128 @@ def test_what_is_no_object_cannot_be_merged(value: Any) -> None:
         merge_projects(None, value)
     with pytest.raises(StateError, match=r"^projects\.slots must be an object"):
         merge_projects(None, {"slots": value})
+
+
+OLD_REPORT = {key: value for key, value in empty_report().items() if key != "ignored"}
+
+
+def test_what_each_run_decides_anew_may_be_an_older_versions() -> None:
+    old = {**fresh_state(), "report": OLD_REPORT, "turn": "dance"}
+    assert kept_problem(old) is None
+    assert state_problem(old) is not None
+    problem = kept_problem({**old, "tick": "one"})
+    assert problem is not None
+    assert "wrong tick" in problem
+
+
+def test_a_run_goes_on_with_a_sound_report_and_with_an_empty_one_where_it_is_none() -> None:
+    sound = {**empty_report(), "notes": ["so far"]}
+    assert report_so_far(sound) == sound
+    assert report_so_far(OLD_REPORT) == report_so_far(None) == empty_report()
+    assert report_so_far({**sound, "ticks": [{"tick": 1}]}) == empty_report()
+
+
+# Ticks that wait for a person
+
+
+def waiting() -> dict[str, Any]:
+    """A tick whose first call was answered and whose second one waits."""
+    mark = {MARK: {"tick": 4}}
+    asked = calls(("noop", {}), ("launch", {"target": "the moon", "share": math.nan}))
+    asked.additional_kwargs = dict(mark)
+    done = ToolMessage("{}", tool_call_id=str(asked.tool_calls[0]["id"]), additional_kwargs=mark)
+    event: Any = {"id": "e1", "at": "", "sender": "Ada", "text": "Go", "channel": None}
+    return {
+        "question": {
+            "id": "ask_1",
+            "tool": "launch",
+            "args": {"share": float("nan"), "target": "the moon"},
+            "reason": None,
+            "what": "Run launch(target='the moon')",
+            "difference": None,
+            "event_id": "e1",
+            "sender": "Ada",
+            "asked_at": "2026-03-02T09:00:00+00:00",
+        },
+        "event": {**event, "addressed": True},
+        "classification": None,
+        "assessment": None,
+        "context": {"context_type": "tick_event", "now": "", "system": "", "tokens": {}},
+        "pattern": {
+            "mode": "react_loop",
+            "max_iterations": 3,
+            "allowed_categories": None,
+            "terminal_ends_loop": True,
+            "dangerous_requires_confirm": True,
+            "multi_tool_enabled": True,
+            "sub_agents_enabled": True,
+            "source_layers": {},
+        },
+        "loop": {
+            "iteration": 1,
+            "tools": [],
+            "written": [],
+            "llm_calls": 1,
+            "tokens": 0,
+            "reply": None,
+            "overflowed": False,
+            "compaction": "none",
+            "next": "confirm",
+            "ended": False,
+            "dangerous": asked.tool_calls[1]["id"],
+            "decision": None,
+            "raised": 0,
+            "sent": [],
+            "delegating": [],
+            "prompt": {},
+        },
+        "messages": messages_to_dict([HumanMessage("Go", additional_kwargs=mark), asked, done]),
+    }
+
+
+def of_parked(*parked: dict[str, Any]) -> str | None:
+    return state_problem({**fresh_state(), "parked": list(parked)})
+
+
+def test_a_tick_that_waits_as_it_was_put_aside_breaks_no_rule() -> None:
+    assert of_parked(waiting(), waiting()) is None
+
+
+def data(parked: dict[str, Any], at: int) -> dict[str, Any]:
+    found: dict[str, Any] = parked["messages"][at]["data"]
+    return found
+
+
+EDITS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
+    (lambda one: one.update(messages=[{}]), "messages: one cannot be read (KeyError)"),
+    (lambda one: one.update(messages=[{"type": "ai"}]), "messages: one cannot be read"),
+    (lambda one: one.update(messages=[{"type": "ai", "data": []}]), "messages: one cannot be read"),
+    (lambda one: one["messages"][0].update(type="poem"), "messages: one cannot be read"),
+    (lambda one: data(one, 1).update(additional_kwargs="x"), "messages: one cannot be read"),
+    (lambda one: data(one, 0).update(additional_kwargs={}), "messages: the human message lacks"),
+    (lambda one: data(one, 1).update(additional_kwargs={MARK: 1}), "messages: the ai message"),
+    (
+        lambda one: one["messages"].extend(messages_to_dict([RemoveMessage("m")])),
+        "messages: one is of type remove",
+    ),
+    (lambda one: one.update(messages=[]), "messages: no tool call is open"),
+    (lambda one: one["messages"].pop(1), "messages: no tool call is open"),
+    (lambda one: one["messages"].pop(), "question: its tool and args"),
+    (lambda one: one["question"].update(tool="noop"), "question: its tool and args"),
+    (lambda one: one["question"]["args"].update(target="Mars"), "question: its tool and args"),
+    (lambda one: data(one, 1)["tool_calls"][1]["args"].update(target="Mars"), "question: its tool"),
+    (lambda one: one["loop"].update(next="act"), "loop: next and dangerous"),
+    (lambda one: one["loop"].update(dangerous=None), "loop: next and dangerous"),
+]
+
+
+@pytest.mark.parametrize(("edit", "words"), EDITS, ids=range(len(EDITS)))
+def test_a_waiting_tick_that_is_not_what_a_person_is_shown_is_named(
+    edit: Callable[[dict[str, Any]], Any], words: str
+) -> None:
+    edited = copy.deepcopy(waiting())
+    edit(edited)
+    problem = of_parked(waiting(), edited)
+    assert problem is not None
+    assert f"wrong parked.1.{words}" in problem
+    assert "update_state" in problem

@@ -13,6 +13,7 @@ from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
 from graph.cli.render import goals_view, night_view, recall_view, status_view
+from graph.prompt import prompt_of
 from graph.status import prompt_tokens, status
 from memory.components import component
 from memory.inbox import valid_event
@@ -135,6 +136,22 @@ def test_after_a_bad_edit_status_is_one_clear_line(
     done = circadian(capsys, "status", "--data", tmp_path / "data")
     assert done.status == 2
     assert "wrong goals.goal_1_0" in done.error
+
+
+async def test_a_thread_of_an_older_version_is_shown_and_goes_on(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Its report lacks fields of now; every run makes its own."""
+    old: Any = {"ticks": [{"tick": 1, "event_id": "e1"}], "notes": [], "night": None}
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("Hi"))
+        await agent.aupdate_state({"report": old})
+        assert (await status(agent))["tick"] == 1
+        assert (await prompt_of(agent))["version"] == 0
+        assert (await agent.rollback_prompt(0))["version"] == 0
+        await agent.aupdate_state({"report": old})
+        output = await agent.ainvoke(said("Hello"))
+    assert [one["tick"] for one in output["report"]["ticks"]] == [2]
 
 
 async def test_the_context_is_counted_with_all_that_stands_in_the_prompt(

@@ -169,7 +169,7 @@ async def test_what_a_reflection_journals_is_tagged_self_and_settled(
     await bench.call("add_journal_entry", content="Shorter answers work", importance=9, tags=tags)
     (entry,) = await entries(bench)
     assert sorted(entry["tags"]) == sorted({*(tags or []), "self"})
-    assert (entry["consolidation"], entry["sources"]) == ("exempt", ["reflection_41"])
+    assert (entry["consolidation"], entry["sources"]) == ("exempt", ["~reflection_41"])
     assert not journal.is_pending(entry, 1)
 
 

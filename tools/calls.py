@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
 from memory.delegation import DELEGATE_TASK
 from memory.encodable import encodable
+from memory.history import open_calls as open_calls
 from memory.state import State
 from memory.tick import Loop, PatternState
 from tools.registry import ToolCategory, ToolKind
@@ -21,19 +22,6 @@ Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
 call of a single action, as the second dangerous one of a tick, as one whose arguments do not fit a
 dangerous tool (nobody is asked about it, and nothing runs), or by the tool itself, which is barred.
 """
-
-
-def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
-    """The calls of the newest model answer that nothing has answered yet, in order."""
-    answered: set[str] = set()
-    for message in reversed(messages):
-        if isinstance(message, ToolMessage):
-            answered.add(message.tool_call_id)
-        elif isinstance(message, AIMessage):
-            return [call for call in message.tool_calls if call["id"] not in answered]
-        else:
-            break
-    return []
 
 
 def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:

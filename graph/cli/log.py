@@ -128,6 +128,8 @@ def _more(entry: AuditEntry) -> Iterator[str]:
         yield str(detail["description"])
     elif entry["what"] == "night" and "operations" in detail:
         yield from _night(detail)
+    elif entry["what"] in ("question_asked", "question_answered") and "id" in detail:
+        yield " ".join(str(one) for one in (detail.get("decision"), detail["id"]) if one)
     if entry["why"]:
         yield f"“{entry['why']}”"
     if entry["duration_ms"]:

@@ -245,7 +245,7 @@ def _from_history(prompt: Prompt) -> list[Source]:
     for one in prompt.history:
         text = str(one.text)
         if text.startswith(SUMMARY_MARK):
-            lines = text.removeprefix(SUMMARY_MARK).splitlines()
+            lines = as_said(text.removeprefix(SUMMARY_MARK).strip()).splitlines()
             found += [Source("the summary of this conversation", line) for line in lines if line]
     for text, one in said_by_people(prompt.history):
         mark = one.additional_kwargs.get("circadian")

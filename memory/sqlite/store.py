@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Literal
+from typing import Any, Literal
 
 import aiosqlite
-from langgraph.store.base import Item, Op, PutOp, Result
+from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memory.sqlite.transaction import atomic
@@ -18,6 +18,7 @@ PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement, whose number of parameters SQLite limits."""
 
 _mode: ContextVar[Literal["IMMEDIATE", "DEFERRED"]] = ContextVar("_mode", default="IMMEDIATE")
+_only_new: ContextVar[bool] = ContextVar("_only_new", default=False)
 
 
 class CircadianStore(AsyncSqliteStore):
@@ -44,6 +45,19 @@ class CircadianStore(AsyncSqliteStore):
             return await super().abatch(ops)
         finally:
             _mode.reset(token)
+
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        """Put what has no value yet, in one transaction; returns what stands then, in order."""
+        gets = [GetOp(op.namespace, op.key) for op in puts]
+        token = _only_new.set(True)
+        try:
+            found = (await self.abatch([*gets, *puts]))[: len(puts)]
+        finally:
+            _only_new.reset(token)
+        return [
+            dict(item.value if isinstance(item, Item) else op.value or {})
+            for op, item in zip(puts, found, strict=True)
+        ]
 
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
@@ -98,6 +112,11 @@ class CircadianStore(AsyncSqliteStore):
     async def _batch_put_ops(
         self, put_ops: Sequence[tuple[int, PutOp]], cur: aiosqlite.Cursor
     ) -> None:
+        if _only_new.get():
+            found: list[Result] = [None] * len(put_ops)
+            gets = [(at, GetOp(op.namespace, op.key)) for at, (_, op) in enumerate(put_ops)]
+            await self._batch_get_ops(gets, found, cur)
+            put_ops = [one for one, item in zip(put_ops, found, strict=True) if item is None]
         for start in range(0, len(put_ops), PUTS_PER_STATEMENT):
             await super()._batch_put_ops(put_ops[start : start + PUTS_PER_STATEMENT], cur)
 

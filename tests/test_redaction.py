@@ -1,0 +1,200 @@
+"""What is hidden from logs and the audit log, and what is left alone."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memory import audit
+from memory.redaction import redact, redacted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "Password2",
+        "db_passwd",
+        "PGPASSWORD",
+        "pwd",
+        "secret",
+        "client-secret",
+        "SECRET_KEY_BASE",
+        "token",
+        "accessToken",
+        "OAuthToken",
+        "authtoken",
+        "api_key",
+        "apikey",
+        "APIKey",
+        "X-API-Key",
+        "apiKeys",
+        "aws_secret_access_key",
+        "privateKey",
+        "ssh_key",
+        "credentials",
+        "userCredential",
+        "Authorization",
+        "Proxy-Authorization",
+        "Set-Cookie",
+        "cookies",
+        "session",
+        "sessionId",
+        "passphrase",
+        "password_hash",
+    ],
+)
+@pytest.mark.parametrize("value", ["x", 12345678, 1.5, True, ["hunter2x"], {"of": "hunter2x"}])
+def test_whatever_stands_under_a_secrets_name_is_hidden(name: str, value: Any) -> None:
+    assert redacted({"args": [{name: value}]}, {}) == {"args": [{name: "***"}]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokens",
+        "max_tokens",
+        "maxTokens",
+        "token_usage",
+        "tokens_per_day",
+        "tokenizer",
+        "secretary",
+        "key",
+        "keys",
+        "keyword",
+        "primary_key",
+        "public_key",
+        "passport",
+        "author",
+        "session_memory",
+        "session_start",
+        "sessions",
+        "password_length",
+        "name",
+        "value",
+        "",
+        "7",
+    ],
+)
+@pytest.mark.parametrize("value", [12, "ordinary words", ["a", {"b": 1}]])
+def test_what_stands_under_an_ordinary_name_is_shown(name: str, value: Any) -> None:
+    assert redacted({name: value}, {}) == {name: value}
+
+
+def test_that_there_is_none_is_no_secret() -> None:
+    assert redacted({"password": None, "token": None}, {}) == {"password": None, "token": None}
+
+
+def test_a_value_beside_its_name_is_hidden() -> None:
+    env = [
+        {"name": "DB_PASSWORD", "value": "hunter2x"},
+        {"Key": "apiToken", "Value": ["hunter2x"]},
+        {"name": "LANG", "value": "de_CH", "token": 1},
+        {"name": "secretary", "value": "Ada"},
+        {"name": 7, "value": "seven"},
+    ]
+    assert redacted({"env": env}, {}) == {
+        "env": [
+            {"name": "DB_PASSWORD", "value": "***"},
+            {"Key": "apiToken", "Value": "***"},
+            {"name": "LANG", "value": "de_CH", "token": "***"},
+            {"name": "secretary", "value": "Ada"},
+            {"name": 7, "value": "seven"},
+        ]
+    }
+
+
+WEB_TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "gho_abcdefghijklmnopqrstuvwxyz0123456789",
+        "github_pat_11ABCDEFG0abcdefghij_klmnop",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ASIAIOSFODNN7EXAMPLE",
+        "xoxb-123456789012-abcdef",
+        "xoxp-123456789012-abcdef",
+        "AIzaSyA-abcdefghijklmnopqrstuvwxyz12345",
+        "sk-proj-abcdef123456",
+        "sk_live_abcdef123456",
+        "Bearer abc.def-ghi",
+        WEB_TOKEN,
+        PEM,
+        PEM.partition("-----END")[0],
+        PEM.replace("RSA ", ""),
+    ],
+)
+def test_what_begins_as_keys_do_is_hidden_in_any_text(secret: str) -> None:
+    assert redact(f"it gave {secret}", {}) == "it gave ***"
+    assert redacted({"text": secret}, {}) == {"text": "***"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("password: hunter2x", "password: ***"),
+        ("DB_PASSWORD=hunter2x psql", "DB_PASSWORD=*** psql"),
+        ("Run login(user='ana', password='hunter 2x')", "Run login(user='ana', password=***)"),
+        ('{"apiKey": "hunter2x", "n": 1}', '{"apiKey": ***, "n": 1}'),
+        ("https://x.example/?access_token=hunter2x&page=2", "?access_token=***&page=2"),
+    ],
+)
+def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None:
+    assert redact(text, {}).endswith(told)
+    assert "hunter" not in redact(text, {})
+    assert redact(redact(text, {}), {}) == redact(text, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tokens: 12, tokens=12, max_tokens=100, token_usage=3",
+        "The secretary keeps a secret: cookies need butter",
+        "Asia and ASIA, the gh_ prefix, an api key, xox games",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "A session on passwords and API keys; a token of thanks",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert redact(text, {}) == text
+
+
+@pytest.mark.parametrize("part", ["a", "password", "eyJ-", "-----BEGIN ", "token=", "A", "ghp_"])
+def test_a_long_text_takes_no_long_time(part: str) -> None:
+    begun = time.perf_counter()
+    redact(part * 20_000, {})
+    redacted({part * 20_000: "x"}, {})
+    assert time.perf_counter() - begun < 5
+
+
+def test_an_audit_entry_holds_no_secret() -> None:
+    args = {"user": "ana", "accessToken": ["hunter2x"], "env": [{"name": "PWD", "value": 1}]}
+    [entry] = audit.of_calls(
+        [
+            {
+                "name": "login",
+                "args": args,
+                "reasoning": "with AKIAIOSFODNN7EXAMPLE",
+                "ok": True,
+                "error": None,
+                "duration_ms": 1,
+                "cached": False,
+            }
+        ],
+        at=datetime(2026, 3, 2, tzinfo=UTC),
+        tick=1,
+        origin=None,
+    )
+    assert entry["detail"]["args"] == {
+        "user": "ana",
+        "accessToken": "***",
+        "env": [{"name": "PWD", "value": "***"}],
+    }
+    assert entry["why"] == "with ***"
