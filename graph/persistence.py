@@ -138,7 +138,7 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 async def _ended(conn: aiosqlite.Connection) -> None:
     """The closed connection's thread is about to end; a server's loop must not be blocked by it."""
-    for _ in range(1_000 * BUSY_SECONDS):
+    for _ in range(int(1_000 * BUSY_SECONDS)):
         if not conn._thread.is_alive():
             return
         await asyncio.sleep(0.001)
