@@ -56,6 +56,11 @@ class CircadianSaver(AsyncSqliteSaver):
             return
         await super().setup()
         async with self.lock, atomic(self.conn):
+            # Metadata lies behind the blob: without this each look at the roots reads them all.
+            await self.conn.execute(
+                "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
+                f" ({_KEY}, {_SOURCE}, {_RUN_ID})"
+            )
             columns = await self.conn.execute_fetchall("PRAGMA table_info(writes)")
             if "run_id" not in {column[1] for column in columns}:
                 await self.conn.execute("ALTER TABLE writes ADD COLUMN run_id TEXT")
