@@ -41,8 +41,10 @@ def add(
     after: Goals = dict(goals)
     if parent_id is not None:
         parent = known(goals, parent_id)
-        if parent["status"] == "abandoned":
-            raise Refusal(f"Goal {parent_id} is abandoned", "Reopen it with status='active' first.")
+        for above in (parent, *_ancestors(goals, parent_id)):
+            if above["status"] == "abandoned":
+                named = f"Goal {above['id']} is abandoned"
+                raise Refusal(named, "Reopen it with status='active' first.")
         after[parent_id] = {**parent, "subtask_ids": [*parent["subtask_ids"], goal_id]}
     after[goal_id] = {
         "id": goal_id,
@@ -89,6 +91,10 @@ def update(
         for other in _descendants(goals, goal_id):
             if other["status"] == "active":
                 after[other["id"]] = {**other, "status": "abandoned"}
+        below = {other["id"] for other in _descendants(goals, goal_id)}
+        for _, other in reversed(tree(after)):
+            if other["id"] in below:
+                after[other["id"]] = _rolled(after, after[other["id"]])
     return _rolled_up(after, goal_id)
 
 

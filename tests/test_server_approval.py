@@ -193,6 +193,7 @@ def test_a_message_that_comes_while_it_waits_is_answered_and_the_question_stands
     assert thread.journal() == ["e1", "e2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "launched"),
     [
@@ -249,6 +250,7 @@ def test_an_answer_from_the_command_line_is_kept_while_the_server_has_the_agent(
     assert (desk.launched, thread.status) == (["the moon"], "idle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["rollback", "interrupt"])
 def test_what_ran_stays_done_once_where_the_next_run_breaks_off_the_one_that_answered(
     desk: Desk, strategy: Any
