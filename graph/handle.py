@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from graph.decisions import decide
-from graph.input import an_event, checked_input, human_messages, named
+from graph.input import an_event, checked_input, for_what_stands, human_messages, named
 from graph.prompt import rollback
 from memory import inbox, journal, tracing
 from memory.chat import event_of, with_kind
@@ -203,10 +203,7 @@ class AsyncAgent:
     async def _accept(self, input: Mapping[str, Any] | Command[Any] | None) -> Any:
         """Check the input and put it into the inbox, before any lock is taken."""
         if isinstance(input, Command):
-            waiting = any(task.interrupts for task in (await self.aget_state()).tasks)
-            if input.resume is not None and not waiting:
-                raise InputError("no question stands to be answered; approve or refuse it by id")
-            return input
+            return for_what_stands(input, await self.aget_state())
         given = checked_input(input)
         messages = await self._human(given.get("messages") or [])
         now, owner = self.resources.clock(), self._owner()

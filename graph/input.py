@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_messages
+from langgraph.types import Command, StateSnapshot
 
 from memory.arrivals import check_request
 from memory.errors import InputError
@@ -35,6 +37,21 @@ def checked_input(given: Any) -> dict[str, Any]:
     if not isinstance(events, list | tuple):
         raise InputError(f"events must be a list of objects with a text; got {events!r:.80}")
     return taken
+
+
+def for_what_stands(command: Command[Any], now: StateSnapshot) -> Command[Any]:
+    """An answer for the question that stands now, and for no later one.
+
+    Raises InputError where none stands.
+    """
+    if command.resume is None:
+        return command
+    standing = [one.id for task in now.tasks for one in task.interrupts]
+    if not standing:
+        raise InputError("no question stands to be answered; approve or refuse it by id")
+    if isinstance(command.resume, dict) and command.resume.keys() & set(standing):
+        return command
+    return replace(command, resume={standing[0]: command.resume})
 
 
 def an_event(raw: Any) -> Mapping[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.types import Command, interrupt
 
 from graph.handle import AsyncAgent
+from memory.lock import AgentLock
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.crash_worker import Job, Point, Points, running
@@ -59,6 +62,29 @@ async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> N
         assert launched(job) == ["the moon"]
         await run({"resume": {"decision": "approve", "id": mars}})
     assert launched(job) == ["the moon", "Mars"]
+
+
+async def test_an_answer_that_waited_for_another_process_answers_no_later_question(
+    tmp_path: Path, clock: Clock
+) -> None:
+    launches = Launches()
+    asks = [call("launch", target="the moon"), call("launch", target="Mars")]
+    one = opened(tmp_path, scripted(*asks, "It flies."), clock, tools=[launches.tool])
+    two = opened(tmp_path, scripted("It flies too."), clock, tools=[launches.tool])
+    async with one as first, two as second:
+        await first.ainvoke(said("Launch it"))
+        await first.ainvoke(said("And another"))
+        async with AgentLock(tmp_path / "locks", first.scope.thread, timeout=5):
+            late = asyncio.create_task(second.ainvoke(Command(resume="yes")))
+            await asyncio.sleep(0.2)
+            options: Any = {"context": first.settings, "durability": "sync"}
+            await first.graph.ainvoke(Command(resume="yes"), first.config(), **options)
+            assert launches.done == ["the moon"]
+        output = await late
+        assert output["__interrupt__"][0].value["args"] == {"target": "Mars"}
+        assert launches.done == ["the moon"]
+        await second.ainvoke(Command(resume="yes"))
+    assert launches.done == ["the moon", "Mars"]
 
 
 async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(
