@@ -17,7 +17,7 @@ from graph.blocking import Agent
 from graph.builder import builder
 from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
-from memory.breaker import Breakers
+from memory.breaker import breakers_of
 from memory.components import PromptComponent
 from memory.folder import open_folder
 from memory.lock import AgentLock
@@ -129,9 +129,7 @@ class open_agent:
             clock=self._clock,
             tools=added.tools,
             components=added.components,
-            breakers=Breakers.of(
-                failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
-            ),
+            breakers=breakers_of(deployment),
             synced=True,
         )
         scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, self._agent))

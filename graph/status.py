@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from graph.handle import AsyncAgent
-from memory import assembly, inbox, journal, rendering
+from memory import assembly, inbox, journal
 from memory.apply import LINKS
 from memory.components import registered
 from memory.errors import StateError
@@ -20,7 +20,7 @@ from memory.state_check import kept_problem
 from memory.store_access import count_items, list_items
 from memory.tokens import approximate_tokens, calibrated
 from tools.contexts import CONTEXTS
-from tools.material import material
+from tools.material import history, material
 from tools.pattern import select_execution_pattern
 from tools.registry import tools_for
 
@@ -93,7 +93,7 @@ def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dic
         if context
         else {key: made.size(text) for key, text in assembly.blocks(made).items()}
     )
-    shown = rendering.recent(state["messages"], settings.conversation_history_tokens, factor)
+    shown = history(state, settings, "tick_event")
     pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
     tools = tools_for(CONTEXTS["tick_event"], pattern, resources.tools)
     return {

@@ -16,6 +16,7 @@ from purgatory.domain.messages.events import ContextChanged
 from purgatory.domain.model import Context, OpenedState
 
 from memory.errors import CircadianError, CircuitOpen
+from memory.settings import Deployment
 
 T = TypeVar("T")
 
@@ -144,6 +145,11 @@ class Breakers:
                 for service in ("model", "embedder", "memory")
             )
         )
+
+
+def breakers_of(deployment: Deployment) -> Breakers:
+    """Three closed ones, as the environment's variables set them."""
+    return Breakers.of(failures=deployment.breaker_failures, seconds=deployment.breaker_seconds)
 
 
 async def guarded(

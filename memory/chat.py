@@ -6,12 +6,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from memory.records import Event
 from memory.reflection import is_reflection
+
+M = TypeVar("M", bound=BaseMessage)
 
 MARK = "circadian"
 """In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
@@ -97,6 +99,14 @@ def mark_of(message: BaseMessage) -> dict[str, Any]:
     """The mark; {} where there is none, or one that is no object."""
     mark = message.additional_kwargs.get(MARK)
     return mark if isinstance(mark, dict) else {}
+
+
+def marked(message: M, **more: Any) -> M:
+    """`message` with `more` in its mark."""
+    mark = {**mark_of(message), **more}
+    return message.model_copy(
+        update={"additional_kwargs": {**message.additional_kwargs, MARK: mark}}
+    )
 
 
 def text_only(message: HumanMessage) -> HumanMessage:

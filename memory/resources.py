@@ -21,7 +21,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory.breaker import Breakers
+from memory.breaker import Breakers, breakers_of
 from memory.components import PromptComponent
 from memory.extensions import Extensions
 from memory.reports import Report
@@ -155,9 +155,7 @@ def _process() -> _Process:
         Resources(
             chat_model=choose_model(deployment.model, offline=deployment.offline),
             semantic=folder.semantic(),
-            breakers=Breakers.of(
-                failures=deployment.breaker_failures, seconds=deployment.breaker_seconds
-            ),
+            breakers=breakers_of(deployment),
             served=True,
         )
     )

@@ -14,12 +14,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from memory import assembly, components
-from memory.chat import MARK, for_model
+from memory import assembly
+from memory.chat import for_model, marked
 from memory.errors import ContextOverflow, ModelError
-from memory.history import of_tick
 from memory.models.ask import Answer, ask
-from memory.rendering import recent
 from memory.resources import Resources, resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
@@ -30,8 +28,7 @@ from memory.trust import as_model_sees
 from memory.usage import charged
 from nodes.brief_delegate import fan_out
 from tools.calls import sound
-from tools.contexts import CONTEXTS
-from tools.material import material
+from tools.material import history, material
 from tools.offered import offered
 from tools.routing import routed
 
@@ -109,17 +106,10 @@ def _capped(state: State, settings: Settings) -> bool:
 
 
 def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:
-    """The history that the context shows; where it shows none, what belongs to this tick.
-
-    With the user's components that stand beyond the history in their places.
-    """
+    """The history, with the user's components that stand beyond it in their places."""
     context = state["context"]
     assert context is not None
-    messages = state["messages"]
-    if components.CONVERSATION_HISTORY not in CONTEXTS[context["context_type"]].enabled_components:
-        messages = of_tick(messages, state["tick"])
-    elif settings.conversation_history_tokens is not None:
-        messages = recent(messages, settings.conversation_history_tokens, state["calibration"])
+    messages = history(state, settings, context["context_type"])
     made = material(state, settings, resources, context["context_type"], now=context["now"])
     return assembly.placed(for_model(as_model_sees(messages)), assembly.late(made))
 
@@ -134,8 +124,7 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
     if not str(message.text).strip() and not message.tool_calls:
         raise ModelError("the model gave no answer at the end of the tick")
-    mark = {**message.additional_kwargs, MARK: {"tick": state["tick"]}}
-    return message.model_copy(update={"additional_kwargs": mark})
+    return marked(message, tick=state["tick"])
 
 
 def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:

@@ -17,9 +17,7 @@ from memory.state_check import checked
 from memory.trust import as_model_sees
 from memory.usage import total
 from tools.calls import sound
-from tools.contexts import CONTEXTS
-from tools.insulation import tools_for_delegate
-from tools.registry import tools_for
+from tools.insulation import delegate_tools
 
 SUGGESTION = "Do it yourself, give it a smaller task, or go on without it."
 
@@ -44,8 +42,8 @@ async def ask_delegate(
     messages, pattern = state["messages"], state["pattern"]
     most = 1 if one_call_only(pattern) else settings.sub_agent_iterations
     capped = iterations(messages) >= most
-    offered = tools_for(CONTEXTS[state["context_type"]], pattern, resources.tools)
-    tools = [] if capped else tools_for_delegate(offered, settings.personality_insulation)
+    tools = delegate_tools(state, resources, settings.personality_insulation)
+    tools = [] if capped else tools
     try:
         answer = await ask(
             resources.chat_model,

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import assembly
-from memory.chat import MARK, message_of
+from memory.chat import MARK, marked, message_of
 from memory.components import SEMANTIC_MEMORIES
 from memory.episodes import episodes
 from memory.owners import owners_of, set_off_by_owner
@@ -69,8 +69,7 @@ def _message(state: State, settings: Settings, resources: Resources) -> HumanMes
     message = message_of(event, tick=tick)
     owners = owners_of(settings, user=resources.user, served=resources.served)
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    mark = {**message.additional_kwargs[MARK], OWNER: by_owner}
-    return message.model_copy(update={"additional_kwargs": {MARK: mark}})
+    return marked(message, **{OWNER: by_owner})
 
 
 async def _recalled(

@@ -12,15 +12,12 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.assessment import BY_SCORE, Kind, assess
-from memory.components import CONVERSATION_HISTORY
 from memory.errors import ModelError
 from memory.goals import in_hand
-from memory.history import of_tick
 from memory.models.ask import ask_for
 from memory.models.words import shortened
 from memory.records import Goal, Usage
 from memory.reflection import is_reflection
-from memory.rendering import recent
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State
@@ -30,6 +27,7 @@ from memory.tokens import approximate_tokens, calibrated, cut_to, utilisation
 from memory.trust import TRUST_NOTE, as_data
 from memory.usage import charged
 from tools.contexts import CONTEXTS
+from tools.material import history
 from tools.pattern import limits_of, narrower, select_execution_pattern
 
 log = logging.getLogger("circadian.assessment")
@@ -130,15 +128,9 @@ def _whole(goal: Goal) -> bool:
 
 def _percentage(state: State, context: AssembledContext, settings: Settings) -> float:
     """Percent of the context limit that the tick's next prompt fills."""
-    shows_history = CONVERSATION_HISTORY in CONTEXTS[context["context_type"]].enabled_components
-    messages, calibration = state["messages"], state["calibration"]
-    shown = (
-        recent(messages, settings.conversation_history_tokens, calibration)
-        if shows_history
-        else of_tick(messages, state["tick"])
-    )
+    shown = history(state, settings, context["context_type"])
     prompt = approximate_tokens([SystemMessage(context["system"]), *shown])
-    return utilisation(calibrated(prompt, calibration), settings.max_context_tokens)
+    return utilisation(calibrated(prompt, state["calibration"]), settings.max_context_tokens)
 
 
 async def _judged(

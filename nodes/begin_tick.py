@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import AnyMessage, messages_from_dict
+from langchain_core.messages import messages_from_dict
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory.chat import MARK
+from memory.chat import marked
 from memory.compaction import history_share
 from memory.errors import StateError
 from memory.resources import resources_of, settings_of
@@ -88,18 +88,10 @@ def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any
     context = CONTEXTS[parked["context"]["context_type"]]
     return {
         "tick": tick,
-        "messages": [_numbered(one, tick) for one in messages_from_dict(parked["messages"])],
+        "messages": [marked(one, tick=tick) for one in messages_from_dict(parked["messages"])],
         "context": parked["context"],
         "assessment": parked["assessment"],
         "pattern": narrowed(parked["pattern"], settings, context),
         "loop": parked["loop"],
         "exchange": [],
     }
-
-
-def _numbered(message: Any, tick: int) -> AnyMessage:
-    mark = {**message.additional_kwargs[MARK], "tick": tick}
-    changed: AnyMessage = message.model_copy(
-        update={"additional_kwargs": {**message.additional_kwargs, MARK: mark}}
-    )
-    return changed

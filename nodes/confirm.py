@@ -10,15 +10,15 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from memory import approvals, audit
-from memory.chat import MARK
-from memory.history import merge_messages
+from memory.chat import marked
+from memory.history import merge_messages, open_calls
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.session import woken
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import Decision, Loop, Question, ToolOutcome
-from tools.calls import Known, misfit, open_calls
+from tools.calls import Known, misfit
 from tools.execute import refuse
 from tools.offered import offered
 from tools.routing import routed
@@ -152,12 +152,10 @@ def _answered(state: State, calls: list[ToolCall], decision: Decision) -> list[A
         f"not run: {call['name']} before it was refused",
         "Call it again if it makes sense all the same.",
     )
-    mark = {MARK: {"tick": state["tick"]}}
+    answers = (*refused.messages, *dropped.messages)
     return [
-        message.model_copy(
-            update={"id": f"refused_{message.tool_call_id}", "additional_kwargs": mark}
-        )
-        for message in (*refused.messages, *dropped.messages)
+        marked(one.model_copy(update={"id": f"refused_{one.tool_call_id}"}), tick=state["tick"])
+        for one in answers
     ]
 
 

@@ -291,10 +291,11 @@ class _Desk:
         own = [pair for pair in acted if is_reflection(pair[0])]
         if self.state["mode"] == "sleep" or over(self.state["spending"], self.settings, self.now):
             own = []
-        for event, classification in [*people, *own]:
-            self.set(classification=classification)
-            return event
-        return None
+        if not (ready := [*people, *own]):
+            return None
+        event, classification = ready[0]
+        self.set(classification=classification)
+        return event
 
     def _ignore(self, judged: Sequence[tuple[Event, Classification]]) -> None:
         """Leave events alone, and say so. Nothing of them is journaled."""

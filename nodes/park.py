@@ -15,13 +15,13 @@ from langgraph.runtime import Runtime
 
 from memory import audit
 from memory.approvals import question_id
-from memory.history import of_tick
+from memory.history import of_tick, open_calls
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.tick import Loop, ParkedTick, Question
-from tools.calls import Known, open_calls
+from tools.calls import Known
 from tools.offered import offered
 
 

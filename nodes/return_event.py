@@ -75,16 +75,16 @@ async def return_event(
         "set_aside": aside,
     }
     report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
+    now = resources_of(config).clock()
     stopped = tried and errors >= settings.max_consecutive_errors
     if stopped:
         entry = audit.of_stop(
             f"{errors} failures in a row, the last: {text}",
-            at=resources_of(config).clock(),
+            at=now,
             tick=state["tick"],
             who=audit.AGENT,
         )
         await audit.write(store_of(runtime), scope_of(config), [entry])
-    now = resources_of(config).clock()
     update = {
         "spending": spent(state["spending"], now, tokens=0, autonomous=event is None),
         "report": {**report, "failures": [*report["failures"], failure]},

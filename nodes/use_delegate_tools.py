@@ -12,10 +12,8 @@ from memory.settings import Settings
 from memory.state import State, fresh_state
 from memory.state_check import checked
 from memory.usage import total
-from tools.contexts import CONTEXTS
 from tools.execute import execute, refuse
-from tools.insulation import tools_for_delegate
-from tools.registry import tools_for
+from tools.insulation import delegate_tools
 
 
 @checked
@@ -25,10 +23,7 @@ async def use_delegate_tools(
     """Answer every call of its last answer, in order."""
     settings, last = settings_of(runtime.context), state["messages"][-1]
     assert isinstance(last, AIMessage)
-    offered = tools_for(
-        CONTEXTS[state["context_type"]], state["pattern"], resources_of(config).tools
-    )
-    tools = tools_for_delegate(offered, settings.personality_insulation)
+    tools = delegate_tools(state, resources_of(config), settings.personality_insulation)
     allowed = 1 if one_call_only(state["pattern"]) else len(last.tool_calls)
     done = await execute(
         last.tool_calls[:allowed], tools, _side(state), config, seconds=settings.tool_timeout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -13,8 +14,9 @@ from langgraph.runtime import Runtime
 from memory import approvals, audit
 from memory.approvals import Deed
 from memory.audit import AuditEntry
-from memory.chat import MARK
+from memory.chat import marked
 from memory.encodable import encodable
+from memory.history import open_calls
 from memory.models.naming import called
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -22,9 +24,9 @@ from memory.state import State
 from memory.state_check import checked
 from memory.tick import CallRecord, Loop
 from memory.usage import charged
-from tools.calls import Known, misfit, open_calls, what_becomes_of
+from tools.calls import Known, misfit, what_becomes_of
 from tools.contexts import CONTEXTS, continued
-from tools.execute import Executed, execute, refuse
+from tools.execute import Executed, as_answered, execute, refuse
 from tools.offered import offered
 from tools.pattern import limits_of, select_execution_pattern
 from tools.registry import ToolCategory
@@ -155,19 +157,8 @@ class _Round:
 
     def _delegated(self, call: ToolCall) -> Executed:
         result = self.state["delegated"][str(call["id"])]
-        return Executed(
-            messages=[
-                ToolMessage(
-                    result["content"],
-                    tool_call_id=result["call_id"],
-                    name=call["name"],
-                    status="success" if result["ok"] else "error",
-                )
-            ],
-            outcomes=[{"name": call["name"], "ok": result["ok"]}],
-            usage=result["usage"],
-            calls=result["calls"],
-        )
+        answer = as_answered(call, result["content"], ok=result["ok"])
+        return replace(answer, usage=result["usage"], calls=result["calls"])
 
     def _take(self, more: Executed) -> None:
         """Add to what is done; the next call sees it."""
@@ -234,12 +225,7 @@ class _Round:
             **self.changed,
             **self._continued(loop),
             "messages": [
-                answer.model_copy(
-                    update={
-                        "content": encodable(answer.content),
-                        "additional_kwargs": {MARK: {"tick": tick}},
-                    }
-                )
+                marked(answer.model_copy(update={"content": encodable(answer.content)}), tick=tick)
                 for answer in self.answers
             ],
             "consecutive_errors": self.errors,
@@ -288,14 +274,4 @@ def _as_before(call: ToolCall, deed: Deed) -> Executed:
     if deed["outcome"] is None:
         unknown = f"{call['name']} began at {deed['begun']}, and nobody knows how it ended"
         return refuse([call], unknown, "It is not run again. Look whether it was done.")
-    return Executed(
-        messages=[
-            ToolMessage(
-                deed["outcome"],
-                tool_call_id=call["id"] or "",
-                name=call["name"],
-                status="success" if deed["ok"] else "error",
-            )
-        ],
-        outcomes=[{"name": call["name"], "ok": deed["ok"]}],
-    )
+    return as_answered(call, deed["outcome"], ok=deed["ok"])

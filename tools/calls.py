@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.delegation import DELEGATE_TASK
 from memory.encodable import encodable
-from memory.history import open_calls as open_calls
+from memory.explained import explained
 from memory.state import State
 from memory.tick import Loop, PatternState
 from tools.registry import ToolCategory, ToolKind
@@ -114,8 +114,5 @@ def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
     try:
         form.model_validate(dict(args))
     except ValidationError as error:
-        return "; ".join(
-            f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
-            for one in error.errors(include_url=False, include_input=False)[:5]
-        )
+        return "; ".join(explained(error.errors(include_url=False, include_input=False)))
     return None

@@ -45,8 +45,12 @@ class Executed:
     """Model work that tools did themselves."""
     raised: int = 0
     """Tools that raised or came too late: failures by ruling 19, which a wrong call is not."""
-    succeeded: int = 0
     calls: list[CallRecord] = field(default_factory=list)
+
+    @property
+    def succeeded(self) -> int:
+        """How many of the calls did what they were asked for."""
+        return sum(outcome["ok"] for outcome in self.outcomes)
 
 
 @dataclass
@@ -117,6 +121,14 @@ def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
     for call in calls:
         _take(done, {}, call, _error(call, error, suggestion), 0)
     return done
+
+
+def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
+    """An answer that came by another way than a run of the tool: nothing of it is to be logged."""
+    return Executed(
+        messages=[_message(call, content, "success" if ok else "error")],
+        outcomes=[ToolOutcome(name=call["name"], ok=ok)],
+    )
 
 
 def _refusal(
@@ -239,7 +251,6 @@ def _take(
     done.messages.append(message)
     done.outcomes.append(outcome)
     done.raised += answered.raised
-    done.succeeded += ok
     done.calls.append(_record(call, answered, milliseconds))
     told = message.artifact if isinstance(message.artifact, dict) else {}
     done.written += told.get("written", [])

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from langchain_core.tools import BaseTool
 
-from memory.delegation import Insulation
-from tools.registry import BUILT_IN, ToolCategory, kind_of
+from memory.delegation import DelegateState, Insulation
+from memory.resources import Resources
+from tools.contexts import CONTEXTS
+from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
 READING = ("recall_memories", "review_journal", "list_projects")
 """The built-in tools that read the requester's memory and write nothing."""
@@ -20,6 +22,14 @@ def tools_for_delegate(offered: Sequence[BaseTool], insulation: Insulation) -> l
     briefing, and a journal says more of the assistant than its goals do.
     """
     return [tool for tool in offered if _given(tool, insulation)]
+
+
+def delegate_tools(
+    state: DelegateState, resources: Resources, insulation: Insulation
+) -> list[BaseTool]:
+    """The tools of the sub-agent in hand."""
+    context = CONTEXTS[state["context_type"]]
+    return tools_for_delegate(tools_for(context, state["pattern"], resources.tools), insulation)
 
 
 def _given(tool: BaseTool, insulation: Insulation) -> bool:

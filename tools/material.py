@@ -1,16 +1,32 @@
-"""The material of a prompt: what a context shows, for `memory.assembly` to put together."""
+"""What a prompt shows: its history, and the material for `memory.assembly` to put together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_core.messages import AnyMessage
+
 from memory.assembly import Material
+from memory.components import CONVERSATION_HISTORY
+from memory.history import of_tick
 from memory.owners import owners_of
 from memory.records import RecallHit
+from memory.rendering import recent
 from memory.resources import Resources
 from memory.settings import Settings
 from memory.state import State
 from tools.contexts import CONTEXTS, GUIDED_CONTEXTS
+
+
+def history(state: State, settings: Settings, context_type: str) -> list[AnyMessage]:
+    """The messages that a prompt of `context_type` shows: the newest of the history.
+
+    Where it shows none, what belongs to the tick in hand.
+    """
+    if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
+        return of_tick(state["messages"], state["tick"])
+    tokens = settings.conversation_history_tokens
+    return recent(state["messages"], tokens, state["calibration"])
 
 
 def material(

@@ -10,13 +10,12 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.prebuilt.tool_node import ToolInvocationError
 from langgraph.types import Command
 
+from memory.explained import explained
 from memory.models.retry import safe
 from memory.models.words import shortened
 
 LONGEST_ANSWER = 50_000
 """Characters of an answer of a user's tool that the model is shown."""
-MOST_PROBLEMS = 5
-"""Wrong arguments that an answer names."""
 _NO_OUTPUT = json.dumps({"success": True, "message": "The tool gave no output"})
 
 
@@ -58,11 +57,8 @@ def failure(error: Exception) -> str:
     """The answer to a call that raised, or whose arguments do not fit; the run goes on."""
     if isinstance(error, ToolInvocationError):
         found = error.filtered_errors or error.source.errors()
-        wrong = [
-            f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
-            for one in found[:MOST_PROBLEMS]
-        ]
-        more = [f"and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
+        wrong = explained(found)
+        more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
         return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
     cause = innermost(error)
     return error_text(

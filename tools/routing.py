@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage
 
+from memory.history import open_calls
 from memory.settings import Settings
 from memory.state import State
 from memory.tick import Loop, PatternState
-from tools.calls import Known, open_calls, what_becomes_of
+from tools.calls import Known, what_becomes_of
 
 
 def routed(

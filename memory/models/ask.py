@@ -18,6 +18,7 @@ from tenacity import AsyncRetrying
 from memory import tracing
 from memory.breaker import Breaker
 from memory.errors import ModelError
+from memory.explained import explained
 from memory.models.failures import Failure
 from memory.models.retry import Again, Sleep, persist, retrying, safe
 from memory.records import Usage
@@ -188,8 +189,5 @@ def _corrections(
 
 def _explained(error: ValidationError) -> str:
     """The first problems, with their places, on one line."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)[:5]
-    return "; ".join(
-        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
-        for one in found
-    )
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(explained(found))

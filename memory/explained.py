@@ -1,0 +1,17 @@
+"""What is wrong with something from outside, as pydantic found it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MOST = 5
+"""Problems that are named."""
+
+
+def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first problems of a ValidationError's `errors()`, each `PLACE: MESSAGE`."""
+    return [
+        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
+        for one in problems[:MOST]
+    ]
