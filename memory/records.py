@@ -150,9 +150,82 @@ class Fact(FactDraft):
     invalid_at: str | None
     """Set when superseded; the record stays."""
     superseded_by: str | None
+    access_count: NotRequired[int]
+    """How often recall gave it to the agent."""
+    last_access: NotRequired[str | None]
 
 
-OperationKind = Literal["add_entry", "score_entry", "mark_entry", "add_fact", "link", "compact"]
+class Observation(TypedDict):
+    """Something noticed about an entity (original-system, section 15: Pf)."""
+
+    id: str
+    """Derived from its sources and position: the same write twice is one observation."""
+    text: str
+    at: str
+    speaker: str | None
+    """Who said it; None: the assistant concluded it."""
+    trust: float
+    """0..1, that of its source."""
+    sources: list[str]
+    """Journal and event ids."""
+    consolidated: bool
+    """Whether a night has made attributes of it."""
+
+
+class Attribute(TypedDict):
+    """What observations come to (original-system, section 15: Pa)."""
+
+    value: str
+    evidence: list[str]
+    """Observation ids."""
+    at: str
+    replaced: list[dict[str, Any]]
+    """Earlier values: {value, evidence, at}, oldest first."""
+
+
+RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
+
+
+class Relationship(TypedDict):
+    """How someone stands to the agent."""
+
+    favorability: float
+    """0..1."""
+    state: RelationshipState
+    """By rising thresholds of favorability: 0.25, 0.5, 0.75."""
+    interactions: int
+    """Direct messages that were answered."""
+    last_at: str | None
+
+
+class EntityProfile(TypedDict):
+    """A person, place or thing that the agent knows."""
+
+    id: str
+    """`entity_<hash of the first name it was known by>`: stable through renaming."""
+    name: str
+    aliases: list[str]
+    """Other names that mean it, each exactly one entity's."""
+    entity_type: Literal["person", "place", "thing", "unknown"]
+    attributes: dict[str, Attribute]
+    observations: list[Observation]
+    """Oldest first, bounded."""
+    relationship: Relationship
+    created: str
+    updated: str
+
+
+OperationKind = Literal[
+    "add_entry",
+    "score_entry",
+    "mark_entry",
+    "add_fact",
+    "supersede_fact",
+    "link",
+    "observe_entity",
+    "meet_entity",
+    "compact",
+]
 
 
 class Operation(TypedDict):
@@ -250,3 +323,9 @@ class RecallHit(TypedDict):
     at: str
     speaker: str | None
     """Who said it, where that is known."""
+    parts: NotRequired[dict[str, float]]
+    """What the score is made of, by name; the weighted sum is the score."""
+    superseded: NotRequired[bool]
+    """No longer held to be true."""
+    disputed: NotRequired[bool]
+    """Another memory contradicts it, and it is not settled which one holds."""

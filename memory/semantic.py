@@ -21,8 +21,8 @@ from langchain_core.language_models import BaseChatModel
 
 from memory.breaker import Breaker, Breakers, guarded
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
-from memory.facts.db import FactsDb, Row
-from memory.facts.payload import (
+from memory.vectorstore.sqlite import FactsDb, Row
+from memory.vectorstore.payload import (
     checked_draft,
     checked_fact,
     fact_of,
@@ -35,8 +35,8 @@ from memory.records import Fact, FactDraft
 from memory.scope import Scope
 
 if TYPE_CHECKING:
-    from memory.facts.index import FactsIndex
-    from memory.facts.mem0_adapters import Mem0
+    from memory.vectorstore.faiss_index import FactsIndex
+    from memory.vectorstore.mem0_adapters import Mem0
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -232,7 +232,7 @@ class SemanticMemory:
             return self._db
 
     def _open_index(self) -> FactsIndex:
-        from memory.facts.index import FactsIndex
+        from memory.vectorstore.faiss_index import FactsIndex
 
         with self._opening:
             if self._index is None:
@@ -250,7 +250,7 @@ class SemanticMemory:
         with self._opening:
             if self._mem0 is None:
                 settle_mem0(self._mem0_dir)
-                from memory.facts.mem0_adapters import open_mem0
+                from memory.vectorstore.mem0_adapters import open_mem0
 
                 self._mem0 = open_mem0(
                     self._open_db(),

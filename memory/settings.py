@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Verdict = Literal["act", "context", "ignore"]
@@ -62,6 +62,18 @@ class Settings(BaseModel):
     recall_limit: int = Field(
         10, ge=1, le=100, description="At most this many memories in a prompt."
     )
+    recall_weight_recency: float = Field(
+        0.02, ge=0, le=10, description="Weight of recency in recall; relevance has 1."
+    )
+    recall_weight_importance: float = Field(
+        0.02, ge=0, le=10, description="Weight of importance in recall; relevance has 1."
+    )
+    recall_weight_trust: float = Field(
+        0.02, ge=0, le=10, description="Weight of the source's trust in recall; relevance has 1."
+    )
+    min_source_trust: float | None = Field(
+        None, ge=0, le=1, description="Recall leaves out what is trusted less (0..1). None: nothing."
+    )
     context_buffer_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of unaddressed events in a prompt."
     )
@@ -72,7 +84,10 @@ class Settings(BaseModel):
         2_000, ge=0, description="At most this many tokens of session memory in a prompt."
     )
     entity_tokens: int = Field(
-        1_000, ge=0, description="At most this many tokens of open conversations in a prompt."
+        1_000, ge=0, description="At most this many tokens of people and talks in a prompt."
+    )
+    observations_kept: int = Field(
+        100, ge=10, le=1_000, description="Observations kept of one person, place or thing."
     )
     goals_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of goals in a prompt."
@@ -177,10 +192,16 @@ class Deployment(BaseSettings):
     )
 
     data: Path = Field(Path(".circadian"), description="The data folder.")
+    database_url: SecretStr | None = Field(
+        None,
+        description="`postgresql://...` (with pgvector): keep everything there, for several hosts.",
+    )
     model: str | None = Field(
         None, description="`offline`, `openai:<model>`, `<provider>:<model>`."
     )
-    embedder: str | None = Field(None, description="`offline`, `openai:<model>`.")
+    embedder: str | None = Field(
+        None, description="`offline`, `openai:<model>`, `fastembed:<model>`, `huggingface:<model>`."
+    )
     agent: str = Field("default", description="The agent's name.")
     offline: bool = Field(
         False, description="Use the offline model and embedder whatever keys exist."

@@ -144,7 +144,7 @@ class Points:
 
 def watch(points: Points) -> None:
     """Let `points` see every durable write of this process."""
-    from memory.facts.mem0_adapters import Mem0
+    from memory.vectorstore.mem0_adapters import Mem0
 
     for owner, name, kind in (
         (CircadianSaver, "aput", "checkpoint"),
@@ -309,7 +309,7 @@ def wait(pid: int, seconds: float) -> int | str:
 
 def main() -> None:
     """Answer commands until the input ends."""
-    importlib.import_module("memory.facts.mem0_adapters")  # slow: once for all that are forked
+    importlib.import_module("memory.vectorstore.mem0_adapters")  # slow: once for all that are forked
     for line in sys.stdin:
         command = json.loads(line)
         if "run" in command:

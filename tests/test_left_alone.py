@@ -106,7 +106,7 @@ async def test_facts_that_cannot_be_read_are_left_alone(
         tried.append(1)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("memory.facts.db.FactsDb.keywords", broken)
+    monkeypatch.setattr("memory.vectorstore.sqlite.FactsDb.keywords", broken)
     async with opened(tmp_path, scripted(), clock) as agent:
         first = await agent.ainvoke(said("Are you there?", id="first"))
         assert "disk I/O error" in first["report"]["failures"][0]["error"]

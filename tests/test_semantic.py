@@ -255,7 +255,7 @@ async def test_an_error_in_the_middle_of_a_batch_leaves_none_of_it(
     memory: SemanticMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await memory.add(ANA, [draft("a", "red fox")])
-    from memory.facts.db import FactsDb
+    from memory.vectorstore.sqlite import FactsDb
 
     insert = FactsDb.insert
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.facts.db import FactsDb
-from memory.facts.index import FactsIndex, unit
-from memory.facts.words import MAX_QUERY_WORDS, match_expression
+from memory.vectorstore.sqlite import FactsDb
+from memory.vectorstore.faiss_index import FactsIndex, unit
+from memory.vectorstore.words import MAX_QUERY_WORDS, match_expression
 from memory.semantic import settle_mem0
 from tests.facts import acknowledged, running
 
@@ -63,7 +63,7 @@ def index(db: FactsDb) -> FactsIndex:
 @pytest.fixture
 def vectors(tmp_path: Path) -> ModuleType:
     settle_mem0(tmp_path / "mem0")
-    from memory.facts import vectors
+    from memory.vectorstore import mem0_store as vectors
 
     return vectors
 
@@ -229,7 +229,7 @@ def test_what_another_process_writes_changes_and_removes_is_seen(
 def test_a_rebuilt_index_answers_as_the_one_kept_in_step(
     db: FactsDb, index: FactsIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.facts.index.CHUNK", 7)
+    monkeypatch.setattr("memory.vectorstore.faiss_index.CHUNK", 7)
     random = np.random.default_rng(RNG_SEED)
     for number in range(30):
         put(db, "ana", str(number), vector=list(random.normal(size=DIMENSION)))
@@ -365,7 +365,7 @@ def test_vectors_of_another_embedder_are_one_clear_error(db: FactsDb) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from memory.facts.db import FactsDb
+from memory.vectorstore.sqlite import FactsDb
 db, name = FactsDb(Path(sys.argv[1])), sys.argv[2]
 for number in range(100_000):
     ids = {"user_id": "ana", "agent_id": "agent", "op": f"{name}-{number}"}

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from memory.errors import InputError
-from memory.facts.db import Row
+from memory.vectorstore.sqlite import Row
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 
@@ -18,7 +18,8 @@ Form = TypeVar("Form")
 
 _DRAFT = TypeAdapter(FactDraft)
 _FACT = TypeAdapter(Fact)
-_METADATA = tuple(name for name in Fact.__annotations__ if name not in ("id", "text"))
+_NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
+_METADATA = tuple(name for name in Fact.__annotations__ if name not in _NOT_IN_PAYLOAD)
 
 
 def scope_filters(scope: Scope) -> dict[str, str]:

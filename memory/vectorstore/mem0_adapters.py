@@ -26,9 +26,9 @@ from mem0.vector_stores.configs import VectorStoreConfig
 from pydantic import BaseModel, ValidationError
 
 from memory.errors import ModelError
-from memory.facts.db import FactsDb
-from memory.facts.index import FactsIndex, Vector
-from memory.facts.vectors import COLLECTION, FactsConfig
+from memory.vectorstore.sqlite import FactsDb
+from memory.vectorstore.faiss_index import FactsIndex, Vector
+from memory.vectorstore.mem0_store import COLLECTION, FactsConfig
 from memory.sqlite.wal import use_wal
 
 PROVIDER = "circadian"
@@ -204,7 +204,7 @@ def open_mem0(
     folder.mkdir(parents=True, exist_ok=True)
     EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{LangChainEmbedder.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{LangChainChat.__name__}")
-    VectorStoreFactory.provider_to_class["faiss"] = "memory.facts.vectors.SQLiteFaissStore"
+    VectorStoreFactory.provider_to_class["faiss"] = "memory.vectorstore.mem0_store.SQLiteFaissStore"
     _keep_spacy_from_downloading()
     table: Any = FactsConfig(
         collection_name=COLLECTION,

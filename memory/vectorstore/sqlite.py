@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory.facts import words as word_index
-from memory.facts.filters import where_clause
-from memory.facts.words import WordIndex, Words
+from memory.vectorstore import words as word_index
+from memory.vectorstore.filters import where_clause
+from memory.vectorstore.words import WordIndex, Words
 from memory.sqlite.wal import use_wal
 
 BUSY_TIMEOUT = 30.0

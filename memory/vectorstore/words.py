@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from memory.facts.filters import where_clause
+from memory.vectorstore.filters import where_clause
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are looked up: a pasted page is not a query."""

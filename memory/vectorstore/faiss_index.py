@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.errors import MemoryStoreError
-from memory.facts.db import Change, FactsDb, Row
+from memory.vectorstore.sqlite import Change, FactsDb, Row
 
 Vector = npt.NDArray[np.float32]
 
