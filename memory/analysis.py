@@ -6,5 +6,5 @@ from memory.models.words import content_stems, stem, words
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of `text`, in order, with repetitions; all its words where it has no other."""
+    """The index terms of `text`, in order; all its words where it has no other."""
     return content_stems(text) or [stem(word) for word in words(text)]

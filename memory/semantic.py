@@ -21,7 +21,9 @@ from langchain_core.language_models import BaseChatModel
 
 from memory.breaker import Breaker, Breakers, guarded
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
-from memory.vectorstore.sqlite import FactsDb, Row
+from memory.models.embed import embed_query, embed_texts
+from memory.records import Fact, FactDraft
+from memory.scope import Scope
 from memory.vectorstore.payload import (
     checked_draft,
     checked_fact,
@@ -30,9 +32,7 @@ from memory.vectorstore.payload import (
     recall_filters,
     scope_filters,
 )
-from memory.models.embed import embed_query, embed_texts
-from memory.records import Fact, FactDraft
-from memory.scope import Scope
+from memory.vectorstore.sqlite import FactsDb, Row
 
 if TYPE_CHECKING:
     from memory.vectorstore.faiss_index import FactsIndex

@@ -72,7 +72,10 @@ class Settings(BaseModel):
         0.02, ge=0, le=10, description="Weight of the source's trust in recall; relevance has 1."
     )
     min_source_trust: float | None = Field(
-        None, ge=0, le=1, description="Recall leaves out what is trusted less (0..1). None: nothing."
+        None,
+        ge=0,
+        le=1,
+        description="Recall leaves out what is trusted less (0..1).",
     )
     context_buffer_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of unaddressed events in a prompt."

@@ -309,7 +309,7 @@ def wait(pid: int, seconds: float) -> int | str:
 
 def main() -> None:
     """Answer commands until the input ends."""
-    importlib.import_module("memory.vectorstore.mem0_adapters")  # slow: once for all that are forked
+    importlib.import_module("memory.vectorstore.mem0_adapters")  # slow
     for line in sys.stdin:
         command = json.loads(line)
         if "run" in command:

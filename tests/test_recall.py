@@ -46,7 +46,14 @@ def entry(entry_id: str, content: str, **changes: Any) -> JournalEntry:
 
 
 def fact(fact_id: str) -> Fact:
-    return {**draft(fact_id, fact_id), "id": fact_id, "invalid_at": None, "superseded_by": None}
+    return {
+        **draft(fact_id, fact_id),
+        "id": fact_id,
+        "invalid_at": None,
+        "superseded_by": None,
+        "access_count": 0,
+        "last_access": None,
+    }
 
 
 def hit(hit_id: str, score: float, at: str = "2026-03-01T00:00:00+00:00") -> RecallHit:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.vectorstore.sqlite import FactsDb
-from memory.vectorstore.faiss_index import FactsIndex, unit
-from memory.vectorstore.words import MAX_QUERY_WORDS, match_expression
 from memory.semantic import settle_mem0
+from memory.vectorstore.faiss_index import FactsIndex, unit
+from memory.vectorstore.sqlite import FactsDb
+from memory.vectorstore.words import MAX_QUERY_WORDS, match_expression
 from tests.facts import acknowledged, running
 
 DIMENSION = 8

@@ -26,10 +26,10 @@ from mem0.vector_stores.configs import VectorStoreConfig
 from pydantic import BaseModel, ValidationError
 
 from memory.errors import ModelError
-from memory.vectorstore.sqlite import FactsDb
+from memory.sqlite.wal import use_wal
 from memory.vectorstore.faiss_index import FactsIndex, Vector
 from memory.vectorstore.mem0_store import COLLECTION, FactsConfig
-from memory.sqlite.wal import use_wal
+from memory.vectorstore.sqlite import FactsDb
 
 PROVIDER = "circadian"
 """Mem0's provider name of the two model adapters."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from mem0.configs.vector_stores.faiss import FAISSConfig
 from mem0.vector_stores.base import VectorStoreBase
 
-from memory.vectorstore.sqlite import FactsDb, Row
 from memory.vectorstore.faiss_index import FactsIndex, Vector, unit
+from memory.vectorstore.sqlite import FactsDb, Row
 
 COLLECTION = "facts"
 """The one collection. Mem0's own entity collection is not kept."""

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from memory.errors import InputError
-from memory.vectorstore.sqlite import Row
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
+from memory.vectorstore.sqlite import Row
 
 Form = TypeVar("Form")
 

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memory.sqlite.wal import use_wal
 from memory.vectorstore import words as word_index
 from memory.vectorstore.filters import where_clause
 from memory.vectorstore.words import WordIndex, Words
-from memory.sqlite.wal import use_wal
 
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's write."""

@@ -75,9 +75,7 @@ class MemoryTable(Protocol):
         """
         ...
 
-    def update(
-        self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None
-    ) -> None:
+    def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
         """Replace one row's vector, payload or both; None keeps what stands."""
         ...
 
