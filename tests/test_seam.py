@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from langchain_core.embeddings import FakeEmbeddings
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -150,6 +153,49 @@ def test_a_missing_provider_package_is_one_clear_line() -> None:
         InputError, match="missing:x cannot be loaded: pip install langchain-missing"
     ):
         load_chat_model("missing:x")
+
+
+def test_fastembed_embeds_queries_and_documents_in_its_own_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", fastembed_stand_in())
+    embedder = load_embedder("fastembed:BAAI/bge-small-en-v1.5")
+    assert embedder.embed_documents(["a", "bb"]) == [[1.0, 0.0], [2.0, 0.0]]
+    assert embedder.embed_query("a") == [1.0, 1.0]
+
+
+def test_without_fastembed_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    with pytest.raises(InputError, match="pip install fastembed"):
+        load_embedder("fastembed:BAAI/bge-small-en-v1.5")
+
+
+@pytest.mark.parametrize("name", ["fastembed:unknown", "fastembed:unreachable"])
+def test_a_model_that_fastembed_cannot_give_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", fastembed_stand_in())
+    with pytest.raises(InputError, match=f"{name} cannot be loaded"):
+        load_embedder(name)
+
+
+def fastembed_stand_in() -> ModuleType:
+    class TextEmbedding:
+        def __init__(self, model_name: str) -> None:
+            if model_name == "unknown":
+                raise ValueError("Model unknown is not supported")
+            if model_name == "unreachable":
+                raise ConnectionError("no network")
+
+        def embed(self, texts: list[str]) -> Iterator[npt.NDArray[np.float32]]:
+            return (np.array([len(text), 0.0], dtype=np.float32) for text in texts)
+
+        def query_embed(self, text: str) -> Iterator[npt.NDArray[np.float32]]:
+            return iter([np.array([len(text), 1.0], dtype=np.float32)])
+
+    module = ModuleType("fastembed")
+    module.TextEmbedding = TextEmbedding  # type: ignore[attr-defined] # a module takes any name
+    return module
 
 
 def test_the_dimension_is_known_or_measured() -> None:

@@ -1,7 +1,8 @@
 """The seam: chat models and embedders by name. Nothing heavy is imported before it is asked for.
 
 Chat models: `offline`, `openai:<model>` (any OpenAI-compatible server through OPENAI_BASE_URL),
-`<provider>:<model>` through LangChain's own loader. Embedders: the same forms.
+`<provider>:<model>` through LangChain's own loader. Embedders: the same forms, such as
+`huggingface:<model>`, and `fastembed:<model>`.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def load_embedder(name: str) -> Embeddings:
             max_retries=0,
             default_headers=_EACH_ITS_OWN,
         )
+    if provider == "fastembed":
+        return _fastembed(name, model)
     return cast(Embeddings, _through_langchain("embeddings", "init_embeddings", name))
 
 
@@ -126,6 +129,17 @@ def _openai_key(name: str) -> SecretStr:
             f"{name} needs a key: set {_KEY} (or OPENAI_BASE_URL for a server of your own)"
         )
     return SecretStr(key or _NO_KEY)
+
+
+def _fastembed(name: str, model: str) -> Embeddings:
+    from memory.models.fastembed import FastEmbedEmbeddings
+
+    try:
+        return FastEmbedEmbeddings(model)
+    except ImportError as error:
+        raise InputError(f"{name} needs a package: pip install fastembed") from error
+    except ValueError as error:
+        raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
 
 
 def _through_langchain(module: str, function: str, name: str, **options: Any) -> Any:
