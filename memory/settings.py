@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Verdict = Literal["act", "context", "ignore"]
@@ -164,6 +165,25 @@ class Settings(BaseModel):
     result_summarization: bool = Field(
         True, description="Shorten a sub-agent's long result by one more model call."
     )
+    sleep_schedule_enabled: bool = Field(
+        False, description="Fall asleep at its hour: with `circadian run`, or a server's schedule."
+    )
+    sleep_start_hour: int = Field(
+        2, ge=0, le=23, description="Local hour at which it falls asleep."
+    )
+    sleep_duration_hours: float = Field(
+        4.0, gt=0, le=23, description="Hours after which it wakes, if it fell asleep at its hour."
+    )
+    time_zone: str = Field("UTC", description="The time zone of its hours, such as Europe/Berlin.")
+    fatigue_threshold: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Fall asleep when the history fills this share (0..1) and nothing waits. None: "
+        "never.",
+    )
+    tick_rate: float = Field(5.0, gt=0, description="Seconds between two ticks of `circadian run`.")
+    tick_rate_sleep: float = Field(60.0, gt=0, description="The same while it is asleep.")
     memory_enabled: bool = Field(True, description="Whether nights make long-term memory.")
     min_importance: int = Field(
         4, ge=1, le=10, description="Journal entries below it are not made into facts (1..10)."
@@ -175,6 +195,51 @@ class Settings(BaseModel):
     night_batch_tokens: int = Field(
         8_000, ge=100, description="Journal text shown in one call of a night, tokens at most."
     )
+    dream_batch_size: int = Field(
+        20, ge=1, le=100, description="New facts related to their neighbours per call."
+    )
+    dream_neighbours: int = Field(5, ge=1, le=20, description="Neighbours shown of each new fact.")
+    min_observations: int = Field(
+        5, ge=1, description="Observations of one entity that a night makes attributes of."
+    )
+    prune_observations: bool = Field(
+        False, description="Drop observations that attributes were made of."
+    )
+    reflection_threshold: int = Field(
+        150, ge=1, description="Summed importance of new entries at which a night reflects."
+    )
+    reflection_memories: int = Field(
+        10, ge=1, le=50, description="Memories shown with each question of a reflection."
+    )
+    prune_importance: int = Field(
+        3, ge=0, le=10, description="Old journal entries up to this importance go (0: none)."
+    )
+    prune_days: int = Field(30, ge=1, description="Days after which a journal entry is old.")
+    stale_conversation_hours: float = Field(
+        1.0, gt=0, description="Hours without a word after which a conversation is over."
+    )
+    night_calls_per_100: int = Field(
+        15, ge=1, description="Model calls of a night per 100 journal entries, at most; at least 8."
+    )
+    night_tokens: int | None = Field(
+        None, ge=1, description="Model tokens of a night, at most. None: no bound."
+    )
+    night_minutes: float | None = Field(
+        None, gt=0, description="Minutes that a night thinks, at most. None: no bound."
+    )
+    night_parallel: int = Field(
+        2, ge=1, le=16, description="Batches of one step that are asked about at a time."
+    )
+    nights_kept: int = Field(
+        7, ge=0, description="Nights that can be undone; what older ones pruned is gone."
+    )
+    gate_share: float = Field(
+        0.25, gt=0, le=1, description="A night that would remove more of the facts is held back."
+    )
+    gate_facts: int = Field(20, ge=1, description="Facts below which no night is held back.")
+    probes_kept: int = Field(
+        20, ge=0, description="Real recalls kept to test a night with before it is applied."
+    )
     max_failed_ticks: int = Field(
         3, ge=1, description="Failed ticks after which an event is set aside."
     )
@@ -185,6 +250,15 @@ class Settings(BaseModel):
         50, ge=1, description="Checkpoints of the root thread that are kept."
     )
     tool_timeout: float = Field(30.0, gt=0, description="Seconds that one tool call may take.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"there is no time zone {name!r}; one is Europe/Berlin") from error
+        return name
 
 
 class Deployment(BaseSettings):
