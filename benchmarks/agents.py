@@ -13,15 +13,19 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Durability
 
 from benchmarks.models import OneToolModel
+from benchmarks.tables import CIRCADIAN
 from graph.agent import open_agent
 from graph.persistence import open_saver
+from memory.folder import Folder
+from memory.models.hashing import DIMENSION, HashingEmbeddings
+from memory.models.seam import OFFLINE
 from memory.settings import Settings
 
-CIRCADIAN = "Circadian"
 STOCK = "create_agent"
 SAME_SAVER = "on our saver"
 SUMMARISING = "summarising"
@@ -77,7 +81,8 @@ def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
     if name == CIRCADIAN:
         return _circadian(path)
     if name == SAME_SAVER:
-        return _create_agent(name, path, open_saver(path), bounded=True)
+        home = Folder(folder, OFFLINE, DIMENSION, HashingEmbeddings)
+        return _create_agent(name, path, open_saver(home), bounded=True)
     stock = AsyncSqliteSaver.from_conn_string(str(path))
     return _create_agent(name, path, stock, summarises=name == SUMMARISING)
 
@@ -98,7 +103,7 @@ async def _circadian(path: Path) -> AsyncIterator[System]:
 async def _create_agent(
     name: str,
     path: Path,
-    opening: AbstractAsyncContextManager[AsyncSqliteSaver],
+    opening: AbstractAsyncContextManager[BaseCheckpointSaver[str]],
     *,
     bounded: bool = False,
     summarises: bool = False,

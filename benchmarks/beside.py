@@ -18,19 +18,27 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.agents import CIRCADIAN, DEFAULT, SUMMARISING, SYSTEMS, System, opening
+from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, System, opening
 from benchmarks.models import Sent
 from benchmarks.prompts import Repeated, added, repeated, tokens, wire
+from benchmarks.tables import (
+    Marked,
+    Shown,
+    megabytes,
+    milliseconds,
+    percent,
+    side_by_side,
+    with_ratios,
+)
 from benchmarks.words import sentence
 
 MARKS = (10, 100, 1_000)
@@ -51,11 +59,9 @@ MEASURED = (
 
 
 @dataclass(frozen=True)
-class Row:
-    """What was measured of one agent at one mark."""
+class Row(Marked):
+    """What was measured of one agent at one mark, a number of ticks."""
 
-    system: str
-    mark: int
     own_ms: float
     checkpoint_bytes: int
     disk_bytes: int
@@ -71,33 +77,15 @@ class Row:
     """The same of the first calls of the ticks alone."""
 
 
-class Shown(NamedTuple):
-    """A figure as the table shows it."""
-
-    key: str
-    name: str
-    text: Callable[[float], str]
-    compared: bool = True
-    """Whether "times Circadian's" says something."""
-
-
-def _megabytes(count: float) -> str:
-    return f"{count / 1e6:,.1f} MB"
-
-
-def _percent(part: float) -> str:
-    return f"{part:.1%}"
-
-
 FIGURES = (
-    Shown("own_ms", "own work", lambda value: f"{value:,.1f} ms"),
-    Shown("checkpoint_bytes", "checkpoints", _megabytes),
-    Shown("disk_bytes", "all files", _megabytes),
+    Shown("own_ms", "own work", milliseconds),
+    Shown("checkpoint_bytes", "checkpoints", megabytes),
+    Shown("disk_bytes", "all files", megabytes),
     Shown("prompt_messages", "messages", lambda value: f"{value:,.0f}"),
     Shown("prompt_tokens", "prompt tokens", lambda value: f"{value:,.0f}"),
-    Shown("same_prefix", "same prefix", _percent, compared=False),
-    Shown("same_prefix_in_tick", "- in a tick", _percent, compared=False),
-    Shown("same_prefix_between_ticks", "- from the one before", _percent, compared=False),
+    Shown("same_prefix", "same prefix", percent, compared=False),
+    Shown("same_prefix_in_tick", "- in a tick", percent, compared=False),
+    Shown("same_prefix_between_ticks", "- from the one before", percent, compared=False),
 )
 
 
@@ -193,41 +181,16 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "measured": MEASURED,
         "systems": {row.system: SYSTEMS[row.system] for row in rows},
-        "rows": [
-            {
-                **asdict(row),
-                "ratio": {one.key: _ratio(one.key, row, rows) for one in FIGURES if one.compared},
-            }
-            for row in rows
-        ],
+        "rows": with_ratios(rows, FIGURES),
     }
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Print the figures, and what they are."""
-    names = list(dict.fromkeys(row.system for row in rows))
-    table = Table("tick", "figure", *names, title="Beside create_agent")
-    for mark in sorted({row.mark for row in rows}):
-        for place, figure in enumerate(FIGURES):
-            cells = [_cell(figure, row, rows) for row in rows if row.mark == mark]
-            last = place + 1 == len(FIGURES)
-            table.add_row("" if place else f"{mark:,}", figure.name, *cells, end_section=last)
-    console.print(table)
+    console.print(side_by_side(rows, FIGURES, mark="tick", title="Beside create_agent"))
     console.print(MEASURED)
-    for name in names:
+    for name in dict.fromkeys(row.system for row in rows):
         console.print(f"{name}: {SYSTEMS[name]}.")
-
-
-def _cell(figure: Shown, row: Row, rows: Sequence[Row]) -> str:
-    value = figure.text(getattr(row, figure.key))
-    if row.system == CIRCADIAN or not figure.compared:
-        return value
-    return f"{value} ({_ratio(figure.key, row, rows):.2f}x)"
-
-
-def _ratio(key: str, row: Row, rows: Sequence[Row]) -> float:
-    [ours] = [one for one in rows if (one.system, one.mark) == (CIRCADIAN, row.mark)]
-    return float(getattr(row, key)) / (float(getattr(ours, key)) or 1.0)
 
 
 def run(marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT) -> None:

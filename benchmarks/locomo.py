@@ -1,11 +1,14 @@
 """Evidence recall on conversations in LoCoMo's format (Maharana et al., ACL 2024).
 
-Replays each conversation day by day as overheard events, with a night after each session, then asks
-every question that has evidence through `recall`. Evidence recall@10 of a question is the fraction
-of its gold turns among the first ten distinct source ids, in rank order; a category's figure is the
-mean over its questions.
+Each conversation is replayed session by session as overheard events, and then every question that
+has evidence is asked. A question's evidence recall@k is the fraction of its gold turns among the
+first k distinct source turns, in rank order (or of their sessions among the first k distinct
+sessions); a figure is the mean over questions.
 
-    python -m benchmarks.locomo --data FILE [--conversation ID] [--model NAME] [--embedder NAME]
+    python -m benchmarks.locomo [--data FILE] [--conversation ID ...] [--no-nights]
+                                [--embedder minilm|none|NAME] [--model NAME] [--json FILE]
+
+Without --data, the file that CIRCADIAN_LOCOMO names.
 """
 
 from __future__ import annotations
@@ -13,217 +16,271 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
+import os
 import sys
-import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from langchain_core.embeddings import Embeddings
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 
-from graph.agent import open_agent
-from graph.handle import AsyncAgent
+from benchmarks.conversations import (
+    CATEGORIES,
+    Conversation,
+    Question,
+    evidence_recall,
+    questions,
+    read_conversations,
+    session_of,
+)
+from benchmarks.minilm import Absent, MiniLM
+from benchmarks.searchers import (
+    DEPTH,
+    Notes,
+    Searcher,
+    Shared,
+    by_meaning,
+    by_mem0,
+    by_words,
+    circadian,
+)
+from memory.errors import InputError
+from memory.models.seam import OFFLINE, load_embedder
 
-CATEGORIES = {
-    1: "multi-hop",
-    2: "temporal",
-    3: "open-domain",
-    4: "single-hop",
-    5: "adversarial",
+VARIABLE = "CIRCADIAN_LOCOMO"
+NO_DATA = f"LoCoMo was not measured: neither --data nor {VARIABLE} names a file in its format"
+TUNED_ON = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
+"""The conversations that recall was tuned on; all others are held out."""
+MEASURES = {
+    f"{level}@{count}": (level, count) for level in ("turn", "session") for count in (5, 10)
 }
-TOP = 10
-CANDIDATES = 40
-"""Memories asked for: several may share a source, and ten distinct sources are counted."""
+ALL = "all"
+MINILM, NONE = "minilm", "none"
+MEASURED = (
+    "Fraction of a question's evidence among the first k distinct turns (or sessions), mean over "
+    f"questions; each system is asked for its best {DEPTH}. Circadian overhears the turns; it has "
+    "no embedding model but where one is named (the offline embedder compares words and parts of "
+    "words). Nights: after each session the offline model makes facts. BM25: over stems, stop "
+    "words left out. Dense: cosine. Mem0: its own search over its own FAISS provider, a store a "
+    "conversation."
+)
 
 
-def read_samples(path: Path) -> list[dict[str, Any]]:
-    """The conversations of a file. Raises ValueError where it is no JSON list of them."""
-    try:
-        samples = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise ValueError(str(error)) from None
-    if not isinstance(samples, list):
-        raise ValueError("no list of conversations")
-    wanted = {"sample_id", "conversation", "qa"}
-    for place, one in enumerate(samples):
-        if not isinstance(one, dict) or not wanted <= one.keys():
-            raise ValueError(f"item {place} lacks one of {', '.join(sorted(wanted))}")
-    return samples
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one system."""
+
+    system: str
+    recall: dict[str, dict[str, float]]
+    """Measure -> category's number or `all` -> mean evidence recall."""
+    learned_s: float
+    asked_s: float
+    """Seconds for all conversations; a text that another system had embedded is not paid again."""
+    facts: int
+    calls: dict[str, int]
+    """Model calls by step."""
 
 
-def sessions(conversation: dict[str, Any]) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
-    """(time, turns) of each session, in order."""
-    numbers = sorted(
-        int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key)
-    )
-    for number in numbers:
-        yield (
-            session_time(conversation[f"session_{number}_date_time"]),
-            conversation[f"session_{number}"],
-        )
+def systems(
+    embeddings: Embeddings | None, *, name: str, nights: bool, model: str
+) -> dict[str, Searcher]:
+    """Name -> what is measured; with one embedder beside none, if it is given."""
+    offline: dict[str, Embeddings | str] = {"Circadian": OFFLINE}
+    beside = {} if embeddings is None else {f"Circadian, {name}": embeddings}
+    found: dict[str, Searcher] = {}
+    for called, embedder in {**offline, **beside}.items():
+        found[called] = circadian(embedder, model=model, nights=False)
+        if nights:
+            found[f"{called}, nights"] = circadian(embedder, model=model, nights=True)
+    found["BM25"] = by_words
+    if embeddings is not None:
+        found[f"dense, {name}"] = by_meaning(embeddings)
+        found[f"Mem0, {name}"] = by_mem0(embeddings)
+    return found
 
 
-def session_time(text: str) -> datetime:
-    """A session's time, as in `1:56 pm on 8 May, 2023`; taken as UTC."""
-    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-
-
-def events_of(turns: Sequence[dict[str, Any]], start: datetime) -> list[dict[str, Any]]:
-    """A session's turns as overheard events, half a minute apart; an image by its caption."""
-    return [
-        {
-            "id": turn["dia_id"],
-            "at": (start + timedelta(seconds=30 * place)).isoformat(),
-            "sender": turn["speaker"],
-            "text": turn["text"] + _caption(turn),
-            "addressed": False,
-        }
-        for place, turn in enumerate(turns)
-    ]
-
-
-def _caption(turn: dict[str, Any]) -> str:
-    return f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-
-
-def evidence_recall(sources: Sequence[str], gold: Sequence[str]) -> float:
-    """The fraction of `gold` among the first ten distinct `sources`."""
-    first = list(dict.fromkeys(sources))[:TOP]
-    return len(set(gold) & set(first)) / len(set(gold))
-
-
-def gold_of(question: dict[str, Any], turns: set[str]) -> list[str]:
-    """The question's gold turns that exist; some rows hold several ids in one string."""
-    ids = [one for raw in question.get("evidence", []) for one in re.findall(r"D\d+:\d+", raw)]
-    return [one for one in dict.fromkeys(ids) if one in turns]
-
-
-async def live(agent: AsyncAgent, clock: list[datetime], sample: dict[str, Any]) -> Counter[str]:
-    """Replay one conversation; return the model calls by step."""
-    calls: Counter[str] = Counter()
-    for start, turns in sessions(sample["conversation"]):
-        clock[0] = start
-        heard = await agent.ainvoke({"events": events_of(turns, start)})
-        calls["awake"] += sum(tick["llm_calls"] for tick in heard["report"]["ticks"])
-        clock[0] = start + timedelta(hours=8)
-        slept = await agent.ainvoke({"request": "sleep"})
-        for step in slept["report"]["night"]["steps"]:
-            if step["llm_calls"]:
-                calls[step["step"]] += step["llm_calls"]
-    return calls
-
-
-async def ask(agent: AsyncAgent, sample: dict[str, Any]) -> dict[int, list[float]]:
-    """Evidence recall of every question with evidence, by category."""
-    turns = {turn["dia_id"] for _, session in sessions(sample["conversation"]) for turn in session}
-    scores: dict[int, list[float]] = defaultdict(list)
-    for question in sample["qa"]:
-        gold = gold_of(question, turns)
-        if gold:
-            hits = await agent.recall(question["question"], CANDIDATES)
-            found = [source for hit in hits for source in hit["sources"]]
-            scores[question["category"]].append(evidence_recall(found, gold))
-    return scores
-
-
-async def measure(sample: dict[str, Any], model: str, embedder: str) -> dict[str, Any]:
-    """Live through one conversation in a folder of its own, and question it."""
-    clock = [datetime.now(UTC)]
-    with tempfile.TemporaryDirectory() as folder:
-        opening = open_agent(
-            Path(folder) / "data", model=model, embedder=embedder, clock=lambda: clock[0]
-        )
-        async with opening as agent:
-            began = time.perf_counter()
-            calls = await live(agent, clock, sample)
-            lived = time.perf_counter()
-            scores = await ask(agent, sample)
-            return {
-                "conversation": sample["sample_id"],
-                "turns": sum(len(turns) for _, turns in sessions(sample["conversation"])),
-                "facts": await agent.resources.semantic.count(agent.scope),
-                "calls": dict(calls),
-                "scores": {str(key): value for key, value in sorted(scores.items())},
-                "seconds": {
-                    "lived": round(lived - began, 1),
-                    "asked": round(time.perf_counter() - lived, 1),
-                },
-            }
-
-
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The figures over all conversations."""
-    scores: dict[str, list[float]] = defaultdict(list)
-    calls: Counter[str] = Counter()
-    for row in rows:
-        calls.update(row["calls"])
-        for category, values in row["scores"].items():
-            scores[category] += values
-    every = [value for values in scores.values() for value in values]
+def scores(question: Question, found: Sequence[str]) -> dict[str, float]:
+    """Every measure of one question, by name."""
+    gold = question.gold
+    lists = {
+        "turn": (found, gold),
+        "session": ([session_of(one) for one in found], [session_of(one) for one in gold]),
+    }
     return {
-        "recall@10": {key: _mean(values) for key, values in sorted(scores.items())},
-        "questions": {key: len(values) for key, values in sorted(scores.items())},
-        "all": _mean(every),
-        "turns": sum(row["turns"] for row in rows),
-        "facts": sum(row["facts"] for row in rows),
-        "calls": dict(calls),
+        name: evidence_recall(*lists[level], count) for name, (level, count) in MEASURES.items()
     }
 
 
+async def measure(name: str, searcher: Searcher, conversations: Sequence[Conversation]) -> Row:
+    """Let one system learn each of the conversations, and question it."""
+    values: dict[str, dict[str, list[float]]] = {key: defaultdict(list) for key in MEASURES}
+    notes, learned, asked = Notes(), 0.0, 0.0
+    for one in conversations:
+        began = time.perf_counter()
+        async with searcher(one, notes) as ask:
+            ready = time.perf_counter()
+            for question in questions(one):
+                for key, value in scores(question, await ask(question.text)).items():
+                    values[key][str(question.category)].append(value)
+                    values[key][ALL].append(value)
+            asked += time.perf_counter() - ready
+            learned += ready - began
+    means = {
+        key: {category: _mean(of) for category, of in sorted(by_category.items())}
+        for key, by_category in values.items()
+    }
+    return Row(name, means, round(learned, 1), round(asked, 1), notes.facts, dict(notes.calls))
+
+
 def _mean(values: Sequence[float]) -> float:
-    return round(sum(values) / len(values), 4) if values else 0.0
+    return round(sum(values) / len(values), 4)
 
 
-def show(figures: dict[str, Any], console: Console) -> None:
-    """Print the figures."""
-    table = Table("category", "questions", "evidence recall@10")
-    for key, value in figures["recall@10"].items():
-        name = CATEGORIES.get(int(key), key)
-        table.add_row(f"{key} {name}", str(figures["questions"][key]), f"{value:.3f}")
-    table.add_row("all", str(sum(figures["questions"].values())), f"{figures['all']:.3f}")
+def compare(
+    found: dict[str, Searcher], conversations: Sequence[Conversation], console: Console
+) -> list[Row]:
+    """Measure one system after the other."""
+    rows = []
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(found))
+        for name, searcher in found.items():
+            progress.update(task, description=f"LoCoMo: {name}")
+            rows.append(asyncio.run(measure(name, searcher, conversations)))
+            progress.advance(task)
+    return rows
+
+
+def as_json(rows: Sequence[Row], conversations: Sequence[Conversation]) -> dict[str, Any]:
+    """The figures for machines."""
+    return {
+        "measured": MEASURED,
+        "conversations": [one["sample_id"] for one in conversations],
+        "tuned_on": tuned_on(conversations),
+        "questions": counts(conversations),
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+def counts(conversations: Sequence[Conversation]) -> dict[str, int]:
+    """How many questions there are of each category, and of all."""
+    found: dict[str, int] = defaultdict(int)
+    for question in (question for one in conversations for question in questions(one)):
+        found[str(question.category)] += 1
+        found[ALL] += 1
+    return dict(sorted(found.items()))
+
+
+def tuned_on(conversations: Sequence[Conversation]) -> str:
+    """A sentence that says which of the conversations were looked at before."""
+    ids = [str(one["sample_id"]) for one in conversations]
+    known = [one for one in ids if one in TUNED_ON]
+    if not known:
+        return "Recall was tuned on none of these conversations: they are held out."
+    if len(known) == len(ids):
+        return "Recall was tuned on these very conversations; others are held out."
+    return f"Recall was tuned on {', '.join(known)}; the others here are held out."
+
+
+def show(rows: Sequence[Row], conversations: Sequence[Conversation], console: Console) -> None:
+    """Print the figures, and what they are."""
+    asked = counts(conversations)
+    table = Table(title="LoCoMo evidence recall", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("system", no_wrap=True)
+    for key, count in asked.items():
+        table.add_column(f"{_category(key)}\n({count})", justify="right")
+    for name in MEASURES:
+        table.add_row(f"[bold]{name}")
+        for row in rows:
+            table.add_row(row.system, *(f"{row.recall[name][key]:.3f}" for key in asked))
     console.print(table)
-    console.print(f"turns {figures['turns']}, facts {figures['facts']}")
-    calls = ", ".join(f"{step} {count}" for step, count in figures["calls"].items())
-    console.print(f"model calls: {calls}")
+    console.print(MEASURED)
+    console.print(tuned_on(conversations))
+
+
+def _category(key: str) -> str:
+    """A category's name as the head of a narrow column."""
+    return CATEGORIES[int(key)].replace("-", "-\n") if key != ALL else key
+
+
+def embedder_of(name: str) -> Embeddings | None:
+    """The embedder called `name`: MiniLM, none, or one of the product's names.
+
+    Raises Absent or InputError, each of one line, where it cannot be had.
+    """
+    if name == NONE:
+        return None
+    return Shared(MiniLM() if name == MINILM else load_embedder(name))
+
+
+def run(conversations: Sequence[Conversation], found: dict[str, Searcher], path: Path) -> None:
+    """Measure, print the table, write the JSON to `path`."""
+    console = Console()
+    rows = compare(found, conversations, console)
+    show(rows, conversations, console)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(as_json(rows, conversations), indent=2) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit status."""
-    parser = argparse.ArgumentParser(description="Evidence recall on LoCoMo's format.")
-    parser.add_argument("--data", type=Path, required=True, help="a file in LoCoMo's format")
-    parser.add_argument("--conversation", help="one sample_id instead of all")
-    parser.add_argument("--model", default="offline")
-    parser.add_argument("--embedder", default="offline")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    options = parser.parse_args(arguments)
-    if not options.data.is_file():
-        print(f"{options.data} is absent: nothing was measured", file=sys.stderr)
-        return 2
+    """Run the benchmark; return the exit status. Without data nothing is measured, and it is said.
+
+    2 where a file or an embedder is named that cannot be used.
+    """
+    options = _parser().parse_args(arguments)
     try:
-        samples = read_samples(options.data)
-    except ValueError as error:
-        print(f"{options.data} is not in LoCoMo's format: {error}", file=sys.stderr)
+        conversations = _wanted(options.data, options.conversation)
+        embeddings = embedder_of(options.embedder)
+    except Absent as error:
+        print(error)
+        embeddings = None
+    except (InputError, ValueError) as error:
+        print(error, file=sys.stderr)
         return 2
-    wanted = [s for s in samples if options.conversation in (None, s["sample_id"])]
-    if not wanted:
-        print(f"no conversation {options.conversation} in {options.data}", file=sys.stderr)
-        return 2
-    console = Console()
-    rows = [
-        asyncio.run(measure(sample, options.model, options.embedder))
-        for sample in track(wanted, "conversations", console=console, transient=True)
-    ]
-    figures = summary(rows)
-    show(figures, console)
-    if options.json:
-        options.json.write_text(json.dumps({"summary": figures, "rows": rows}, indent=2) + "\n")
+    if conversations:
+        kinds = systems(
+            embeddings, name=options.embedder, nights=not options.no_nights, model=options.model
+        )
+        run(conversations, kinds, options.json)
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Evidence recall on LoCoMo's format.")
+    named = os.environ.get(VARIABLE)
+    parser.add_argument("--data", type=Path, default=Path(named) if named else None)
+    parser.add_argument("--conversation", nargs="+", help="sample_ids; default all")
+    parser.add_argument("--no-nights", action="store_true", help="leave out the rows after nights")
+    parser.add_argument("--model", default=OFFLINE, help="makes facts in nights")
+    parser.add_argument("--embedder", default=MINILM, help="beside none at all")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/locomo.json"))
+    return parser
+
+
+def _wanted(path: Path | None, ids: Sequence[str] | None) -> list[Conversation]:
+    """The conversations of the file; none, and a line that says so, where no file is named.
+
+    Raises ValueError where the file is absent, is in another format, or lacks one of `ids`.
+    """
+    if path is None:
+        print(NO_DATA)
+        return []
+    if not path.is_file():
+        raise ValueError(f"{path} is absent: LoCoMo was not measured")
+    try:
+        found = read_conversations(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is not in LoCoMo's format: {error}") from error
+    unknown = set(ids or ()) - {one["sample_id"] for one in found}
+    if unknown:
+        raise ValueError(f"no conversation {', '.join(sorted(unknown))} in {path}")
+    return [one for one in found if not ids or one["sample_id"] in ids]
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""The budgets, measured: a table for people and JSON for machines.
+"""The budgets, and the product beside others: a table a theme, and JSON for machines.
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
-                             [--beside 10 100 1000]
+                             [--beside 10 100 1000] [--memory 1000 10000] [--locomo FILE]
 
-Every figure is this product's own work: models answer at once, but where a delay is said. The
-second table is that of `benchmarks.beside`, its JSON stands beside the first; `--beside` alone
-leaves it out.
+Budgets are this product's own work: models answer at once, but where a delay is said. The other
+tables are those of `benchmarks.beside`, `benchmarks.memory` and `benchmarks.locomo`; their JSON
+stands beside the first. `--beside`, `--memory` or `--locomo` alone leaves that table out. LoCoMo
+needs data, and MiniLM to measure with an embedding model: what is absent is said and left out.
 """
 
 from __future__ import annotations
@@ -19,20 +20,17 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside
+from benchmarks import beside, locomo, memory
 from benchmarks.models import FixedModel
+from benchmarks.stores import draft
 from benchmarks.words import sentence
 from graph.agent import open_agent
 from graph.handle import AsyncAgent
-from memory.operations import operation_id
-from memory.recall import recall
-from memory.records import FactDraft
 from memory.settings import Settings
 
 
@@ -77,7 +75,7 @@ async def facts(folder: Path, count: int) -> list[Figure]:
     async with open_agent(folder, model=FixedModel(), embedder="offline") as agent:
         for start in range(0, count, 500):
             await agent.resources.semantic.add(
-                agent.scope, [_draft(n) for n in range(start, min(start + 500, count))]
+                agent.scope, [draft(n, sentence(n)) for n in range(start, min(start + 500, count))]
             )
         added = [await _timed_add(agent, count + n) for n in range(50)]
         recalled = [await _timed_recall(agent, n) for n in range(100)]
@@ -89,18 +87,13 @@ async def facts(folder: Path, count: int) -> list[Figure]:
 
 async def _timed_add(agent: AsyncAgent, number: int) -> float:
     began = time.perf_counter()
-    await agent.resources.semantic.add(agent.scope, [_draft(number)])
+    await agent.resources.semantic.add(agent.scope, [draft(number, sentence(number))])
     return time.perf_counter() - began
 
 
 async def _timed_recall(agent: AsyncAgent, number: int) -> float:
     began = time.perf_counter()
-    await recall(
-        sentence(number),
-        scope=agent.scope,
-        now=datetime.now(UTC),
-        semantic=agent.resources.semantic,
-    )
+    await agent.recall(sentence(number))
     return time.perf_counter() - began
 
 
@@ -119,22 +112,6 @@ async def together(folder: Path, count: int) -> list[Figure]:
     return [Figure(f"{count} agents, one tick on a 1 s model", took, "s", "<= 2")]
 
 
-def _draft(number: int) -> FactDraft:
-    stamp = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
-    return {
-        "op": operation_id("benchmark", str(number)),
-        "text": sentence(number),
-        "source_entries": [f"event_20260101_{number}"],
-        "source_events": [f"e{number}"],
-        "speaker": "Ada",
-        "entities": ["Ada"],
-        "trust": 0.9,
-        "importance": 5,
-        "created": stamp,
-        "valid_from": stamp,
-    }
-
-
 def _p95(values: Sequence[float]) -> float:
     return sorted(values)[int(len(values) * 0.95)]
 
@@ -151,24 +128,36 @@ async def measure(options: argparse.Namespace) -> list[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table, write the JSON."""
-    parser = argparse.ArgumentParser(description="The budgets, measured.")
-    parser.add_argument("--ticks", type=int, default=300)
-    parser.add_argument("--facts", type=int, default=10_000)
-    parser.add_argument("--agents", type=int, default=100)
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budgets.json"))
-    parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
-    options = parser.parse_args(arguments)
+    """Measure, print the tables, write the JSON; return the exit status."""
+    options = _parser().parse_args(arguments)
     figures = asyncio.run(measure(options))
     table = Table("figure", "measured", "budget")
     for figure in figures:
         table.add_row(figure.name, f"{figure.value:.2f} {figure.unit}", figure.budget)
     Console().print(table)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps([asdict(one) for one in figures], indent=2) + "\n")
+    path: Path = options.json
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(one) for one in figures], indent=2) + "\n")
     if options.beside:
-        beside.run(options.beside, options.json.with_name("beside.json"))
-    return 0
+        beside.run(options.beside, path.with_name("beside.json"))
+    if options.memory:
+        memory.run(options.memory, path.with_name("memory.json"))
+    if options.locomo is None:
+        return 0
+    named = ["--data", options.locomo] if options.locomo else []
+    return locomo.main([*named, "--json", str(path.with_name("locomo.json"))])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="The budgets, and the product beside others.")
+    parser.add_argument("--ticks", type=int, default=300)
+    parser.add_argument("--facts", type=int, default=10_000)
+    parser.add_argument("--agents", type=int, default=100)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budgets.json"))
+    parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
+    parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
+    parser.add_argument("--locomo", nargs="?", default="", metavar="FILE", help="in its format")
+    return parser
 
 
 if __name__ == "__main__":

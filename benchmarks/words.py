@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import cache
+from itertools import accumulate, count, islice
 
 WORDS = [
     "garden",
@@ -37,3 +39,35 @@ def sentence(number: int) -> str:
     """Something that Ada says; it takes 100 characters or so."""
     chosen = random.Random(number).choices(WORDS, k=12)
     return f"Ada keeps number {number}: {' '.join(chosen)}."
+
+
+SYLLABLES = [
+    one + two for one in "bdfgklmnprstvz" for two in ("a", "e", "i", "o", "ar", "en", "il")
+]
+VOCABULARY = 20_000
+EVEN_OUT = 20
+"""Zipf and Mandelbrot: the word of rank r comes up 1/(r + EVEN_OUT) times as often as all."""
+
+
+@cache
+def vocabulary() -> tuple[list[str], list[float]]:
+    """Made-up words, and their weights added up: as words other than stop words are used."""
+    chosen = random.Random(0)
+    made = ("".join(chosen.choices(SYLLABLES, k=chosen.choice((2, 3, 4)))) for _ in count())
+    words = list(islice(dict.fromkeys(islice(made, 3 * VOCABULARY)), VOCABULARY))
+    return words, list(accumulate(1 / (rank + EVEN_OUT) for rank in range(len(words))))
+
+
+def told(number: int) -> str:
+    """A fact; as long as `sentence`, but its words come up as often as in real texts."""
+    return f"Ada keeps number {number}: {' '.join(_drawn(number))}."
+
+
+def asked(number: int) -> str:
+    """A question about the fact of this number, in four of its words."""
+    return f"What was it about {' '.join(_drawn(number)[::3])}?"
+
+
+def _drawn(number: int) -> list[str]:
+    words, weights = vocabulary()
+    return random.Random(number).choices(words, cum_weights=weights, k=12)

@@ -9,7 +9,15 @@ import asyncio
 import atexit
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Self, TypeVar
@@ -17,9 +25,11 @@ from typing import Any, Self, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from graph.forgetting import Forgotten
 from graph.handle import AsyncAgent
+from graph.transfer import Imported
 from memory.inbox import Posted
-from memory.records import RecallHit
+from memory.records import Fact, RecallHit
 from memory.state import AssistantPrompt
 
 T = TypeVar("T")
@@ -148,6 +158,30 @@ class Agent:
     ) -> list[RecallHit]:
         """See `AsyncAgent.recall`."""
         return self.call(self.handle.recall(query, limit, include_superseded=include_superseded))
+
+    def everything(self, query: str | None = None) -> list[dict[str, Any]]:
+        """See `AsyncAgent.everything`."""
+        return self.call(self.handle.everything(query))
+
+    def correct(self, fact_id: str, text: str, by: str | None = None) -> Fact:
+        """See `AsyncAgent.correct`."""
+        return self.call(self.handle.correct(fact_id, text, by))
+
+    def forget(self, entity: str, *, dry_run: bool = False) -> Forgotten:
+        """See `AsyncAgent.forget`."""
+        return self.call(self.handle.forget(entity, dry_run=dry_run))
+
+    def forget_fact(self, fact_id: str) -> Forgotten:
+        """See `AsyncAgent.forget_fact`."""
+        return self.call(self.handle.forget_fact(fact_id))
+
+    def export_memory(self) -> Iterator[dict[str, Any]]:
+        """See `AsyncAgent.export_memory`."""
+        return iter(self.call(_all(self.handle.export_memory())))
+
+    def import_memory(self, lines: Iterable[str]) -> Imported:
+        """See `AsyncAgent.import_memory`."""
+        return self.call(self.handle.import_memory(lines))
 
     async def _drain(self) -> None:
         """Let what still runs end, then close."""

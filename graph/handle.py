@@ -14,25 +14,26 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
 from graph.decisions import decide
 from graph.input import an_event, checked_input, for_what_stands, human_messages, named
+from graph.memories import Memories
 from graph.prompt import rollback
 from memory import inbox, journal, tracing
 from memory.chat import event_of, with_kind
+from memory.consequences import accepting
 from memory.emergency import ask_for_stop
-from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
+from memory.home import WriterLock
 from memory.inbox import Posted, valid_event
-from memory.lock import AgentLock
 from memory.owners import owner_of
 from memory.recall import recall
 from memory.records import Event, RecallHit
 from memory.resources import KEY, RESUMED, Resources
 from memory.scope import Scope
 from memory.settings import Settings
-from memory.sqlite.store import CircadianStore
 from memory.state import AssistantPrompt
 from memory.store_access import count_items
 
@@ -41,17 +42,17 @@ STEPS = 10_000
 """Super-steps of a run beside those for the work at hand."""
 
 
-class AsyncAgent:
+class AsyncAgent(Memories):
     """One agent of one data folder, for asynchronous use. Made by `open_agent`."""
 
     def __init__(
         self,
         graph: CompiledStateGraph[Any, Any, Any, Any],
-        store: CircadianStore,
+        store: BaseStore,
         resources: Resources,
         settings: Settings,
         scope: Scope,
-        lock: AgentLock,
+        lock: WriterLock,
     ) -> None:
         self.graph = graph
         self.store = store
@@ -75,7 +76,8 @@ class AsyncAgent:
             InputError: the input is malformed; nothing was taken.
             BusyError: another process holds the agent; the input waits in the inbox.
         """
-        prepared = await self._accept(input)
+        with accepting():
+            prepared = await self._accept(input)
         options = self._options(options)
         async with self._run(config, options) as bound:
             async with aclosing(self._resume(bound, options)) as earlier:
@@ -92,7 +94,8 @@ class AsyncAgent:
         **options: Any,
     ) -> AsyncGenerator[Any]:
         """As `ainvoke`, yielding what LangGraph yields. Left early, the next run goes on."""
-        prepared = await self._accept(input)
+        with accepting():
+            prepared = await self._accept(input)
         options = self._options(options)
         # Closed here and not by the garbage collector: no step may outlive the lock.
         async with self._run(config, options) as bound:
@@ -173,15 +176,17 @@ class AsyncAgent:
     async def recall(
         self, query: str, limit: int = 10, *, include_superseded: bool = False
     ) -> list[RecallHit]:
-        """What long-term memory holds about `query`, best first."""
+        """What long-term memory holds about `query`, best first, each hit with its score parts."""
         return await recall(
             query,
             scope=self.scope,
             now=self.resources.clock(),
             semantic=self.resources.semantic,
-            episodes=await episodes(self.store, self.scope, everything=True),
+            store=self.store,
+            settings=self.settings,
             limit=limit,
             include_superseded=include_superseded,
+            used_by_agent=False,
         )
 
     def config(self, config: RunnableConfig | None = None) -> RunnableConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -19,8 +20,7 @@ from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
 from memory.breaker import breakers_of
 from memory.components import PromptComponent
-from memory.folder import open_folder
-from memory.lock import AgentLock
+from memory.home import Home, open_home
 from memory.models.seam import choose_model, model_name
 from memory.resources import Resources, utc_now
 from memory.scope import LOCAL_USER, Scope, thread_id
@@ -31,13 +31,15 @@ log = logging.getLogger("circadian")
 
 
 class open_agent:
-    """One agent of one data folder; closes also at exit.
+    """One agent of one data folder, or of one database; closes also at exit.
 
     Args:
-        data: the data folder; default CIRCADIAN_DATA, else `./.circadian`.
+        data: the data folder, also where CIRCADIAN_DATABASE_URL is set; default that database, else
+            CIRCADIAN_DATA, else `./.circadian`.
         agent: the agent's name; default CIRCADIAN_AGENT, else `default`.
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
-        embedder: a name or any LangChain embeddings; fixed when the data folder is made.
+        embedder: a name or any LangChain embeddings; fixed when the data folder or the database is
+            begun.
         settings: how the agent behaves.
         tools: LangChain tools beside the built-in ones; `tools.registry.registered` says in one
             line what the agent has to know of one. Those that CIRCADIAN_EXTENSIONS and
@@ -50,7 +52,8 @@ class open_agent:
         clock: gives the time (UTC); default the wall clock.
 
     Raises:
-        FolderError: the data folder cannot be used as asked.
+        FolderError: the data folder, or the database, cannot be used as asked.
+        DatabaseDown: the database cannot be reached.
         InputError: an unknown model name, a missing key, or what the user adds cannot be had.
     """
 
@@ -69,7 +72,7 @@ class open_agent:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._deployment = _deployment(folder, mcp=mcp)
-        self._data = Path(data) if data is not None else self._deployment.data
+        self._data = Path(data) if data is not None else None
         self._agent = agent or self._deployment.agent
         self._model, self._embedder = model, embedder
         self._settings = settings or Settings()
@@ -109,23 +112,21 @@ class open_agent:
         deployment = self._deployment
         model = self._chat_model()
         added = await extra(
-            deployment, data=self._data, tools=self._tools, components=self._components
+            deployment,
+            data=self._data or deployment.data,
+            tools=self._tools,
+            components=self._components,
         )
-        named = self._embedder if isinstance(self._embedder, str) else deployment.embedder
-        given = self._embedder if isinstance(self._embedder, Embeddings) else None
-        folder = open_folder(
-            self._data, embedder=named, offline=deployment.offline, embeddings=given
-        )
-        log.info("model %s, embedder %s, data %s", model_name(model), folder.embedder, folder.path)
+        home = await asyncio.to_thread(self._open_home)
+        self._stack.callback(home.close)
+        log.info("model %s, embedder %s, data %s", model_name(model), home.embedder, home.name)
         saver = await self._stack.enter_async_context(
-            open_saver(folder.checkpoints_db, keep=self._settings.checkpoints_kept)
+            open_saver(home, keep=self._settings.checkpoints_kept)
         )
-        store = await self._stack.enter_async_context(open_store(folder.store_db))
-        semantic = folder.semantic()
-        self._stack.callback(semantic.close)
+        store = await self._stack.enter_async_context(open_store(home))
         resources = Resources(
             chat_model=model,
-            semantic=semantic,
+            semantic=home.semantic(),
             clock=self._clock,
             tools=added.tools,
             components=added.components,
@@ -139,7 +140,16 @@ class open_agent:
             resources,
             self._settings,
             scope,
-            AgentLock(folder.locks_dir, scope.thread, timeout=deployment.lock_timeout),
+            home.agent_lock(scope.thread, timeout=deployment.lock_timeout),
+        )
+
+    def _open_home(self) -> Home:
+        given = self._embedder
+        return open_home(
+            self._deployment,
+            data=self._data,
+            embedder=given if isinstance(given, str) else None,
+            embeddings=given if isinstance(given, Embeddings) else None,
         )
 
     def _chat_model(self) -> BaseChatModel:

@@ -10,14 +10,17 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
 from memory.errors import FolderError
-from memory.folder import Folder, open_folder
-from memory.lock import FolderLock
+from memory.folder import Folder
+from memory.home import Home, open_home
 from memory.models.seam import model_name
 from memory.resources import process_resources
 from memory.settings import Deployment, Settings
@@ -25,6 +28,9 @@ from memory.sqlite.saver import CircadianSaver
 from memory.sqlite.store import CircadianStore
 from memory.sqlite.wal import use_wal
 from tools.extra import extra
+
+if TYPE_CHECKING:
+    from memory.postgres.pool import Pool
 
 log = logging.getLogger("circadian")
 
@@ -36,76 +42,92 @@ WAL_LIMIT = 4 * 1024 * 1024
 
 
 @asynccontextmanager
-async def open_saver(path: Path, *, keep: int = 50) -> AsyncIterator[CircadianSaver]:
-    """The checkpoints in the file `path`; `keep`: checkpoints kept of each thread's root graph.
+async def open_saver(home: Home, *, keep: int = 50) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """The checkpoints of `home`; `keep`: checkpoints kept of each thread's root graph.
 
     Raises:
         FolderError: the file cannot be opened.
+        DatabaseDown: the database cannot be reached.
     """
-    async with _connection(path) as conn:
-        saver = CircadianSaver(conn, keep=keep)
-        await saver.setup()
-        yield saver
+    if isinstance(home, Folder):
+        async with _connection(home.checkpoints_db) as conn:
+            saver = CircadianSaver(conn, home.checkpoints_db, keep=keep)
+            await saver.setup()
+            yield saver
+        return
+    from memory.postgres.saver import CircadianPostgresSaver
+
+    async with _pool(home) as pool:
+        shared = CircadianPostgresSaver(pool, keep=keep)
+        await shared.setup()
+        yield shared
 
 
 @asynccontextmanager
-async def open_store(path: Path) -> AsyncIterator[CircadianStore]:
-    """The store in the file `path`.
-
-    Raises:
-        FolderError: the file cannot be opened.
-    """
-    async with _connection(path) as conn:
-        store = CircadianStore(conn)
-        await store.setup()
-        try:
+async def open_store(home: Home) -> AsyncIterator[BaseStore]:
+    """The store of `home`. Raises as `open_saver`."""
+    if isinstance(home, Folder):
+        path = home.store_db
+        async with _connection(path) as conn, aclosing(CircadianStore(conn, path)) as store:
+            await store.setup()
             yield store
-        finally:
-            await store.aclose()
+        return
+    from memory.postgres.store import CircadianPostgresStore
+
+    async with _pool(home) as pool, aclosing(CircadianPostgresStore(pool)) as shared:
+        await shared.setup()
+        yield shared
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[CircadianSaver]:
-    """A server's checkpoints. Keeps every other process from running an agent of the folder.
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """A server's checkpoints. Keeps every agent outside of servers from running.
+
+    In a data folder it keeps other servers off, too; those of one database share it.
 
     Raises:
-        BusyError: an agent of the folder is running elsewhere, or another server has the folder.
+        BusyError: an agent is running elsewhere, or another server has the folder.
     """
     deployment = Deployment()
-    folder = await _folder(deployment)
+    home = await asyncio.to_thread(open_home, deployment)
     async with (
-        FolderLock(folder.locks_dir, timeout=deployment.lock_timeout),
-        open_saver(folder.checkpoints_db, keep=Settings().checkpoints_kept) as saver,
+        home.server_lock(timeout=deployment.lock_timeout),
+        open_saver(home, keep=Settings().checkpoints_kept) as saver,
     ):
         yield saver
 
 
 @asynccontextmanager
-async def store() -> AsyncIterator[CircadianStore]:
+async def store() -> AsyncIterator[BaseStore]:
     """A server's store; what its runs work with is made here too, before the first of them.
 
     Raises:
         InputError: an unknown model name, a missing key, or what the user adds cannot be had.
     """
     deployment = Deployment()
-    folder = await _folder(deployment)
+    home = await asyncio.to_thread(open_home, deployment)
     async with (
-        process_resources(lambda: extra(deployment, data=folder.path)) as resources,
-        open_store(folder.store_db) as opened,
+        process_resources(lambda: extra(deployment, data=deployment.data)) as resources,
+        open_store(home) as opened,
     ):
         log.info(
             "model %s, embedder %s, data %s",
             model_name(resources.chat_model),
-            folder.embedder,
-            folder.path,
+            home.embedder,
+            home.name,
         )
         yield opened
 
 
-async def _folder(deployment: Deployment) -> Folder:
-    return await asyncio.to_thread(
-        open_folder, deployment.data, embedder=deployment.embedder, offline=deployment.offline
-    )
+@asynccontextmanager
+async def _pool(home: Home) -> AsyncIterator[Pool]:
+    """Connections to the database that `home` is."""
+    from memory.postgres.database import Database
+    from memory.postgres.pool import Pool
+
+    assert isinstance(home, Database)
+    async with Pool(home.address) as pool:
+        yield pool
 
 
 @asynccontextmanager

@@ -33,12 +33,13 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
 
     `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
     context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
-    assistant_prompt{version}, memory{journal,pending,facts,entities,links},
+    assistant_prompt{version}, memory{journal,pending,facts,entities,links,unembedded?},
     inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
     spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
     breakers{model,embedder,memory}` (design, section 3). Breakers are this process's own. Goals
     stand in the order of the tree, each before its subtasks; approvals are the questions that wait
-    for a person, oldest first. Tokens are calibrated estimates.
+    for a person, oldest first. Tokens are calibrated estimates. `unembedded` is there where
+    memories have no vector, and are found by their words alone.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.
@@ -121,17 +122,19 @@ def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]
 
 
 async def _memory(agent: AsyncAgent) -> dict[str, int]:
-    store, scope = agent.store, agent.scope
+    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+    unembedded = await semantic.count_unembedded(scope)
     least = agent.settings.min_importance
     pending = await journal.pending(store, scope)
     ends = await list_items(store, scope.namespace(LINKS))
     return {
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
-        "facts": await agent.resources.semantic.count(scope),
+        "facts": await semantic.count(scope),
         "entities": await count_items(store, scope.namespace(ENTITIES)),
         # A link stands at both of its ends.
         "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
+        **({"unembedded": unembedded} if unembedded else {}),
     }
 
 

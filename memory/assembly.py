@@ -12,11 +12,12 @@ from types import MappingProxyType
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from memory import components, rendering
+from memory import components, people, rendering
 from memory.budgets import GIVES_WAY_FIRST, SHARE, give_way
 from memory.chat import MARK
 from memory.components import PromptComponent
 from memory.errors import InputError
+from memory.profiles import EntityProfile
 from memory.records import RecallHit
 from memory.settings import Settings
 from memory.state import State
@@ -47,6 +48,8 @@ class Material:
     """The tick's time, ISO 8601."""
     owners: Sequence[str] = ()
     memories: Sequence[RecallHit] = ()
+    people: Sequence[EntityProfile] = ()
+    """Who is spoken with and of, the nearest first."""
     guidelines: str = ""
     """The assistant's own prompt, where the context shows it."""
     extra: Sequence[PromptComponent] = ()
@@ -170,7 +173,9 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
             "session_memory_tokens": lambda s: rendering.session_memory(
                 state["session_memory"], s, factor
             ),
-            "entity_tokens": lambda s: rendering.entity_context(state["conversations"], s, factor),
+            "entity_tokens": lambda s: people.entity_context(
+                material.people, state["conversations"], s, factor
+            ),
             "recall_tokens": lambda s: rendering.semantic_memories(
                 material.memories, tokens=s.recall_tokens, calibration=factor
             ),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 GIVES_WAY_FIRST = (
     # Nobody spoke to the agent there; what matters of it is in the journal too.
     "context_buffer_tokens",
-    # Names and times only: whoever speaks now stands in the message itself.
+    # Whoever speaks now stands in the message itself, and what they said in journal and facts.
     "entity_tokens",
     # A tool finds them again: recall_memories.
     "recall_tokens",

@@ -55,7 +55,7 @@ PLACEHOLDERS = {
 DATA = {
     "system_prompt": (),
     "character_context": ("persona", "projects", "session_memory"),
-    "entity_context": ("conversations",),
+    "entity_context": ("people",),
     "semantic_memories": ("memories",),
     "context_buffer": ("events",),
     "goals": ("goals",),
@@ -70,7 +70,7 @@ GUIDE = f"""What to keep, and where:
 - how people behave, what works with them -> session memory (pattern)
 - a fact about the world, useful for months -> long-term facts (store_memory)
 - what happened, a thought across projects -> journal (add_journal_entry)
-- how someone stands to you or to others -> entity profile: journal it with source_entity
+- what someone is like, how they stand to you or others -> profile (update_entity_observation)
 - the conversation in hand -> nothing: working memory holds it
 Session memory and goals are always in sight; recall_memories finds facts, review_journal the rest.
 Write into memory about the world and its people, never about yourself.
@@ -151,8 +151,8 @@ STATIC: tuple[PromptComponent, ...] = (
         ENTITY_CONTEXT,
         "entity_context",
         "system",
-        "Open conversations",
-        "Open conversations, the latest first:\n{conversations}",
+        "People in the conversation, and open conversations",
+        "{people}",
         "entity_tokens",
     ),
     _static(

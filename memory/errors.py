@@ -9,7 +9,8 @@ CircadianError
 │   ├── ContextOverflow   the prompt is longer than the model takes
 │   ├── ServiceDown       the service gave no answer at all, or would not: a breaker counts these
 │   └── CircuitOpen       a service that kept failing is left alone for a while
-└── MemoryStoreError      the semantic memory could not be read or written
+└── MemoryStoreError      the memory could not be read or written
+    └── DatabaseDown      PostgreSQL cannot be reached; what had been accepted is kept
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ class StateError(InputError):
 
 
 class FolderError(InputError):
-    """The data folder cannot be used as asked: unwritable, newer schema, other embedder."""
+    """The data folder, or the database in its place, cannot be used as asked.
+
+    Unwritable, made by a newer version, or with another embedder.
+    """
 
 
 class BusyError(CircadianError):
@@ -55,4 +59,11 @@ class ContextOverflow(ModelError):
 
 
 class MemoryStoreError(CircadianError):
-    """The semantic memory could not be read or written. Nothing was half done."""
+    """The memory could not be read or written. Nothing was half done."""
+
+
+class DatabaseDown(MemoryStoreError):
+    """PostgreSQL cannot be reached. The message says whether what was sent was accepted.
+
+    What had been accepted before is kept, and is there when the database is back.
+    """

@@ -12,27 +12,19 @@ from functools import cached_property
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from memory.errors import FolderError
-from memory.models.seam import OFFLINE, choose_embedder, embedding_dimension, load_embedder
+from memory.head import Head, Wanted
+from memory.lock import AgentLock, FolderLock
 from memory.semantic import SemanticMemory
+from memory.vectorstore.sqlite import SqliteTable
 
 FOLDER_SCHEMA = 1
 """The layout that this version reads and writes."""
 
-_HEAD = "folder.json"
-_CUSTOM = "custom:"
-
-
-class Head(BaseModel):
-    """What `folder.json` says."""
-
-    schema_version: int
-    embedder: str
-    """A model's name, or `custom:<class>` where the embeddings were given from Python."""
-    dimension: int
-    """Numbers in one vector."""
+HEAD = "folder.json"
+"""The file that makes a folder a data folder."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +37,11 @@ class Folder:
     dimension: int
     load: Callable[[], Embeddings] = field(repr=False)
     """Makes the embedder; called once, when it is first needed."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in a message."""
+        return str(self.path)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -83,11 +80,25 @@ class Folder:
     @cached_property
     def _semantic(self) -> SemanticMemory:
         return SemanticMemory(
-            self.facts_db,
+            lambda: SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension),
             mem0_dir=self.mem0_dir,
             dimension=self.dimension,
             embeddings=lambda: self.embeddings,
         )
+
+    def agent_lock(
+        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+    ) -> AgentLock:
+        """The right to run the agent of one thread."""
+        return AgentLock(self.locks_dir, thread, role=role, timeout=timeout)
+
+    def server_lock(self, *, timeout: float = 30.0) -> FolderLock:
+        """The right to run every agent of the folder."""
+        return FolderLock(self.locks_dir, timeout=timeout)
+
+    def close(self) -> None:
+        """Close what is open of it. A later call opens it again."""
+        self.semantic().close()
 
 
 def open_folder(
@@ -96,49 +107,37 @@ def open_folder(
     embedder: str | None = None,
     offline: bool = False,
     embeddings: Embeddings | None = None,
+    change: bool = False,
 ) -> Folder:
     """Open the data folder at `path`; make it where there is none.
 
     A new folder records its embedder: `embeddings` when given, else `embedder`, else the default
     (offline with `offline`, or when no OpenAI key is set). Every later opening uses that one; to
-    ask for another is an error.
+    ask for another is an error, but with `change`, as `memory.reindex` needs it: then the one asked
+    for is recorded.
 
     Raises:
         FolderError: not a folder, not writable, made by a newer version, or with another embedder.
         InputError: the embedder of a new folder is unknown or lacks its key.
     """
     path = path.expanduser().absolute()
-    asked = _asked(embedder, offline, embeddings)
-    head = _read(path) or _make(path, asked, offline, embeddings)
-    if asked is not None and asked != head.embedder:
-        raise FolderError(
-            f"{path} was made with the embedder {head.embedder} and stays with it; "
-            f"{asked} needs another data folder"
-        )
-    if embeddings is None and head.embedder.startswith(_CUSTOM):
-        raise FolderError(
-            f"{path} was made with embeddings given from Python ({head.embedder}); "
-            "open it from Python with the same ones"
-        )
+    wanted = Wanted(embedder, offline, embeddings)
+    head = _read(path) or _make(path, wanted.new(FOLDER_SCHEMA))
+    if change and (new := wanted.changed(head)) != head:
+        head = _replaced(path, new)
+    wanted.check(head, str(path))
     return Folder(
         path=path,
         embedder=head.embedder,
         dimension=head.dimension,
-        load=lambda: embeddings if embeddings is not None else load_embedder(head.embedder),
+        load=lambda: wanted.load(head.embedder),
     )
-
-
-def _asked(embedder: str | None, offline: bool, embeddings: Embeddings | None) -> str | None:
-    """The embedder that the caller insists on; an object given says more than any name."""
-    if embeddings is not None:
-        return f"{_CUSTOM}{type(embeddings).__name__}"
-    return embedder or (OFFLINE if offline else None)
 
 
 def _read(path: Path) -> Head | None:
     """The head of the folder, or None where there is no folder yet. Writes nothing."""
     try:
-        text = (path / _HEAD).read_text(encoding="utf-8")
+        text = (path / HEAD).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -159,22 +158,24 @@ def _parsed(path: Path, text: str) -> Head:
             )
         return Head.model_validate_json(text)
     except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise FolderError(f"{path / _HEAD} is damaged; restore it from a backup") from error
+        raise FolderError(f"{path / HEAD} is damaged; restore it from a backup") from error
 
 
-def _make(path: Path, asked: str | None, offline: bool, embeddings: Embeddings | None) -> Head:
+def _make(path: Path, head: Head) -> Head:
     """Make the folder, unless another process just did; the first one decides."""
-    name = asked or choose_embedder(None, offline=offline)
-    loaded = embeddings if embeddings is not None else load_embedder(name)
-    head = Head(
-        schema_version=FOLDER_SCHEMA,
-        embedder=name,
-        dimension=embedding_dimension(name, loaded),
-    )
     try:
         path.mkdir(parents=True, exist_ok=True)
         with _alone(path):
             return _read(path) or _written(path, head)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _replaced(path: Path, head: Head) -> Head:
+    """Put `head` in the place of the one that stands, on disk before it returns."""
+    try:
+        with _alone(path):
+            return _written(path, head)
     except OSError as error:
         raise _unusable(path, error) from error
 
@@ -193,13 +194,13 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _written(path: Path, head: Head) -> Head:
     """Write the head whole or not at all."""
-    temporary = path / f"{_HEAD}.{os.getpid()}"
+    temporary = path / f"{HEAD}.{os.getpid()}"
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(head.model_dump_json(indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path / _HEAD)
+        temporary.replace(path / HEAD)
     finally:
         temporary.unlink(missing_ok=True)
     return head

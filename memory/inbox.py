@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from memory.chat import event_of, text_of
+from memory.consequences import accepting
 from memory.content import check_block
 from memory.encodable import encodable
 from memory.errors import InputError
@@ -134,23 +135,26 @@ async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: 
 
     An event that had been set aside gets another chance.
     """
-    ids = list(dict.fromkeys(event["id"] for event in events))
-    present = await _present(store, scope, ids)
-    handled = await already_handled(store, scope, ids)
-    present -= handled
-    fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
-    last = [item["order"] for item in await waiting(store, scope)] if fresh else []
-    start = 1 + int(last[-1].split("/")[1]) if last else 0
-    puts = [
-        put
-        for position, event in enumerate(fresh.values(), start)
-        for put in _arrival(scope, event, now, position)
-    ]
-    if puts:
-        await write_batch(store, puts)
-    return Posted(
-        list(fresh), [one for one in ids if one in present], [one for one in ids if one in handled]
-    )
+    with accepting():
+        ids = list(dict.fromkeys(event["id"] for event in events))
+        present = await _present(store, scope, ids)
+        handled = await already_handled(store, scope, ids)
+        present -= handled
+        fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
+        last = [item["order"] for item in await waiting(store, scope)] if fresh else []
+        start = 1 + int(last[-1].split("/")[1]) if last else 0
+        puts = [
+            put
+            for position, event in enumerate(fresh.values(), start)
+            for put in _arrival(scope, event, now, position)
+        ]
+        if puts:
+            await write_batch(store, puts)
+        return Posted(
+            list(fresh),
+            [one for one in ids if one in present],
+            [one for one in ids if one in handled],
+        )
 
 
 async def waiting(

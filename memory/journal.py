@@ -2,7 +2,8 @@
 
 Store namespaces (below `(user, thread)`):
 `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, what a night still
-has to settle · `archives` the same for compactions. An id carries its day, so it finds its entry.
+has to settle · `archives` the same for compactions · `unindexed` the same for what recall does not
+know yet. An id carries its day, so it finds its entry.
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 from memory.classification import source_type_of
 from memory.importance import TRUST, heuristic_importance, mentions, names_project
 from memory.operations import operation_id
+from memory.profiles import NOBODY, Familiar
 from memory.records import Event, JournalEntry
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
 from memory.store_access import list_items
 
-PENDING, ARCHIVES = "pending", "archives"
+PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
 SELF = "self"
 """Tag of what the assistant noted on its own work: never made into facts, recalled or counted."""
-RECENT = 50
-"""Pending entries that a tick's recall reads: its work must not grow with the day."""
 WORD = re.compile(r"\w+")
 _DEFAULTS = Settings()
 
@@ -41,6 +41,7 @@ def entry_for_event(
     known_entities: Iterable[str],
     projects: Iterable[str],
     settings: Settings = _DEFAULTS,
+    sender_bonus: int = 0,
 ) -> JournalEntry:
     """The entry of an event that was acted on or taken as context; no model call (ruling 2)."""
     source = source_type_of(event, settings)
@@ -57,6 +58,7 @@ def entry_for_event(
             direct=event["addressed"],
             mentioned=mentions(text),
             known_entities=[name for name in known_entities if name != event["sender"]],
+            sender_bonus=sender_bonus,
         ),
         "scoring_method": "heuristic",
         "tags": ["event"],
@@ -67,13 +69,16 @@ def entry_for_event(
     }
 
 
-def entry_in(state: State, event: Event, settings: Settings = _DEFAULTS) -> JournalEntry:
-    """The entry of an event, with the people and projects that the state knows."""
+def entry_in(
+    state: State, event: Event, settings: Settings = _DEFAULTS, familiar: Familiar = NOBODY
+) -> JournalEntry:
+    """The entry of an event, with the people and projects that state and profiles know."""
     return entry_for_event(
         event,
-        known_entities=known_entities(state),
+        known_entities=[*known_entities(state), *familiar.names],
         projects=state["projects"]["slots"],
         settings=settings,
+        sender_bonus=familiar.bonus,
     )
 
 
@@ -159,16 +164,34 @@ def one_line(entry: JournalEntry) -> str:
 
 
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
-    """The store writes that make `entry` stand as given, its place among the pending included."""
+    """The store writes that make `entry` stand as given, its place among the pending included.
+
+    And the mark that recall is still to be told of it (`memory.episodes`).
+    """
     here, at = {"id": entry["id"]}, f"{entry['timestamp']} {entry['id']}"
     waits = here if entry["consolidation"] == "pending" else None
     writes = [
         PutOp(day_of(scope, entry["id"]), entry["id"], cast(dict[str, object], dict(entry))),
         PutOp(scope.namespace(PENDING), at, waits),
+        unindexed(scope, entry),
     ]
     if entry["source_type"] == "compaction":
         writes.append(PutOp(scope.namespace(ARCHIVES), at, here))
     return writes
+
+
+def unindexed(scope: Scope, entry: JournalEntry) -> PutOp:
+    """The mark that `entry` is not indexed as it stands."""
+    at = f"{entry['timestamp']} {entry['id']}"
+    return PutOp(scope.namespace(UNINDEXED), at, {"id": entry["id"]})
+
+
+def removals(scope: Scope, entry: JournalEntry) -> list[PutOp]:
+    """The store writes that take `entry` away, and its places in every list."""
+    at = f"{entry['timestamp']} {entry['id']}"
+    places = [(day_of(scope, entry["id"]), entry["id"])]
+    places += [(scope.namespace(one), at) for one in (PENDING, ARCHIVES, UNINDEXED)]
+    return [PutOp(namespace, key, None) for namespace, key in places]
 
 
 def day_of(scope: Scope, entry_id: str) -> tuple[str, ...]:
@@ -194,31 +217,20 @@ async def read_many(
     }
 
 
-async def pending(
-    store: BaseStore, scope: Scope, *, newest: int | None = None
-) -> list[JournalEntry]:
-    """What a night still has to settle, oldest first; with `newest` no more than so many."""
-    return await _listed(store, scope.namespace(PENDING), scope, newest)
+async def pending(store: BaseStore, scope: Scope) -> list[JournalEntry]:
+    """What a night still has to settle, oldest first."""
+    return await _listed(store, scope.namespace(PENDING), scope)
 
 
-async def archives(
-    store: BaseStore, scope: Scope, *, newest: int | None = None
-) -> list[JournalEntry]:
-    """The archives of compactions, oldest first; with `newest` no more than so many."""
-    return await _listed(store, scope.namespace(ARCHIVES), scope, newest)
+async def archives(store: BaseStore, scope: Scope) -> list[JournalEntry]:
+    """The archives of compactions, oldest first."""
+    return await _listed(store, scope.namespace(ARCHIVES), scope)
 
 
-async def _listed(
-    store: BaseStore, namespace: tuple[str, ...], scope: Scope, newest: int | None
-) -> list[JournalEntry]:
-    waiting = await list_items(store, namespace, limit=newest, newest_first=newest is not None)
+async def _listed(store: BaseStore, namespace: tuple[str, ...], scope: Scope) -> list[JournalEntry]:
+    waiting = await list_items(store, namespace)
     found = await read_many(store, scope, [item.value["id"] for item in waiting])
     return by_time(found.values())
-
-
-async def recent(store: BaseStore, scope: Scope) -> list[JournalEntry]:
-    """The newest RECENT pending entries: what recall can add to the facts before a night."""
-    return await pending(store, scope, newest=RECENT)
 
 
 def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
@@ -254,7 +266,7 @@ async def newest(
     """The newest first; with a query those that share a word with it, with tags any of them."""
     words = set(WORD.findall(query.lower())) if query else None
     hits: list[JournalEntry] = []
-    for day in await _days(store, scope):
+    for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
         entries = by_time(cast(JournalEntry, item.value) for item in items)
         hits += [e for e in reversed(entries) if _matches(e, words, tags, include_self)]
@@ -263,7 +275,7 @@ async def newest(
     return hits[:limit]
 
 
-async def _days(store: BaseStore, scope: Scope) -> list[str]:
+async def days(store: BaseStore, scope: Scope) -> list[str]:
     """The days that have entries, newest first."""
     prefix = scope.namespace("journal")
     spaces = await store.alist_namespaces(prefix=prefix, limit=100_000)

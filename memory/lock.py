@@ -1,8 +1,8 @@
 """The writer's lock: one process runs an agent at a time, a server keeps the whole data folder.
 
-Built on `flock`, which the operating system releases when its holder dies, and which excludes two
-handles of one process from each other too. Lock files are never deleted: a process that waits
-holds them open.
+Here on the files of a data folder; in a database: `memory.postgres.lock`. Built on `flock`, which
+the operating system releases when its holder dies, and which excludes two handles of one process
+from each other too. Lock files are never deleted: a process that waits holds them open.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -24,6 +25,30 @@ SERVER_PATIENCE = 3.0
 """Seconds to wait for a server, as it restarts."""
 
 FOLDER_FILE = "folder.lock"
+
+
+class Refusal(NamedTuple):
+    """Why a lock was not taken."""
+
+    patience: float
+    """Seconds that it is worth waiting for, from when the lock was asked for."""
+    holder: Callable[[], Awaitable[str]]
+    """Says who has it."""
+
+
+async def patiently(attempt: Callable[[], Awaitable[Refusal | None]], what: str) -> None:
+    """Try until nothing refuses.
+
+    Raises:
+        BusyError: another handle kept it too long; the message says which process.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while (refusal := await attempt()) is not None:
+        if loop.time() >= began + refusal.patience:
+            holder = await refusal.holder()
+            raise BusyError(f"{what} is in use by {holder}: wait until it has ended, or stop it")
+        await asyncio.sleep(PAUSE)
 
 
 class Claim(NamedTuple):
@@ -52,16 +77,7 @@ class Lock:
         Raises:
             BusyError: another handle kept it for `timeout` seconds; the message says which process.
         """
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while isinstance(taken := await self._attempt(), Path):
-            if loop.time() >= began + self._patience(taken):
-                holder = await asyncio.to_thread(_holder, taken)
-                raise BusyError(
-                    f"{self._what} is in use by {holder}: wait until it has ended, or stop it"
-                )
-            await asyncio.sleep(PAUSE)
-        self._files = taken
+        await patiently(self._attempt, self._what)
 
     def _patience(self, refused: Path) -> float:
         """Seconds to wait for the claim that is refused."""
@@ -84,13 +100,18 @@ class Lock:
     ) -> None:
         self.release()
 
-    async def _attempt(self) -> list[int] | Path:
+    async def _attempt(self) -> Refusal | None:
         attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._claims, self._role))
         try:
-            return await asyncio.shield(attempt)
+            taken = await asyncio.shield(attempt)
         except asyncio.CancelledError:
             attempt.add_done_callback(_drop)  # the thread goes on and may yet take the lock
             raise
+        if isinstance(taken, Path):
+            refused = taken
+            return Refusal(self._patience(refused), lambda: asyncio.to_thread(_holder, refused))
+        self._files = taken
+        return None
 
 
 class AgentLock(Lock):

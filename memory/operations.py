@@ -7,9 +7,14 @@ through `memory.apply.apply_operations`.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-from memory.records import FactDraft, JournalEntry, Operation
+from memory.profiles import EntityProfile, Observation
+from memory.records import Event, Fact, FactDraft, JournalEntry, Operation
+
+BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
+"""What a fact has where nothing was written yet."""
 
 
 def operation_id(*parts: str) -> str:
@@ -50,16 +55,121 @@ def add_fact(draft: FactDraft, reason: str) -> Operation:
     }
 
 
+def change_fact(
+    fact: Fact, after: Mapping[str, Any], sources: Sequence[str], reason: str, *, place: str = ""
+) -> Operation:
+    """Change fields of a fact; it is named by its operation id, and so is what supersedes it."""
+    before = {name: fact.get(name, BLANK.get(name)) for name in after}
+    name = place or ",".join(sorted(after))
+    return _operation("change_fact", fact["op"], before, dict(after), sources, reason, place=name)
+
+
+def supersede_fact(
+    fact: Fact, by_op: str, at: str, sources: Sequence[str], reason: str
+) -> Operation:
+    """Let a fact hold no longer from `at` on; `by_op` takes its place."""
+    after = {"invalid_at": at, "superseded_by": by_op}
+    return change_fact(fact, after, sources, reason, place=by_op)
+
+
+def settle_fact(op: str, reason: str) -> Operation:
+    """A new fact was looked at together with its neighbours."""
+    return _operation("settle_fact", op, {"dreamed": False}, {"dreamed": True}, [op], reason)
+
+
 def link(entry_id: str, fact_op: str, created: str, reason: str) -> Operation:
     """Link a journal entry and a fact, both ways. The fact is named by its operation id."""
-    after = {"fact_op": fact_op, "created": created}
-    return _operation("link", entry_id, None, after, [entry_id, fact_op], reason)
+    return _link(entry_id, fact_op, "made_of", created, reason, of="entry_fact")
+
+
+def link_facts(op: str, other: str, relation: str, created: str, reason: str) -> Operation:
+    """Link two facts, both ways; both are named by their operation ids."""
+    return _link(op, other, relation, created, reason, of="facts")
+
+
+def link_memories(entry_id: str, other: str, created: str, reason: str) -> Operation:
+    """Link a journal entry to a memory that it stands on, both ways; both by the ids they have."""
+    return _link(entry_id, other, "evidence", created, reason, of="memories")
+
+
+def unlink(end: str, other: str, value: Mapping[str, Any], reason: str) -> Operation:
+    """Take a link away, of which one end is gone; both named by the ids they have."""
+    before = {"other": other, "of": "memories", **value}
+    return _operation("unlink", end, before, None, [end, other], reason, place=other)
+
+
+def _link(
+    target: str, other: str, relation: str, created: str, reason: str, *, of: str
+) -> Operation:
+    after = {"other": other, "of": of, "relation": relation, "created": created, "reason": reason}
+    return _operation("link", target, None, after, [target, other], reason, place=other)
+
+
+def prune_entry(entry: JournalEntry, reason: str) -> Operation:
+    """Forget a journal entry; the operation keeps it as long as the night can be undone."""
+    return _operation("prune_entry", entry["id"], dict(entry), None, entry["sources"], reason)
+
+
+def reflected(before: str | None, at: str) -> Operation:
+    """Begin to count importance anew: insights were stored."""
+    changed = {"at": before}, {"at": at}
+    return _operation("reflected", "reflection", *changed, [], "insights were stored", place=at)
+
+
+def observe_entity(
+    entity_id: str,
+    name: str,
+    observation: Observation,
+    *,
+    aliases: Sequence[str] = (),
+    kept: int,
+    now: str,
+    reason: str,
+) -> Operation:
+    """Add an observation to an entity's profile, and aliases; a new one is made under `name`.
+
+    `kept`: observations that a profile keeps at most (settings.observations_kept).
+    """
+    after = {
+        "name": name,
+        "observation": dict(observation),
+        "aliases": list(aliases),
+        "kept": kept,
+        "now": now,
+    }
+    sources, place = observation["sources"], observation["id"]
+    return _operation("observe_entity", entity_id, None, after, sources, reason, place=place)
+
+
+def change_entity(
+    profile: EntityProfile, after: Mapping[str, Any], sources: Sequence[str], reason: str
+) -> Operation:
+    """Change fields of a profile."""
+    before = {name: cast(Mapping[str, Any], profile)[name] for name in after}
+    place = ",".join(sorted(after))
+    return _operation(
+        "change_entity", profile["id"], before, dict(after), sources, reason, place=place
+    )
+
+
+def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:
+    """Note that a direct message was answered, in its sender's profile; new, it is made."""
+    after = {"name": event["sender"], "event": event["id"], "at": event["at"], "now": now}
+    ids = [event["id"]]
+    return _operation("meet_entity", entity_id, None, after, ids, reason, place=event["id"])
 
 
 def _operation(
-    kind: Any, target: str, before: Any, after: Any, sources: list[str], reason: str
+    kind: Any,
+    target: str,
+    before: Any,
+    after: Any,
+    sources: Sequence[str],
+    reason: str,
+    *,
+    place: str = "",
 ) -> Operation:
-    place = after["fact_op"] if kind == "link" else ""
+    """`place` tells operations of one kind on one target apart."""
     return {
         "id": operation_id(kind, target, place),
         "kind": kind,

@@ -7,7 +7,7 @@ from typing import cast
 
 from langgraph.store.base import BaseStore
 
-from memory import journal
+from memory import entities, journal
 from memory.apply import apply_operations
 from memory.operations import add_entry
 from memory.records import Event
@@ -27,7 +27,11 @@ async def overhear(
     scope: Scope,
 ) -> list[Event]:
     """Journal `events`; returns the context buffer with them. No model is called."""
-    entries = [journal.entry_in(state, event, settings) for event in events]
+    familiar = await entities.familiar(store, scope, events)
+    entries = [
+        journal.entry_in(state, event, settings, known)
+        for event, known in zip(events, familiar, strict=True)
+    ]
     await apply_operations(
         [add_entry(entry, "heard, not addressed") for entry in entries],
         store=store,

@@ -110,7 +110,7 @@ def violation(
     """
     text = text.replace(_CURLY, "'")
     names = tuple(name.casefold() for name in assistant_names)
-    if _is_assistant(speaker, names):
+    if is_assistant(speaker, names):
         for found in _first_person(_unquoted(text)):
             return f"first person, with no one else speaking: {found!r}"
     for pattern in _third_person(names):
@@ -119,7 +119,7 @@ def violation(
     return None
 
 
-def _is_assistant(speaker: str | None, names: Sequence[str]) -> bool:
+def is_assistant(speaker: str | None, names: Sequence[str]) -> bool:
     """Whether the one who speaks is nobody known, or the assistant under any of its names."""
     who = " ".join((speaker or "").replace("_", " ").split()).strip(" -@.:()'\"").casefold()
     bare = _DETERMINER.sub("", who)

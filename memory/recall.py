@@ -1,29 +1,46 @@
-"""Recall: what long-term memory holds about a query, best first.
+"""Recall: what long-term memory holds about a query, best first. The one way to it.
 
-Facts are ranked by meaning and by words together; episodes that no night has made into facts are
-ranked by words. Everything but the two lookups is pure.
+Facts and the journal's entries are searched together, by meaning and by words, and ranked by one
+rule (`memory.ranking`); what is linked to the best of them comes with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+import logging
+from collections.abc import Container, Sequence
+from datetime import datetime
+from functools import partial
 
-from memory.errors import InputError
-from memory.models.words import STOP_WORDS, content_stems, stem, words
-from memory.records import Fact, JournalEntry, RecallHit
+from langgraph.store.base import BaseStore, GetOp, Item
+
+from memory import journal
+from memory.analysis import Query, read_query
+from memory.apply import LINKS
+from memory.duplicates import merged
+from memory.episodes import catch_up, episode_of, named_speakers
+from memory.errors import InputError, ModelError
+from memory.models.hashing import HashingEmbeddings
+from memory.ranking import Candidate, leading, ordered, rank
+from memory.records import RecallHit
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
+from memory.settings import Settings
+from memory.tokens import approximate_tokens, cut_to
+from memory.vectorstore.table import Kind, Row, Vector
 
 CANDIDATES = 200
-"""Facts taken from each of the two lists, at the least."""
-SATURATION, LENGTH_PART = 1.2, 0.75
-"""BM25's k1 and b (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework")."""
+"""Memories taken from each of the two searches, at the least."""
+LEADING, ASIDE = 50, 3
+"""The best so many bring with them so many entries on each side in their sessions."""
+LINKED = 10
+"""Of the best, so many lead on; and at most so many are led to."""
+LINKED_SHARE = 0.5
+"""Of the score of what led to it."""
+LEAST = 60
+"""Tokens: a memory that does not fit is shortened to no less."""
 
-Scored = Sequence[tuple[Fact, float]]
+log = logging.getLogger(__name__)
 
 
 async def recall(
@@ -32,129 +49,169 @@ async def recall(
     scope: Scope,
     now: datetime,
     semantic: SemanticMemory,
-    episodes: Sequence[JournalEntry] = (),
-    limit: int = 10,
+    store: BaseStore,
+    settings: Settings,
+    limit: int,
+    used_by_agent: bool,
     include_superseded: bool = False,
+    facts_only: bool = False,
 ) -> list[RecallHit]:
     """At most `limit` memories near `query`, best first; what does not match at all is no hit.
 
-    Scores are 0..1 and compare the hits of one query. `episodes` are journal entries that no fact
-    stands for, as `memory.episodes` gives them; of equal hits the one nearest to `now` (UTC) comes
-    first. Raises InputError for an empty query or a limit below 1, and the errors of
-    `SemanticMemory`.
+    Scores are 0..1 and compare the hits of one query. What no longer holds is given where
+    `include_superseded` or the query asks for it, and marked. What the agent itself uses is at most
+    `recall_tokens` long together, and counted as an access of the facts; a person may look at
+    more, and leaves no trace. A night wants `facts_only`: the entries are its work in hand, and it
+    counts nothing, for it may be a trial. Where the embedder fails, words alone decide.
+
+    Raises:
+        InputError: the query is empty, or the limit below 1.
+        MemoryStoreError: memory cannot be read.
     """
     if not query.strip():
         raise InputError("there is nothing to recall: the query is empty")
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
-    depth = max(CANDIDATES, 2 * limit)
-    near, worded = await asyncio.gather(
-        semantic.search(scope, query, depth, include_superseded=include_superseded),
-        semantic.keywords(scope, telling(query), depth, include_superseded=include_superseded),
-    )
-    facts = [fact_hit(fact, score) for fact, score in fuse(near, worded)]
-    shares = await asyncio.to_thread(rank_episodes, query, episodes)
-    told = [episode_hit(entry, score) for entry, score in shares]
-    return ranked([*facts, *told], now)[:limit]
+    if not facts_only:
+        await catch_up(store, semantic, scope)
+    read = read_query(query, await named_speakers(store, scope, query))
+    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
+    found = await _found(read, kinds, scope, now, semantic, settings, max(CANDIDATES, 2 * limit))
+    known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
+    found = [one for one in found if include_superseded or read.past or not one.superseded]
+    if not facts_only:
+        joining = await _linked(found[:limit], known, scope, semantic, store, settings)
+        found = ordered([*found, *joining])
+    hits = [hit_of(one) for one in found[:limit] if one.score > 0]
+    if used_by_agent:
+        hits = within(hits, settings.recall_tokens)
+        used = [hit["id"] for hit in hits if hit["kind"] == "fact"]
+        if used and not facts_only:
+            await semantic.touch(scope, used, now)
+    return hits
 
 
-def telling(query: str) -> str:
-    """The words of `query` that tell texts apart; all of them where it has no other."""
-    kept = [word for word in words(query) if word not in STOP_WORDS]
-    return " ".join(kept) or query
+def hit_of(one: Candidate) -> RecallHit:
+    """A candidate as it is shown. A fact's time is when it came to hold."""
+    payload = one.row.payload
+    hit: RecallHit = {
+        "id": one.id,
+        "kind": "fact" if payload["kind"] == "fact" else "episode",
+        "text": payload["data"],
+        "score": one.score,
+        "sources": list(one.sources),
+        "at": payload["valid_from"],
+        "speaker": payload["speaker"],
+        "parts": dict(one.parts),
+    }
+    return {**hit, "superseded": True} if one.superseded else hit
 
 
-def fuse(near: Scored, worded: Scored) -> list[tuple[Fact, float]]:
-    """Half the cosine and half the scaled BM25 of every fact in either list (0..1).
+def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
+    """As many of the first as fit `tokens`; one that is too long is shortened, or left out."""
+    kept: list[RecallHit] = []
+    for hit in hits:
+        size = approximate_tokens(hit["text"])
+        if size > tokens and tokens < LEAST:
+            continue
+        text = hit["text"] if size <= tokens else cut_to(hit["text"], tokens, 1.0)
+        tokens -= min(size, tokens)
+        kept.append({**hit, "text": text})
+    return kept
 
-    A cosine is on that scale by itself. Stretched to the best of its list, it would make a match
-    of the noise that is all there is when nothing is near; and measured on LoCoMo it ranks worse.
+
+async def _found(
+    query: Query,
+    kinds: Sequence[Kind],
+    scope: Scope,
+    now: datetime,
+    semantic: SemanticMemory,
+    settings: Settings,
+    depth: int,
+) -> list[Candidate]:
+    """What both searches find, ranked, each thing once.
+
+    What no longer holds is found with the rest: the entry that said it must not stand for it.
     """
-    facts = {fact["id"]: fact for fact, _ in (*near, *worded)}
-    by_meaning = {fact["id"]: max(score, 0.0) for fact, score in near}
-    by_words = scaled(worded)
+    near, worded = await semantic.lookup(
+        scope,
+        terms=query.terms,
+        vector=await _vector(query.text, semantic),
+        kinds=kinds,
+        limit=depth,
+        include_superseded=True,
+        min_trust=settings.min_source_trust,
+    )
+    beside = await _beside(leading(near, worded, LEADING), scope, semantic)
+    least = settings.min_source_trust or 0.0
+    trusted = [row for row in beside if row.payload["trust"] >= least]
+    by_words = isinstance(semantic._open_embeddings(), HashingEmbeddings)
+    ranked = partial(rank, beside=trusted, now=now, settings=settings, by_words=by_words)
+    return await asyncio.to_thread(lambda: merged(ranked(query, near, worded)))
+
+
+async def _beside(rows: Sequence[Row], scope: Scope, semantic: SemanticMemory) -> list[Row]:
+    """The entries that stand next to these in their sessions."""
+    found = {row.seq for row in rows if row.payload["kind"] == "episode"}
+    sessions = dict.fromkeys(row.payload["session"] for row in rows if row.seq in found)
+    there = await semantic.timeline(scope, list(sessions)) if sessions else []
+    near = {
+        other.seq
+        for place, one in enumerate(there)
+        if one.seq in found
+        for other in there[max(0, place - ASIDE) : place + ASIDE + 1]
+        if other.session == one.session
+    }
+    return list((await semantic.numbered(scope, near - found)).values())
+
+
+async def _vector(text: str, semantic: SemanticMemory) -> Vector | None:
+    """None where the embedder fails, or sees nothing in the text."""
+    try:
+        return await semantic.embed_query(text)
+    except ModelError as error:
+        log.warning("%s; recall goes by words until it answers", error)
+        return None
+
+
+async def _linked(
+    found: Sequence[Candidate],
+    known: Container[str],
+    scope: Scope,
+    semantic: SemanticMemory,
+    store: BaseStore,
+    settings: Settings,
+) -> list[Candidate]:
+    """What the best of `found` is linked to, with a share of its score, but for what is `known`."""
+    leading = found[:LINKED]
+    items = await store.abatch([GetOp(scope.namespace(LINKS), one.id) for one in leading])
+    led: dict[str, float] = {}
+    for item, one in zip(items, leading, strict=True):
+        for id_ in item.value["linked_to"] if isinstance(item, Item) else ():
+            if id_ not in known:
+                led.setdefault(id_, one.score * LINKED_SHARE)
+    rows = await _rows(list(led)[:LINKED], scope, semantic, store)
+    least = settings.min_source_trust or 0.0
     return [
-        (fact, 0.5 * by_meaning.get(one, 0.0) + 0.5 * by_words.get(one, 0.0))
-        for one, fact in facts.items()
+        Candidate(row, {"link": led[id_]}, tuple(row.payload["source_events"]))
+        for id_, row in rows.items()
+        if row.payload["trust"] >= least and row.payload.get("invalid_at") is None
     ]
 
 
-def scaled(scores: Scored) -> dict[str, float]:
-    """Min-max over the whole scope, by fact id: 0 is no match, 1 the best match.
-
-    No match is 0 in BM25 too, so that is the minimum, not the last candidate: else the last of
-    two good matches would count for nothing. In a list of equal scores each fact gets 1, and the
-    list says nothing about their order.
-    """
-    best = max((score for _, score in scores), default=0.0)
-    return {fact["id"]: score / best for fact, score in scores if score > 0}
-
-
-def rank_episodes(query: str, episodes: Sequence[JournalEntry]) -> list[tuple[JournalEntry, float]]:
-    """The share (0..1) of the query's weight that each episode carries, by its words.
-
-    The weight of a word is BM25's: rare among the episodes weighs more. A word that is in none of
-    them counts against all.
-    """
-    texts = [Counter(content_stems(entry["content"])) for entry in episodes]
-    wanted = set(content_stems(query)) or {stem(word) for word in words(query)}
-    weights = {word: _rarity(word, texts) for word in wanted}
-    mean = sum(text.total() for text in texts) / len(texts) if texts else 0.0
-    shares = (_share(weights, text, text.total() / mean if mean else 0.0) for text in texts)
-    return list(zip(episodes, shares, strict=True))
-
-
-def _rarity(word: str, texts: Sequence[Counter[str]]) -> float:
-    """Inverse document frequency, always above 0."""
-    having = sum(word in text for text in texts)
-    return math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-
-
-def _share(weights: Mapping[str, float], text: Counter[str], length: float) -> float:
-    """BM25 of a text of `length` times the mean, over that of a mean text with every word once."""
-    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * length)
-    got = sum(
-        weight * text[word] * (SATURATION + 1) / (text[word] + damping)
-        for word, weight in weights.items()
-    )
-    whole = sum(weights.values())
-    return min(1.0, got / whole) if whole else 0.0
-
-
-def ranked(hits: Sequence[RecallHit], now: datetime) -> list[RecallHit]:
-    """The hits that match, best first; of equals the newer, then the lower id."""
-    matching = [hit for hit in hits if hit["score"] > 0]
-    return sorted(matching, key=lambda hit: (-hit["score"], _age(hit["at"], now), hit["id"]))
-
-
-def _age(at: str, now: datetime) -> float:
-    """Seconds from `at` to `now`. A time without a zone is UTC."""
-    moment = datetime.fromisoformat(at)
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (now - aware).total_seconds()
-
-
-def fact_hit(fact: Fact, score: float) -> RecallHit:
-    """A fact as a hit; its time is when it came to hold."""
-    return {
-        "id": fact["id"],
-        "kind": "fact",
-        "text": fact["text"],
-        "score": score,
-        "sources": list(fact["source_events"]),
-        "at": fact["valid_from"],
-        "speaker": fact["speaker"],
+async def _rows(
+    ids: Sequence[str], scope: Scope, semantic: SemanticMemory, store: BaseStore
+) -> dict[str, Row]:
+    """Facts and entries by id, as rows; those that are gone, or never recalled, are left out."""
+    entries = await journal.read_many(store, scope, ids)
+    others = [id_ for id_ in ids if id_ not in entries]
+    facts = await asyncio.gather(*(semantic.get(scope, id_) for id_ in others))
+    rows = {
+        entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
+        for entry in entries.values()
+        if journal.SELF not in entry["tags"]
     }
-
-
-def episode_hit(entry: JournalEntry, score: float) -> RecallHit:
-    """A journal entry as a hit."""
-    return {
-        "id": entry["id"],
-        "kind": "episode",
-        "text": entry["content"],
-        "score": score,
-        "sources": list(entry["sources"]),
-        "at": entry["timestamp"],
-        "speaker": entry["source_entity"],
-    }
+    for fact in facts:
+        if fact is not None:
+            rows[fact["id"]] = Row(0, fact["id"], {**fact, "data": fact["text"], "kind": "fact"})
+    return rows

@@ -121,6 +121,8 @@ class JournalEntry(TypedDict):
     sources: list[str]
     """Event ids."""
     channel: str | None
+    evidence: NotRequired[list[str]]
+    """Of an insight: the ids of the memories that it stands on."""
     consolidation: Literal["pending", "consolidated", "below_threshold", "exempt"]
     """`exempt`: archives, insights and self entries, which are never made into facts."""
 
@@ -150,6 +152,13 @@ class Fact(FactDraft):
     invalid_at: str | None
     """Set when superseded; the record stays."""
     superseded_by: str | None
+    context: NotRequired[str | None]
+    """What it is about, in the light of its neighbours (A-MEM)."""
+    tags: NotRequired[list[str]]
+    earlier: NotRequired[list[dict[str, Any]]]
+    """Contexts and tags that were replaced: {context, tags, until, night}, oldest first."""
+    disputed: NotRequired[list[str]]
+    """Operation ids of facts that contradict it, unsettled."""
     access_count: NotRequired[int]
     """How often recall gave it to the agent."""
     last_access: NotRequired[str | None]
@@ -160,10 +169,17 @@ OperationKind = Literal[
     "score_entry",
     "mark_entry",
     "add_fact",
-    "supersede_fact",
+    "change_fact",
+    "remove_fact",
+    "settle_fact",
     "link",
+    "unlink",
     "observe_entity",
+    "unobserve_entity",
     "meet_entity",
+    "change_entity",
+    "prune_entry",
+    "reflected",
     "compact",
 ]
 
@@ -202,6 +218,9 @@ class NightStep(TypedDict):
     seconds: float
 
 
+NightStatus = Literal["open", "preview", "held", "approved", "complete", "undone", "discarded"]
+
+
 class NightRecord(TypedDict):
     """The head of a night's record; its operations stand in plan records beside it."""
 
@@ -217,11 +236,24 @@ class NightRecord(TypedDict):
     """Journal ids left pending for the next night."""
     pending: list[str]
     """Journal ids that the night set out with, oldest first."""
+    facts: NotRequired[list[str]]
+    """Operation ids of the facts that dreaming sets out with; fixed when compacting is applied."""
+    entities: NotRequired[list[str]]
+    """Ids of the entities whose observations are consolidated."""
+    reflect: NotRequired[bool]
+    """Whether enough happened to reflect on."""
+    status: NotRequired[NightStatus]
+    stopped: NotRequired[str | None]
+    """Why it stopped thinking before everything was done; the rest is for the next night."""
+    gate: NotRequired[dict[str, Any]]
+    """What the gate measured (`memory.dreaming.gate.Verdict`)."""
     phase: Literal["compacting", "dreaming"]
     applied: list[str]
     """The phases whose operations are applied; written last."""
     steps: list[NightStep]
     errors: list[str]
+    forgotten: NotRequired[str]
+    """When a forget took something out of it: it can no longer be undone."""
 
 
 class PlanRecord(TypedDict):

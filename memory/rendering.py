@@ -8,15 +8,15 @@ it cannot pass for a second item.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.compaction import MARK as SUMMARY
 from memory.components import COMPONENTS, SYSTEM_PROMPT
+from memory.fitting import LARGEST, fitting, left_out, line_tokens
 from memory.goals import tree
-from memory.records import Conversation, Event, Goal, Project, Projects, RecallHit, SessionMemory
+from memory.records import Event, Goal, Project, Projects, RecallHit, SessionMemory
 from memory.settings import Settings
 from memory.templates import fill
 from memory.tokens import approximate_tokens, calibrated, cut_to
@@ -25,14 +25,10 @@ from memory.trust import as_data, one_line
 DEFAULTS = Settings()
 LEAST_OF_A_MEMORY = 60
 """Tokens: a memory that does not fit is shortened to no less."""
-_LARGEST = 10
-"""Where a list does not fit, one text in it takes at most this part of the budget."""
 
 _STEP = 0.25
 """Of the history's budget: what is left out at once, so that the prompt's beginning stands still
 for many ticks and a provider's prompt cache holds."""
-
-T = TypeVar("T")
 
 
 def block(tag: str, text: str) -> str:
@@ -70,23 +66,6 @@ def placeholders(settings: Settings) -> dict[str, str]:
     }
 
 
-def entity_context(
-    conversations: dict[str, Conversation],
-    settings: Settings = DEFAULTS,
-    calibration: float = 1.0,
-) -> str:
-    """Component 1500: the open conversations, the latest first."""
-    rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
-    lines = [
-        f"- {one_line(one['entity'])}"
-        + (f" on {one_line(one['channel'])}" if one["channel"] else "")
-        + f", last at {one['last_at'][:16]}"
-        for one in rows
-    ]
-    shown, left = _first(lines, settings.entity_tokens, calibration)
-    return "\n".join([*shown, *_left_out(left, "older")])
-
-
 def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: float = 1.0) -> str:
     """Component 2000: recalled memories, best first, at most `tokens` tokens.
 
@@ -97,9 +76,9 @@ def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: fl
     for place, hit in enumerate(hits, 1):
         who = one_line(hit["speaker"] or "-")
         line = f"- [{hit['id']}] {hit['at'][:10]} {who}: {one_line(hit['text'])}"
-        left = tokens - sum(_size(one, calibration) for one in lines)
+        left = tokens - sum(line_tokens(one, calibration) for one in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
-        if _size(line, calibration) > min(most, left):
+        if line_tokens(line, calibration) > min(most, left):
             if left < LEAST_OF_A_MEMORY:
                 continue
             line = cut_to(line, most - 1, calibration)
@@ -119,8 +98,8 @@ def context_buffer(
         return f"- [{one_line(event['id'])}] {event['at'][:16]} {who}: {text}"
 
     newest = list(reversed(events))
-    shown, left = _fitting(newest, line, settings.context_buffer_tokens, calibration)
-    return "\n".join([*_left_out(left, "older"), *reversed(shown)])
+    shown, left = fitting(newest, line, settings.context_buffer_tokens, calibration)
+    return "\n".join([*left_out(left, "older"), *reversed(shown)])
 
 
 def goals(
@@ -140,8 +119,8 @@ def goals(
         return f"{'  ' * depth}- {goal['id']} [{goal['priority']}] {text} {state}"
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]
-    shown, left = _fitting(rows, line, settings.goals_tokens, calibration)
-    return "\n".join([*shown, *_left_out(left, "more")])
+    shown, left = fitting(rows, line, settings.goals_tokens, calibration)
+    return "\n".join([*shown, *left_out(left, "more")])
 
 
 def projects(
@@ -153,12 +132,12 @@ def projects(
     """
     active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
     if tokens <= 0:
-        return "\n".join(_left_out(len(slots), "projects"))
+        return "\n".join(left_out(len(slots), "projects"))
     lines: list[str] = []
     if active is not None and active in slots:
-        summary = cut_to(one_line(slots[active]["summary"]), tokens // _LARGEST, calibration)
+        summary = cut_to(one_line(slots[active]["summary"]), tokens // LARGEST, calibration)
         lines.append(f"Active project: {one_line(active)} - {summary}")
-        room = tokens * 3 // 4 - _size(lines[0], calibration)
+        room = tokens * 3 // 4 - line_tokens(lines[0], calibration)
         lines += _beginning(_indented(slots[active]["context"]), room, calibration)
 
     def line(row: tuple[str, Project], most: int) -> str:
@@ -166,10 +145,10 @@ def projects(
         summary = cut_to(one_line(slot["summary"]), most, calibration)
         return f"- {one_line(key)} ({slot['status']}): {summary}"
 
-    room = tokens - sum(_size(one, calibration) for one in lines)
+    room = tokens - sum(line_tokens(one, calibration) for one in lines)
     rows = [row for row in slots.items() if row[0] != active]
-    shown, left = _fitting(rows, line, room, calibration)
-    others = [*shown, *_left_out(left, "more")]
+    shown, left = fitting(rows, line, room, calibration)
+    others = [*shown, *left_out(left, "more")]
     return "\n".join([*lines, "Other projects:", *others] if others else lines)
 
 
@@ -182,14 +161,14 @@ def session_memory(
         def line(text: str, most: int) -> str:
             return f"- {kind}: {cut_to(one_line(text), most, calibration)}"
 
-        shown, left = _fitting(list(reversed(texts)), line, room, calibration)
+        shown, left = fitting(list(reversed(texts)), line, room, calibration)
         return list(reversed(shown)), left
 
     tokens = settings.session_memory_tokens
     patterns, fewer_patterns = newest("pattern", memory["learned_patterns"], tokens // 2)
-    room = tokens - sum(_size(one, calibration) for one in patterns)
+    room = tokens - sum(line_tokens(one, calibration) for one in patterns)
     facts, fewer_facts = newest("fact", memory["key_facts"], room)
-    lines = [*_left_out(fewer_facts + fewer_patterns, "older"), *facts, *patterns]
+    lines = [*left_out(fewer_facts + fewer_patterns, "older"), *facts, *patterns]
     return "\n".join(["Session memory:", *lines]) if lines else ""
 
 
@@ -247,35 +226,6 @@ def _is_summary(message: AnyMessage) -> bool:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
-
-
-def _fitting(
-    rows: Sequence[T], line: Callable[[T, int], str], tokens: int, calibration: float
-) -> tuple[list[str], int]:
-    """As `_first`, of `line(row, most)`: texts of at most `most` tokens, shorter if need be."""
-    whole = _first([line(row, tokens) for row in rows], tokens, calibration)
-    if not whole[1]:
-        return whole
-    most = tokens // _LARGEST
-    return _first([line(row, most) for row in rows], tokens, calibration)
-
-
-def _first(lines: Sequence[str], tokens: int, calibration: float) -> tuple[list[str], int]:
-    """(the first lines, as many as fit `tokens`; how many were left out)."""
-    for count, line in enumerate(lines):
-        tokens -= _size(line, calibration)
-        if tokens < 0:
-            return list(lines[:count]), len(lines) - count
-    return list(lines), 0
-
-
-def _left_out(count: int, which: str) -> list[str]:
-    return [f"... {count} {which} left out"] if count else []
-
-
-def _size(line: str, calibration: float) -> int:
-    """Tokens of a line with its end."""
-    return calibrated(approximate_tokens(line + "\n"), calibration)
 
 
 def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:

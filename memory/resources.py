@@ -1,4 +1,4 @@
-"""What a run works with: the clock, the models and the semantic memory of one data folder.
+"""What a run works with: the clock, the models and the semantic memory of one installation.
 
 `open_agent` hands its own through the run's config; on a server, where the config is the
 client's, the process has one set made from the environment.
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -29,6 +29,9 @@ from memory.scope import LOCAL_USER, Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Deployment, Settings
 
+if TYPE_CHECKING:
+    from memory.home import Home
+
 KEY = "circadian"
 """Where `config["configurable"]` carries a run's Resources. Never checkpointed: not a primitive."""
 
@@ -44,7 +47,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Resources:
-    """One data folder's models, memory and clock."""
+    """One installation's models, memory and clock."""
 
     chat_model: BaseChatModel
     semantic: SemanticMemory
@@ -90,7 +93,8 @@ async def process_resources(
     gives what the user adds; without this, as where a graph is compiled by hand, there is nothing.
 
     Raises:
-        FolderError: the data folder cannot be used as asked.
+        FolderError: the data folder, or the database, cannot be used as asked.
+        DatabaseDown: the database cannot be reached.
         InputError: an unknown model name, a missing key, or what `extra` raises.
     """
     process = await asyncio.to_thread(_process)
@@ -103,7 +107,7 @@ async def process_resources(
         yield process.resources
     finally:
         _process.cache_clear()
-        await asyncio.to_thread(process.resources.semantic.close)
+        await asyncio.to_thread(process.home.close)
 
 
 def scope_of(config: RunnableConfig) -> Scope:
@@ -141,21 +145,23 @@ def _load(name: str) -> BaseChatModel:
 class _Process:
     """What the process has, where no run brings its own."""
 
+    home: Home
     resources: Resources
 
 
 @lru_cache(maxsize=1)
 def _process() -> _Process:
-    from memory.folder import open_folder
+    from memory.home import open_home
     from memory.models.seam import choose_model
 
     deployment = Deployment()
-    folder = open_folder(deployment.data, embedder=deployment.embedder, offline=deployment.offline)
+    home = open_home(deployment)
     return _Process(
+        home,
         Resources(
             chat_model=choose_model(deployment.model, offline=deployment.offline),
-            semantic=folder.semantic(),
+            semantic=home.semantic(),
             breakers=breakers_of(deployment),
             served=True,
-        )
+        ),
     )

@@ -6,83 +6,46 @@ knows its id.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sqlite3
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-
-from memory.breaker import Breaker, Breakers, guarded
-from memory.errors import CircuitOpen, InputError, MemoryStoreError
-from memory.models.embed import embed_query, embed_texts
+from memory.analysis import terms
+from memory.errors import InputError
+from memory.memory_index import MemoryIndex
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 from memory.vectorstore.payload import (
     checked_draft,
     checked_fact,
+    fact_filters,
     fact_of,
+    identity_of,
     metadata_of,
-    recall_filters,
     scope_filters,
 )
-from memory.vectorstore.sqlite import FactsDb, Row
+from memory.vectorstore.table import MemoryTable, Row, Vector
 
 if TYPE_CHECKING:
-    from memory.vectorstore.faiss_index import FactsIndex
     from memory.vectorstore.mem0_adapters import Mem0
 
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
-
-_FIXED = ("id", "op")
+_FIXED = ("id", "op", "access_count", "last_access")
 """What update() leaves as it is."""
 
 
-class SemanticMemory:
-    """The facts of one data folder. Cheap to make: it opens its files when first used.
+class SemanticMemory(MemoryIndex):
+    """The facts of one installation, and what finds memories. Cheap to make.
 
-    Raises MemoryStoreError where a file cannot be read or written (nothing is then half done), or
-    failed so often that it is left alone; InputError for a draft or a change that breaks the
+    Raises MemoryStoreError where the table cannot be read or written (nothing is then half done),
+    or failed so often that it is left alone; InputError for a draft or a change that breaks the
     record's form; ModelError where the embedder gives no vectors.
     """
-
-    breakers: Breakers | None = None
-    """Those of the data folder, set by whoever opens it."""
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        mem0_dir: Path,
-        dimension: int,
-        embeddings: Callable[[], Embeddings],
-        chat_model: BaseChatModel | None = None,
-    ) -> None:
-        """Keep facts in the file `path`, and Mem0's own files in `mem0_dir`.
-
-        `embeddings` is called once, when a text must be embedded; its vectors have `dimension`
-        numbers. Mem0 needs no `chat_model` here: facts are written as they are given.
-        """
-        self._path, self._mem0_dir, self._dimension = path, mem0_dir, dimension
-        self._load_embeddings, self._chat_model = embeddings, chat_model
-        self._opening = threading.RLock()
-        self._embeddings: Embeddings | None = None
-        self._db: FactsDb | None = None
-        self._index: FactsIndex | None = None
-        self._mem0: Mem0 | None = None
 
     async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
         """Write facts, all or none; return them in the drafts' order.
 
-        A draft whose `op` stands already is that fact, returned as it is. New texts are embedded
-        in one call.
+        A draft whose `op` stands already is that fact, returned as it is. So is one that says the
+        same, from the same sources, as a fact that stands and holds: its `op` is then known as that
+        fact's, too. New texts are embedded in one call.
         """
         checked = [checked_draft(draft) for draft in drafts]
         if not checked:
@@ -94,8 +57,7 @@ class SemanticMemory:
 
     async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
         """The facts that these operations made, by operation id."""
-        rows = await self._run(self._select, scope, {"op": list(ops)})
-        return {row.payload["op"]: fact_of(row) for row in rows}
+        return await self._run(lambda: _made(self._open_table(), scope, ops))
 
     async def get(self, scope: Scope, fact_id: str) -> Fact | None:
         """One fact, or None where this scope has none of that id."""
@@ -108,28 +70,32 @@ class SemanticMemory:
 
     async def count(self, scope: Scope) -> int:
         """How many facts there are, superseded ones too."""
-        return await self._run(lambda: self._open_db().count(scope_filters(scope)))
+        return await self._run(lambda: self._open_table().count(fact_filters(scope)))
 
     async def search(
         self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
     ) -> list[tuple[Fact, float]]:
         """The `limit` facts nearest in meaning, nearest first, with cosine (-1..1)."""
-        embeddings = await asyncio.to_thread(self._open_embeddings)
-        vector = await embed_query(embeddings, query, breaker=self._embedder_breaker)
-        filters = recall_filters(scope, include_superseded)
-        rows = await self._run(lambda: self._open_index().search(vector, filters, limit))
+        vector = await self.embed_query(query)
+        if vector is None:
+            return []
+        filters = fact_filters(scope, include_superseded=include_superseded)
+        rows = await self._run(lambda: self._open_table().nearest(vector, filters, limit))
         return [(fact_of(row), score) for row, score in rows]
 
     async def keywords(
         self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
     ) -> list[tuple[Fact, float]]:
         """At most `limit` facts that share words with `query`, best first, with BM25 (> 0)."""
-        filters = recall_filters(scope, include_superseded)
-        rows = await self._run(lambda: self._open_db().keywords(query, filters, limit))
+        filters = fact_filters(scope, include_superseded=include_superseded)
+        rows = await self._run(lambda: self._open_table().keywords(terms(query), filters, limit))
         return [(fact_of(row), score) for row, score in rows]
 
     async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
-        """Change fields of one fact; return it as it stands then. `id` and `op` are fixed."""
+        """Change fields of one fact; return it as it stands then.
+
+        `id`, `op` and the counts of its accesses are fixed.
+        """
         for name in changes:
             if name not in Fact.__annotations__ or name in _FIXED:
                 raise InputError(f"a fact has no field {name!r} that can be changed")
@@ -140,142 +106,62 @@ class SemanticMemory:
         """Remove one fact, and its text from Mem0's history. InputError if there is none."""
         await self._run(self._remove, scope, fact_id)
 
-    def close(self) -> None:
-        """Close the files, once a write in hand is done; a later call opens them again."""
-        with self._opening:
-            mem0, db = self._mem0, self._db
-            self._mem0 = self._index = self._db = None
-        # Outside of the lock: nobody waits for it who only wants to open the files again.
-        if db is not None:
-            db.close()
-        if mem0 is not None:
-            mem0.history.close()
-
-    async def _run(
-        self, work: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
-    ) -> Result:
-        """Do blocking work in a thread; what goes wrong with a file is a MemoryStoreError."""
-
-        async def send() -> Result:
-            try:
-                return await asyncio.to_thread(work, *args, **kwargs)
-            except (sqlite3.Error, OSError) as error:
-                raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
-
-        breaker = self.breakers.memory if self.breakers else None
-        try:
-            return await guarded(breaker, send, failure=MemoryStoreError)
-        except CircuitOpen as error:
-            raise MemoryStoreError(str(error)) from error
-
-    @property
-    def _embedder_breaker(self) -> Breaker | None:
-        return self.breakers.embedder if self.breakers else None
-
-    async def _embed(self, texts: Sequence[str]) -> dict[str, list[float]]:
-        """The vectors of `texts`, each embedded once, all in one call."""
-        distinct = list(dict.fromkeys(texts))
-        if not distinct:
-            return {}
-        embeddings = await asyncio.to_thread(self._open_embeddings)
-        vectors = await embed_texts(embeddings, distinct, breaker=self._embedder_breaker)
-        return dict(zip(distinct, vectors, strict=True))
-
     def _select(self, scope: Scope, filters: Mapping[str, object]) -> list[Row]:
-        return _rows(self._open_db(), scope, filters)
+        return self._open_table().select({**fact_filters(scope), **filters})
 
     def _write(
-        self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, list[float]]
+        self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, Vector]
     ) -> list[Fact]:
-        ops = {"op": [draft["op"] for draft in drafts]}
+        ops = [draft["op"] for draft in drafts]
         with self._writing() as mem0, mem0.embedder.ready(vectors):
             # Looked up again: another process may have written while texts were embedded.
-            standing = {row.payload["op"] for row in _rows(mem0.db, scope, ops)}
+            known = set(_made(mem0.table, scope, ops))
             for draft in drafts:
-                if draft["op"] not in standing:
-                    standing.add(draft["op"])
-                    mem0.add(draft["text"], scope_filters(scope), metadata_of(draft))
-            facts = {row.payload["op"]: fact_of(row) for row in _rows(mem0.db, scope, ops)}
-        return [facts[draft["op"]] for draft in drafts]
+                if draft["op"] not in known:
+                    known.add(draft["op"])
+                    _write_one(mem0, scope, draft)
+            facts = _made(mem0.table, scope, ops)
+        return [facts[op] for op in ops]
 
     def _change(
         self,
         scope: Scope,
         fact_id: str,
         changes: Mapping[str, Any],
-        vectors: Mapping[str, list[float]],
+        vectors: Mapping[str, Vector],
     ) -> Fact:
         with self._writing() as mem0:
-            old = _existing(mem0.db, scope, fact_id)
+            old = _existing(mem0.table, scope, fact_id)
             new = checked_fact({**old, **changes})
-            # Mem0 embeds at every update; where the text stays, so does its vector.
-            kept = {old["text"]: mem0.stored_vector(fact_id)}
+            # Mem0 embeds at every update; where the text stays, so does its vector, if it has one.
+            kept = {old["text"]: mem0.table.vector(fact_id)}
             with mem0.embedder.ready({**kept, **vectors}):
                 mem0.memory.update(fact_id, text=new["text"], metadata=metadata_of(new))
         return new
 
     def _remove(self, scope: Scope, fact_id: str) -> None:
         with self._writing() as mem0:
-            _existing(mem0.db, scope, fact_id)
+            _existing(mem0.table, scope, fact_id)
             mem0.delete(fact_id)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Mem0]:
-        mem0 = self._open_mem0()
-        with mem0.writing():
-            yield mem0
 
-    def _open_db(self) -> FactsDb:
-        with self._opening:
-            if self._db is None:
-                self._db = FactsDb(self._path)
-            return self._db
-
-    def _open_index(self) -> FactsIndex:
-        from memory.vectorstore.faiss_index import FactsIndex
-
-        with self._opening:
-            if self._index is None:
-                self._index = FactsIndex(self._open_db(), self._dimension)
-            return self._index
-
-    def _open_embeddings(self) -> Embeddings:
-        with self._opening:
-            if self._embeddings is None:
-                self._embeddings = self._load_embeddings()
-            return self._embeddings
-
-    def _open_mem0(self) -> Mem0:
-        """Mem0 is slow to import (a second), so only a write does it."""
-        with self._opening:
-            if self._mem0 is None:
-                settle_mem0(self._mem0_dir)
-                from memory.vectorstore.mem0_adapters import open_mem0
-
-                self._mem0 = open_mem0(
-                    self._open_db(),
-                    self._open_index(),
-                    embeddings=self._open_embeddings(),
-                    dimension=self._dimension,
-                    folder=self._mem0_dir,
-                    chat_model=self._chat_model,
-                )
-            return self._mem0
+def _write_one(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
+    """Write a fact, unless the same one stands and holds."""
+    filters = {**fact_filters(scope, include_superseded=False), "identity": identity_of(draft)}
+    same = mem0.table.select(filters, 1)
+    if same:
+        mem0.table.alias(same[0].id, draft["op"])
+    else:
+        mem0.add(draft["text"], scope_filters(scope), metadata_of(draft))
 
 
-def _rows(db: FactsDb, scope: Scope, filters: Mapping[str, object]) -> list[Row]:
-    return db.select({**scope_filters(scope), **filters})
+def _made(table: MemoryTable, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
+    rows = table.made(fact_filters(scope), ops)
+    return {op: fact_of(row) for op, row in rows.items()}
 
 
-def _existing(db: FactsDb, scope: Scope, fact_id: str) -> Fact:
-    rows = _rows(db, scope, {"id": fact_id})
+def _existing(table: MemoryTable, scope: Scope, fact_id: str) -> Fact:
+    rows = table.select({**fact_filters(scope), "id": fact_id})
     if not rows:
         raise InputError(f"there is no fact {fact_id!r} in this memory")
     return fact_of(rows[0])
-
-
-def settle_mem0(folder: Path) -> None:
-    """Mem0 reads these once, when imported: no telemetry, and no file of its own in the home."""
-    if "mem0" not in sys.modules:
-        os.environ["MEM0_TELEMETRY"] = "False"
-        os.environ["MEM0_DIR"] = str(folder)

@@ -257,7 +257,7 @@ class Settings(BaseModel):
         try:
             ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"there is no time zone {name!r}; one is Europe/Berlin") from error
+            raise ValueError(f"no time zone is called {name!r}; one is Europe/Berlin") from error
         return name
 
 

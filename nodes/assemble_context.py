@@ -8,11 +8,11 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import assembly
+from memory import assembly, entities
 from memory.chat import MARK, marked, message_of
-from memory.components import SEMANTIC_MEMORIES
-from memory.episodes import episodes
+from memory.components import ENTITY_CONTEXT, SEMANTIC_MEMORIES
 from memory.owners import owners_of, set_off_by_owner
+from memory.profiles import EntityProfile
 from memory.recall import recall
 from memory.records import RecallHit
 from memory.reflection import OWN
@@ -47,9 +47,17 @@ async def assemble_context(
     context_type = context_type_for(state["event"])
     now = resources.clock().isoformat()
     memories: list[RecallHit] = []
-    if SEMANTIC_MEMORIES in CONTEXTS[context_type].enabled_components:
+    people: list[EntityProfile] = []
+    shown = CONTEXTS[context_type].enabled_components
+    if SEMANTIC_MEMORIES in shown:
         memories = await _recalled(state, runtime, config, settings)
-    made = material(state, settings, resources, context_type, now=now, memories=memories)
+    if ENTITY_CONTEXT in shown:
+        people = await entities.in_conversation(
+            store_of(runtime), scope_of(config), state["event"], state["conversations"]
+        )
+    made = material(
+        state, settings, resources, context_type, now=now, memories=memories, people=people
+    )
     parts = assembly.blocks(made)
     assembled: AssembledContext = {
         "context_type": context_type,
@@ -87,6 +95,8 @@ async def _recalled(
         scope=scope,
         now=resources.clock(),
         semantic=resources.semantic,
-        episodes=await episodes(store_of(runtime), scope, everything=False),
+        store=store_of(runtime),
+        settings=settings,
         limit=settings.recall_limit,
+        used_by_agent=True,
     )

@@ -160,7 +160,11 @@ async def _opening(
         scope=view.scope,
         now=datetime.fromisoformat(view.record["started"]),
         semantic=resources.semantic,
+        store=view.store,
+        settings=settings,
         limit=settings.recall_limit,
+        used_by_agent=False,
+        facts_only=True,
     )
     made = material(
         state,

@@ -21,6 +21,7 @@ from memory.chat import for_model
 from memory.errors import ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
+from memory.night import operations_of
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -42,8 +43,8 @@ MIN_MESSAGES = 5
 EMERGENCY_ITERATIONS = 3
 INSTRUCTION = (
     "[pre-compaction] The older part of this conversation is about to be summarised. Journal the "
-    "facts that must not be lost, one entry each, with the date where it matters. Call noop when "
-    "nothing more is worth keeping."
+    "facts that must not be lost, one entry each, with the date where it matters, and note what "
+    "you learned of people, places and things. Call noop when nothing more is worth keeping."
 )
 
 
@@ -69,11 +70,15 @@ async def extract_facts(
     view = await NightView.of(state, store_of(runtime), scope_of(config))
     inputs = [str(message.id) for message in state["messages"]]
 
+    mine = [plan for plan in view.plans if plan["step"] == "extract_facts"]
+    earlier = operations_of(mine)
+
     async def think() -> Thought:
         sink = PlanSink({})
+        sink.operations += earlier
         night = view.record
         thought = await _turn(state, settings, config, sink, night["started"], night["id"])
-        thought.operations = sink.operations
+        thought.operations = sink.operations[len(earlier) :]
         return thought
 
     with tracing.night_step("extract_facts", view.record["id"]):

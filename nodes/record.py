@@ -1,4 +1,4 @@
-"""Close a tick: journal its event, note the conversation, report what was done."""
+"""Close a tick: journal its event, note who was answered, report what was done."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
-from memory import audit, inbox, journal
+from memory import audit, entities, inbox, journal
 from memory.apply import apply_operations
 from memory.chat import text_only
+from memory.classification import source_type_of
 from memory.history import of_tick
-from memory.operations import add_entry
+from memory.operations import add_entry, meet_entity
 from memory.prompt_health import context_use, recommended_action
 from memory.records import Conversation, Event
 from memory.reflection import due, is_reflection, reflection_event
@@ -162,16 +163,16 @@ def _without_media(state: State, event: Event) -> dict[str, Any]:
 async def _journal(
     event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> list[str]:
-    return await apply_operations(
-        [
-            add_entry(
-                journal.entry_in(state, event, settings_of(runtime.context)), "said to the agent"
-            )
-        ],
-        store=store_of(runtime),
-        semantic=resources_of(config).semantic,
-        scope=scope_of(config),
-    )
+    """Journal the event. A tick that comes to its end has answered: who spoke to it has met it."""
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    (familiar,) = await entities.familiar(store, scope, [event])
+    entry = journal.entry_in(state, event, settings, familiar)
+    operations = [add_entry(entry, "said to the agent")]
+    if source_type_of(event, settings) == "direct":
+        now = resources_of(config).clock().isoformat()
+        operations.append(meet_entity(familiar.sender, event, now=now, reason="answered"))
+    semantic = resources_of(config).semantic
+    return await apply_operations(operations, store=store, semantic=semantic, scope=scope)
 
 
 def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:

@@ -14,7 +14,7 @@ from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from memory import audit, inbox, journal
+from memory import audit, entities, inbox, journal
 from memory.apply import apply_operations
 from memory.errors import CircadianError, CircuitOpen
 from memory.operations import add_entry
@@ -129,7 +129,8 @@ async def _journal_last(
         return
     if is_reflection(event):
         return
-    entry = journal.entry_in(state, event, settings_of(runtime.context))
+    (familiar,) = await entities.familiar(store, scope, [event])
+    entry = journal.entry_in(state, event, settings_of(runtime.context), familiar)
     entry["tags"] = [*entry["tags"], journal.ASIDE]
     await apply_operations(
         [add_entry(entry, "its ticks failed")],

@@ -21,10 +21,13 @@ from memory.trust import unescaped
 from tests.clock import Clock
 from tests.scripted import calls
 
+EXTRACTING = ["add_journal_entry", "update_entity_observation", "noop"]
+"""The tools of an extraction, in the order in which a model is given them."""
+
 
 @asynccontextmanager
 async def opened(
-    data: Path,
+    data: Path | None,
     model: BaseChatModel,
     clock: Clock,
     *,
@@ -32,7 +35,10 @@ async def opened(
     tools: Sequence[BaseTool] = (),
     agent: str = "default",
 ) -> AsyncIterator[AsyncAgent]:
-    """An agent under `data` with the hashing embedder and a clock that stands."""
+    """An agent under `data` with the hashing embedder and a clock that stands.
+
+    None: in the database that CIRCADIAN_DATABASE_URL names.
+    """
     opening = open_agent(
         data,
         agent=agent,

@@ -12,6 +12,8 @@ import pytest
 from tests.clock import Clock
 from tests.loopback import sitecustomize
 
+pytest_plugins = ["tests.postgres", "tests.tables", "tests.memories"]
+
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")
 # A proxy on loopback would lead to any host.
 _SUFFIXES = ("_API_KEY", "_PROXY")

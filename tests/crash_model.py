@@ -8,23 +8,26 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from memory.trust import as_said
-from tests.agents import night_model
+from tests.agents import EXTRACTING, night_model
 from tests.scripted import calls
 
 
 def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     """One answer, the same whatever the process.
 
-    Asked to build, it calls four tools in two answers; asked to launch, a harmless tool and the
+    Asked to build, it calls five tools in two answers; asked to launch, a harmless tool and the
     dangerous one; any other message it repeats.
     """
     if "Entries:" in str(messages[1].text):
         return night_model(messages, tools)
     if "Summarise" in str(messages[0].text):
         return f"They spoke; so says process {os.getpid()}."  # no model says the same twice
-    if tools == ["add_journal_entry", "noop"]:
-        told = any(isinstance(one, ToolMessage) for one in messages)
-        return calls(("noop", {}) if told else ("add_journal_entry", {"content": "Beans grow."}))
+    if tools == EXTRACTING:
+        if any(isinstance(one, ToolMessage) for one in messages):
+            return calls(("noop", {}))
+        noticed = {"entity": "Ada", "observation": "Ada numbers every message."}
+        entry = {"content": "Beans grow."}
+        return calls(("add_journal_entry", entry), ("update_entity_observation", noticed))
     newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
     text = as_said(str(messages[newest].text))
     if text.startswith(("Launch", "Plan", "[autonomous")):
@@ -38,7 +41,12 @@ def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         case 1:
             fact = {"text": "Ada wants a tavern.", "speaker": "Ada"}
             note = {"content": "The tavern stands in the north."}
-            return calls(("add_journal_entry", note), ("store_memory", {"facts": [fact]}))
+            noticed = {"entity": "Bea", "observation": "Bea pours the beer."}
+            return calls(
+                ("add_journal_entry", note),
+                ("store_memory", {"facts": [fact]}),
+                ("update_entity_observation", noticed),
+            )
         case _:
             return "It is begun."
 

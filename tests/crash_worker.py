@@ -33,6 +33,8 @@ from graph.builder import builder
 from graph.decisions import decide
 from graph.handle import AsyncAgent
 from memory.errors import CircadianError
+from memory.postgres.saver import CircadianPostgresSaver
+from memory.postgres.store import CircadianPostgresStore
 from memory.resources import KEY
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
@@ -69,6 +71,7 @@ class Job:
     """What a process does: open the agent of `data`, run each input, write what came out."""
 
     data: str
+    """The data folder; beside it stands what the processes tell. With `database` only that."""
     inputs: list[Any] = field(default_factory=list)
     """Inputs of runs, in order. `{"resume": answer}` answers the question that stands, as a
     server's run whose id is `run` if that is given too; `{"decide": [place, answer]}` answers one
@@ -86,6 +89,8 @@ class Job:
     """Seconds that the model takes."""
     name: str = "first"
     """Tells the jobs on one data folder apart."""
+    database: str | None = None
+    """The connection string of the database that is used in place of a folder."""
 
     @property
     def log(self) -> Path:
@@ -150,6 +155,9 @@ def watch(points: Points) -> None:
         (CircadianSaver, "aput", "checkpoint"),
         (CircadianSaver, "aput_writes", "checkpoint"),
         (CircadianStore, "abatch", "puts"),
+        (CircadianPostgresSaver, "aput", "checkpoint"),
+        (CircadianPostgresSaver, "aput_writes", "checkpoint"),
+        (CircadianPostgresStore, "abatch", "puts"),
         (SemanticMemory, "add", "facts"),
     ):
         setattr(owner, name, _watched(points, getattr(owner, name), kind))
@@ -211,7 +219,10 @@ async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, R
     clock = Clock(datetime.fromisoformat(job.now))
     settings = Settings(**job.settings)
     model, tools = model_of(job, points), [launch_tool(job, points)]
-    async with opened(Path(job.data), model, clock, settings=settings, tools=tools) as agent:
+    data = None if job.database else Path(job.data)
+    if job.database:
+        os.environ["CIRCADIAN_DATABASE_URL"] = job.database
+    async with opened(data, model, clock, settings=settings, tools=tools) as agent:
         run = plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
         yield agent, partial(step, agent, run)
 

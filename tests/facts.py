@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import zlib
@@ -17,6 +18,7 @@ from langchain_core.embeddings import Embeddings
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
+from memory.vectorstore.sqlite import SqliteTable
 
 DIMENSION = 64
 ANA = Scope("ana", "thread-1")
@@ -66,12 +68,20 @@ def draft(op: str, text: str, **changes: Any) -> FactDraft:
 def memory_at(folder: Path, embeddings: Embeddings | None = None, **options: Any) -> SemanticMemory:
     embeddings = embeddings or WordEmbeddings()
     return SemanticMemory(
-        folder / "facts.db",
+        lambda: SqliteTable(folder / "facts.db", model="words", dimension=DIMENSION),
         mem0_dir=folder / "mem0",
         dimension=DIMENSION,
         embeddings=lambda: embeddings,
         **options,
     )
+
+
+def history(folder: Path) -> list[tuple[str, str]]:
+    """Event and new text of every row of Mem0's history."""
+    with sqlite3.connect(folder / "mem0" / "history.db") as connection:
+        rows = connection.execute("SELECT event, new_memory FROM history ORDER BY rowid").fetchall()
+    connection.close()
+    return rows
 
 
 def texts(facts: Sequence[Fact]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A parent with a subgraph, small enough to be told node by node, and a saver on a file."""
+"""A parent with a subgraph, small enough to be told node by node, and LangGraph's own savers."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class State(TypedDict, total=False):
     count: int
     answer: str
     blob: str
+    listed: list[int]
+    kept: list[str]
 
 
 async def ask() -> str:
@@ -110,12 +112,7 @@ async def stock_saver(path: Path, *, keep: int = 50) -> AsyncIterator[AsyncSqlit
         yield saver
 
 
-async def rows(saver: AsyncSqliteSaver, table: str, where: str = "TRUE") -> int:
-    """How many rows `table` has."""
-    found = await saver.conn.execute_fetchall(f"SELECT count(*) FROM {table} WHERE {where}")
-    return int(next(iter(found))[0])
-
-
-async def pragma(saver: AsyncSqliteSaver, name: str) -> Any:
+async def pragma(saver: BaseCheckpointSaver[str], name: str) -> Any:
     """The value of an SQLite setting."""
+    assert isinstance(saver, AsyncSqliteSaver)
     return next(iter(await saver.conn.execute_fetchall(f"PRAGMA {name}")))[0]

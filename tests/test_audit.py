@@ -20,6 +20,7 @@ from memory.scope import Scope
 from memory.state import AssistantPrompt, PromptVersion
 from memory.store_access import list_items
 from memory.tick import CallRecord, Decision, Question
+from tests.homes import folder_in
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ADA = Scope("ada", "thread-1")
@@ -29,7 +30,7 @@ SECRET = "sk-proj-abcdefghijklmnop0123456789"
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
-    async with open_store(tmp_path / "store.db") as found:
+    async with open_store(folder_in(tmp_path)) as found:
         yield found
 
 

@@ -14,7 +14,7 @@ from memory.audit import AuditEntry
 from memory.records import NightRecord
 from memory.scope import Scope
 from memory.settings import Settings
-from tests.agents import entries, night_model, opened, said
+from tests.agents import EXTRACTING, entries, night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import call, scripted
 from tests.test_compacting import talk
@@ -80,7 +80,7 @@ async def test_a_night_that_is_not_complete_is_told_as_an_error(
 def compacting(messages: list[BaseMessage], tools: list[str]) -> Any:
     if "Entries:" in str(messages[1].text):
         return night_model(messages, tools)
-    if tools == ["add_journal_entry", "noop"]:
+    if tools == EXTRACTING:
         done = sum(message.type == "tool" for message in messages)
         return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
     return "Ada said many words." if not tools else "I see."

@@ -53,7 +53,7 @@ def use(data: Path) -> None:
         parts = list(agent.stream(said("How are you?", id="e3"), stream_mode="values"))
         ticks = [tick["event_id"] for tick in parts[-1]["report"]["ticks"]]
         assert ticks == ["e2", "e3"]
-        assert [hit["sources"] for hit in agent.recall("goal")] == [["e1"]]
+        assert agent.recall("goal")[0]["sources"] == ["e1"]
         newest = next(agent.get_state_history(limit=1))
         assert newest.values["tick"] == 3
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graph.cli.chat import HELP
-from graph.cli.parser import shared_options_behind
+from graph.cli.parser.program import shared_options_behind
 from memory.folder import open_folder
 from memory.models.offline import OfflineChatModel
 from tests.agents import opened
@@ -171,14 +171,6 @@ def test_under_the_emergency_stop_a_message_waits(capsys: Capture, data: Path) -
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Hello."]
 
 
-def test_recall_as_json_has_exactly_the_keys_of_the_contract(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
-    circadian(capsys, "send", "My cat is called Miso", "--data", data)
-    hits = circadian(capsys, "recall", "Oslo", "-k", "1", "--data", data, "--json").document
-    assert [list(hit) for hit in hits] == [["id", "kind", "text", "score", "sources", "at"]]
-    assert hits[0]["text"] == "I moved to Oslo in March"
-
-
 def test_reading_needs_no_key_of_the_model(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,10 +180,19 @@ def test_reading_needs_no_key_of_the_model(
         assert circadian(capsys, *command, "--data", data).status == 0
 
 
-def test_recall_for_people_names_date_speaker_and_source(capsys: Capture, data: Path) -> None:
+def test_the_help_tells_every_command_in_a_whole_sentence(capsys: Capture) -> None:
+    lines = circadian(capsys, "--help").out.partition("Commands:\n")[2].splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+    names = [line.split()[0] for line in lines]
+    assert {"recall", "correct", "forget", "export", "import", "reindex"} <= set(names)
+    for name in names:
+        assert circadian(capsys, name, "--help").status == 0
+
+
+def test_status_counts_those_whom_the_agent_knows(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
-    out = circadian(capsys, "recall", "Oslo", "--data", data).out
-    assert "Zoe   I moved to Oslo in March (in the journal, not yet a fact," in out
+    assert " · 1 entity · " in circadian(capsys, "status", "--data", data).out
 
 
 def test_the_version_is_that_of_the_distribution(capsys: Capture) -> None:

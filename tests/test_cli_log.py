@@ -36,7 +36,7 @@ def keep(data: Path, *entries: AuditEntry) -> None:
 
     async def run() -> None:
         folder = open_folder(data, embedder="offline")
-        async with open_store(folder.store_db) as store:
+        async with open_store(folder) as store:
             await audit.write(store, MINE, entries)
 
     asyncio.run(run())

@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from memory.errors import ContextOverflow
 from memory.settings import Settings
-from tests.agents import entries, night_model, opened
+from tests.agents import EXTRACTING, entries, night_model, opened
 from tests.clock import Clock
 from tests.scripted import call, scripted
 
@@ -26,7 +26,7 @@ async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, cloc
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "Entries:" in str(messages[-1].text) or "Entries:" in str(messages[1].text):
             return night_model(messages, tools)
-        if "add_journal_entry" in tools and "noop" in tools and len(tools) == 2:
+        if tools == EXTRACTING:
             return "Nothing more."
         return "Ada said many words." if not tools else "I see."
 
@@ -79,7 +79,7 @@ async def test_in_an_emergency_facts_are_journaled_and_the_history_cut_before_th
     data: Path, clock: Clock
 ) -> None:
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
-        if tools == ["add_journal_entry", "noop"]:
+        if tools == EXTRACTING:
             done = sum(message.type == "tool" for message in messages)
             return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
         return "Ada said many words." if not tools else "I see."

@@ -18,7 +18,7 @@ from memory.chat import MARK
 from memory.errors import ContextOverflow, ModelError
 from memory.settings import Settings
 from memory.tokens import approximate_tokens
-from tests.agents import opened, result_of, said
+from tests.agents import EXTRACTING, opened, result_of, said
 from tests.clock import Clock
 from tests.scripted import calls, scripted
 
@@ -133,7 +133,7 @@ def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> N
 
 def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
     """Asks 22 times at once; then the prompt is too long until compaction was done."""
-    if tools == ["add_journal_entry", "noop"]:
+    if tools == EXTRACTING:
         return "Nothing more."
     if not tools:
         return "They greeted."

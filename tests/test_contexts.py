@@ -139,19 +139,17 @@ def test_a_context_config_cannot_be_changed() -> None:
 
 
 def test_every_tool_and_component_that_a_context_names_exists() -> None:
-    to_come = {"update_entity_observation"}
     for config in CONTEXTS.values():
-        assert set(config.tool_filter or ()) <= set(BUILT_IN) | to_come
+        assert set(config.tool_filter or ()) <= set(BUILT_IN)
         assert set(config.enabled_components) <= set(COMPONENTS)
         assert set(config.component_overrides) <= {one.key for one in STATIC}
 
 
-def test_a_name_that_no_tool_has_is_not_offered() -> None:
+def test_an_extraction_is_given_its_three_tools() -> None:
     config = CONTEXTS["pre_compaction"]
     pattern: PatternState = select_execution_pattern(Settings(), config)
     offered = {tool.name for tool in tools_for(config, pattern, ())}
-    assert offered == set(PRE_COMPACTION_TOOLS) & set(BUILT_IN)
-    assert {"noop", "add_journal_entry"} <= offered
+    assert offered == set(PRE_COMPACTION_TOOLS)
 
 
 def test_an_override_is_found_by_the_components_key() -> None:
@@ -189,7 +187,10 @@ def test_every_override_is_a_template_that_its_component_can_fill() -> None:
             ["third person", "source_ids", "absolute dates", "noop", "data, not"],
         ),
         ("sleep_consolidate", ["One fact an item", "Never the assistant's own"]),
-        ("pre_compaction", ["add_journal_entry", "noop", "third person"]),
+        (
+            "pre_compaction",
+            ["add_journal_entry", "noop", "third person", "update_entity_observation"],
+        ),
         ("tick_autonomous", ["noop", "decompose_goal"]),
         (
             "reflection",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memory import entities
 from memory.compaction import MARK
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
@@ -21,12 +22,13 @@ SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
 
-EMERGENCY_WRITES, NIGHT_WRITES = 39, 43
+EMERGENCY_WRITES, NIGHT_WRITES = 41, 43
 EMERGENCY = {
     "when facts are journaled": Point("puts", 2),
-    "when the summary is kept": Point("puts", 5),
-    "when the archive is written": Point("puts", 6),
-    "when the history is cut": Point("write", 27),
+    "when a profile is written": Point("puts", 3),
+    "when the summary is kept": Point("puts", 6),
+    "when the archive is written": Point("puts", 7),
+    "when the history is cut": Point("write", 28),
 }
 NIGHT = {
     "when compacting is applied": Point("puts", 4),
@@ -122,7 +124,9 @@ async def compacted_once(job: Job, given: str) -> None:
         report = (await run(NEXT[given]))["report"]
         messages = (await agent.aget_state()).values["messages"]
         journal = await entries(agent)
+        (ada,) = await entities.everyone(agent.store, agent.scope)
     assert report["failures"] == []
+    assert [one["text"] for one in ada["observations"]] == ["Ada numbers every message."]
     archives = [one["content"] for one in journal if one["id"].startswith("compact_")]
     markers = [str(one.text) for one in messages if str(one.text).startswith(MARK)]
     assert (len(archives), len(markers)) == (1, 1)

@@ -63,7 +63,7 @@ REFUSED = Story(
 )
 OWN = Story(
     ({"events": [PLAN]}, {"request": "tick"}, {"resume": "yes"}),
-    writes=85,
+    writes=88,
     events=("e0",),
     launched=("Venus",),
     said=("It is planned.", "launched"),
@@ -73,7 +73,7 @@ OWN = Story(
 )
 TWO = Story(
     ({"events": [MOON]}, {"events": [MARS]}, {"decide": [1, "yes"]}, {"decide": [0, "yes"]}),
-    writes=143,
+    writes=146,
     events=("e1", "e2"),
     launched=("Mars", "the moon"),
     said=("launched", "launched"),

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from graph.handle import AsyncAgent
-from memory import inbox
+from memory import entities, inbox
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
 from tests.scripted import logged_calls
@@ -25,7 +25,7 @@ NEXT: dict[str, Any] = {
     "the same id again": {"events": [BUILD]},
 }
 LATER = "2026-03-02T11:00:00+00:00"
-CALLS, WRITES = 3, 39
+CALLS, WRITES = 3, 41
 """Of an undisturbed tick: model calls, and durable writes (checkpoints, store, facts)."""
 
 DURING = {
@@ -34,9 +34,10 @@ DURING = {
     "the tools of the first answer ran": Point("checkpoint", 17, "before"),
     "a tool wrote the journal": Point("puts", 2),
     "a tool wrote a fact": Point("facts", 1),
-    "what was called is in the log": Point("puts", 3),
-    "the tick's entry is in the journal": Point("puts", 5),
-    "the event is settled": Point("puts", 6),
+    "a tool wrote a profile": Point("puts", 3),
+    "what was called is in the log": Point("puts", 4),
+    "the tick's entry is in the journal": Point("puts", 6),
+    "the event is settled": Point("puts", 7),
 }
 
 
@@ -137,7 +138,11 @@ async def contains(agent: AsyncAgent, events: list[str]) -> None:
     ]
     facts = await agent.resources.semantic.all(agent.scope)
     assert [fact["source_events"] for fact in facts] == [["e1"]]
-    assert (state["tick"], state["metrics"]["total_tool_calls"]) == (len(events), 4)
+    people = {one["name"]: one for one in await entities.everyone(agent.store, agent.scope)}
+    assert sorted(people) == ["Ada", "Bea"]
+    assert [one["text"] for one in people["Bea"]["observations"]] == ["Bea pours the beer."]
+    assert people["Ada"]["relationship"]["interactions"] == len(events)
+    assert (state["tick"], state["metrics"]["total_tool_calls"]) == (len(events), 5)
     assert await inbox.waiting(agent.store, agent.scope, state["handled"]) == []
     assert await inbox.set_aside(agent.store, agent.scope) == []
 

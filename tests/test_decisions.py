@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from graph.decisions import decide
 from graph.handle import AsyncAgent
-from graph.persistence import open_store
 from memory import approvals
 from memory.errors import InputError, StateError
 from memory.scope import LOCAL_USER, Scope, thread_id
-from memory.store_access import list_items, write_new
+from memory.store_access import list_items
 from memory.tick import Decision
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -105,18 +103,6 @@ async def test_the_answer_that_stands_is_given_back_with_whatever_run_brings_ano
     assert await approvals.answered(store, SCOPE, "r1") == "ask_1"
     assert await approvals.keep(store, SCOPE, "ask_2", second, run="r1") == second
     assert await approvals.answered(store, SCOPE, "r1") == "ask_1"
-
-
-async def test_what_is_new_is_written_and_what_stands_is_left(tmp_path: Path) -> None:
-    ns = ("local", "t", "answers")
-    async with open_store(tmp_path / "s.db") as store, open_store(tmp_path / "s.db") as other:
-        await store.aput(ns, "a", {"n": 1})
-        stands = await write_new(store, [PutOp(ns, "a", {"n": 2}), PutOp(ns, "b", {"n": 2})])
-        assert stands == [{"n": 1}, {"n": 2}]
-        # As between the look of one writer and its write.
-        assert await other.aput_new([PutOp(ns, "b", {"n": 3})]) == [{"n": 2}]
-        await other.aput(ns, "b", {"n": 4})
-        assert [item.value for item in await store.alist(ns)] == [{"n": 1}, {"n": 4}]
 
 
 async def test_a_run_acts_on_the_answer_that_stands_and_not_on_the_one_it_brings(

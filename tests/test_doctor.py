@@ -13,7 +13,9 @@ import pytest
 
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
-from memory.scope import LOCAL_USER, thread_id
+from memory.scope import LOCAL_USER, Scope, thread_id
+from memory.vectorstore.payload import scope_filters
+from memory.vectorstore.sqlite import SqliteTable
 from tests import mcp_server
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -106,6 +108,72 @@ def test_it_calls_the_embedder_of_the_folder_when_asked_to(
     assert wrong["name"] == "embedder"
     assert wrong["detail"].startswith("openai:none: ")
     assert "no such key" in wrong["detail"]
+
+
+def test_another_embedder_than_the_recorded_one_is_told_with_the_way_to_it(
+    capsys: Capture, data: Path
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    done = circadian(capsys, "doctor", "--data", data, "--embedder", "openai:none", "--json")
+    found = checks(done)
+    assert done.status == 1
+    assert {name for name, check in found.items() if not check["ok"]} == {"embedder"}
+    assert "`circadian reindex --embedder openai:none`" in found["embedder"]["detail"]
+    assert found["facts.db"]["ok"]
+
+
+def test_memories_that_wait_for_a_vector_are_a_note_that_says_what_to_do(
+    capsys: Capture, data: Path
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    kind = "offline, 256 numbers each"
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+    assert found == {"name": "vectors", "ok": True, "detail": f"none is missing ({kind})"}
+    unembedded(data, "Ada keeps bees")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert (done.status, checks(done)["vectors"]["note"]) == (0, True)
+    assert checks(done)["vectors"]["detail"] == (
+        f"1 memory waits for one ({kind}), found by words until `circadian reindex`"
+    )
+    circadian(capsys, "reindex", "--data", data)
+    assert "note" not in checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+
+
+def test_vectors_of_another_length_than_those_kept_are_a_problem(
+    capsys: Capture, data: Path, monkeypatch: Patch
+) -> None:
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
+        circadian(capsys, "send", "Hello", *args)
+        head = json.loads((data / "folder.json").read_text())
+        (data / "folder.json").write_text(json.dumps({**head, "dimension": 5}))
+        found = checks(circadian(capsys, "doctor", *args, "--call", "--json"))["embedder"]
+    assert not found["ok"]
+    assert found["detail"] == (
+        "openai:none gives vectors of 8 numbers, and those kept have 5: "
+        "`circadian reindex --embedder openai:none`"
+    )
+
+
+def test_mem0_is_imported_and_silent(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    command = ("doctor", "--data", data, "--json")
+    assert checks(circadian(capsys, *command))["mem0"]["detail"] == "imports, telemetry off"
+    with monkeypatch.context() as patch:
+        patch.setattr("mem0.memory.telemetry.MEM0_TELEMETRY", True)
+        assert not checks(circadian(capsys, *command))["mem0"]["ok"]
+    monkeypatch.setitem(sys.modules, "mem0.memory.telemetry", None)
+    found = checks(circadian(capsys, *command))["mem0"]
+    assert (found["ok"], "pip install mem0ai" in found["detail"]) == (False, True)
+
+
+def unembedded(data: Path, text: str) -> None:
+    """A memory that has no vector yet."""
+    table = SqliteTable(data / "facts.db", model="offline", dimension=256)
+    scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
+    table.insert("waiting", None, {**scope_filters(scope), "kind": "episode", "data": text})
+    table.close()
 
 
 def test_it_finds_a_damaged_database(capsys: Capture, data: Path) -> None:

@@ -111,13 +111,63 @@ def test_opening_a_folder_writes_nothing(tmp_path: Path) -> None:
     assert set(before) == {tmp_path / "data", *tmp_path.rglob("*")}
 
 
-def test_another_embedder_is_refused_by_name(tmp_path: Path) -> None:
+def test_another_embedder_is_refused_by_name_with_the_way_to_change_it(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", offline=True)
     said = refusal(tmp_path / "data", embedder="openai:text-embedding-3-small")
-    assert "made with the embedder offline and stays with it; openai:text-embedding-3-small" in said
+    assert "made with the embedder offline, not openai:text-embedding-3-small" in said
+    assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
     said = refusal(tmp_path / "data", embeddings=WordEmbeddings())
-    assert "made with the embedder offline and stays with it; custom:WordEmbeddings" in said
+    assert "made with the embedder offline, not custom:WordEmbeddings; `memory.reindex`" in said
     assert head(tmp_path / "data")["embedder"] == "offline"
+
+
+def test_the_embedder_is_changed_where_that_is_asked_for(tmp_path: Path) -> None:
+    given = WordEmbeddings()
+    open_folder(tmp_path / "data", offline=True)
+    changed = open_folder(tmp_path / "data", embeddings=given, change=True)
+    assert (changed.embedder, changed.dimension) == ("custom:WordEmbeddings", DIMENSION)
+    assert changed.embeddings is given
+    assert head(tmp_path / "data")["dimension"] == DIMENSION
+    back = open_folder(tmp_path / "data", embedder="offline", change=True)
+    assert (back.embedder, back.dimension) == ("offline", OFFLINE_DIMENSION)
+    assert open_folder(tmp_path / "data", change=True).embedder == "offline"
+    assert os.listdir(tmp_path / "data") == ["folder.json"]
+
+
+def test_an_embedder_that_cannot_be_loaded_changes_nothing(tmp_path: Path) -> None:
+    open_folder(tmp_path / "data", offline=True)
+    before = head(tmp_path / "data")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        open_folder(tmp_path / "data", embedder="openai:text-embedding-3-small", change=True)
+    assert head(tmp_path / "data") == before
+
+
+def test_a_crash_while_the_embedder_is_changed_leaves_the_old_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    open_folder(tmp_path / "data", offline=True)
+    before = head(tmp_path / "data")
+    monkeypatch.setattr(os, "fsync", crash)
+    with pytest.raises(FolderError, match="No space left"):
+        open_folder(tmp_path / "data", embeddings=WordEmbeddings(), change=True)
+    assert head(tmp_path / "data") == before
+    assert os.listdir(tmp_path / "data") == ["folder.json"]
+
+
+def test_a_dimension_that_changed_under_the_same_name_is_refused_until_reindexed(
+    tmp_path: Path,
+) -> None:
+    open_folder(tmp_path / "data", offline=True)
+    older = {**head(tmp_path / "data"), "dimension": OFFLINE_DIMENSION - 1}
+    (tmp_path / "data" / "folder.json").write_text(json.dumps(older))
+    said = refusal(tmp_path / "data")
+    assert f"had {OFFLINE_DIMENSION - 1} numbers; now they have {OFFLINE_DIMENSION}" in said
+    assert "`circadian reindex --embedder offline`" in said
+    changed = open_folder(tmp_path / "data", embedder="offline", change=True)
+    assert changed.dimension == head(tmp_path / "data")["dimension"] == OFFLINE_DIMENSION
 
 
 def test_offline_is_not_quietly_online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +180,9 @@ def test_a_folder_of_given_embeddings_is_opened_with_them_alone(tmp_path: Path) 
     open_folder(tmp_path / "data", embeddings=WordEmbeddings())
     given = WordEmbeddings()
     assert open_folder(tmp_path / "data", embeddings=given).embeddings is given
-    assert "from Python (custom:WordEmbeddings)" in refusal(tmp_path / "data")
+    said = refusal(tmp_path / "data")
+    assert "from Python (custom:WordEmbeddings)" in said
+    assert "`circadian reindex --embedder NAME`" in said
     assert "custom:WordEmbeddings" in refusal(tmp_path / "data", embedder="offline")
 
 

@@ -14,7 +14,7 @@ from memory.compaction import MARK
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state
 from nodes.hand_back import hand_back
-from tests.agents import opened, said
+from tests.agents import EXTRACTING, opened, said
 from tests.clock import Clock
 from tests.scripted import call, scripted
 
@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> Path:
 
 def short(messages: list[BaseMessage], tools: list[str]) -> Any:
     """Nothing to journal, a short summary, a short answer."""
-    if tools == ["add_journal_entry", "noop"]:
+    if tools == EXTRACTING:
         return call("noop")
     return "Ada said many words." if not tools else "I see."
 

@@ -12,11 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
-import memory.episodes
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox, journal
-from memory.episodes import episodes
 from memory.errors import CircadianError, InputError, StateError
 from memory.resources import KEY
 from memory.scope import Scope
@@ -239,32 +237,5 @@ async def test_archives_that_a_store_finds_for_somebody_else_are_not_read(clock:
     store = LooseStore()
     archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
     await store.abatch(journal.puts(Scope("axb", "thread"), archive))
-    assert await episodes(store, Scope("a_b", "thread"), everything=True) == []
-    assert await episodes(store, Scope("axb", "thread"), everything=True) == [archive]
-
-
-async def test_who_asks_recalls_all_that_is_pending_and_a_tick_the_newest(
-    agent: AsyncAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "RECENT", 2)
-    for text in ("I sold the harp", "Nice weather", "Good night"):
-        clock.advance(minutes=1)
-        event = inbox.valid_event({**HEY, "id": text[:1], "at": clock().isoformat(), "text": text})
-        entry = journal.entry_for_event(event, known_entities=[], projects=[])
-        await agent.store.abatch(journal.puts(agent.scope, entry))
-    assert [hit["text"] for hit in await agent.recall("harp")] == ["I sold the harp"]
-    tick = await episodes(agent.store, agent.scope, everything=False)
-    assert [entry["content"] for entry in tick] == ["Nice weather", "Good night"]
-
-
-async def test_a_tick_reads_the_newest_archives_only(
-    agent: AsyncAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory.episodes, "ARCHIVES", 1)
-    for text in ("one", "two"):
-        clock.advance(days=1)
-        archive = journal.archive_entry(text, sources=[], now=clock())
-        await agent.store.abatch(journal.puts(agent.scope, archive))
-    [newest] = await episodes(agent.store, agent.scope, everything=False)
-    assert newest["content"].endswith("two")
-    assert len(await episodes(agent.store, agent.scope, everything=True)) == 2
+    assert await journal.archives(store, Scope("a_b", "thread")) == []
+    assert await journal.archives(store, Scope("axb", "thread")) == [archive]

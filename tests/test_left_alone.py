@@ -85,16 +85,21 @@ class Unreachable(Embeddings):
         raise ServiceDown("no usable answer from the embedder after 4 tries")
 
 
-async def test_a_tick_that_cannot_recall_fails_at_once_and_keeps_its_event(
-    tmp_path: Path, clock: Clock
+async def test_while_the_embedder_is_left_alone_a_tick_recalls_by_words(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    unreachable, model = Unreachable(), scripted()
+    unreachable, model = Unreachable(), scripted("You grow beans.", "Beans, I said.")
     async with open_agent(tmp_path, model=model, embedder=unreachable, clock=clock) as agent:
-        await agent.ainvoke(said("Are you there?", id="first"))
-        out = await agent.ainvoke({})
-        assert "the embedder failed and is left alone" in out["report"]["failures"][0]["error"]
-        assert len(await inbox.waiting(agent.store, agent.scope)) == 1
-    assert (unreachable.calls, model.calls) == (1, [])
+        await agent.ainvoke(said("I grow beans.", id="first"))
+        out = await agent.ainvoke(said("Which beans?", id="second"))
+        assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Beans, I said."]
+        assert await inbox.waiting(agent.store, agent.scope) == []
+        assert [hit["text"] for hit in await agent.recall("beans")] == [
+            "I grow beans.",
+            "Which beans?",
+        ]
+    assert unreachable.calls == 1, "asked once, and then left alone"
+    assert "the embedder failed and is left alone for now" in caplog.text
 
 
 async def test_facts_that_cannot_be_read_are_left_alone(
@@ -106,7 +111,7 @@ async def test_facts_that_cannot_be_read_are_left_alone(
         tried.append(1)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("memory.vectorstore.sqlite.FactsDb.keywords", broken)
+    monkeypatch.setattr("memory.vectorstore.sqlite.SqliteTable.keywords", broken)
     async with opened(tmp_path, scripted(), clock) as agent:
         first = await agent.ainvoke(said("Are you there?", id="first"))
         assert "disk I/O error" in first["report"]["failures"][0]["error"]

@@ -1,4 +1,4 @@
-"""The writer's lock, between handles of one process and between processes."""
+"""The writer's lock, between handles of one process and between processes, in both homes."""
 
 from __future__ import annotations
 
@@ -14,29 +14,44 @@ from pathlib import Path
 import pytest
 
 from memory.errors import BusyError
+from memory.folder import Folder
+from memory.home import Home, WriterLock
 from memory.lock import AgentLock, FolderLock
+from tests.homes import KINDS, home_of, is_database, url_of
 from tests.source_files import ROOT
 
 HOLDER = """
 import asyncio, sys
-from pathlib import Path
-from memory.lock import AgentLock, FolderLock
+where, kind, thread = sys.argv[1:]
+if where.startswith("postgresql:"):
+    from pydantic import SecretStr
+    from memory.postgres.address import address_of
+    from memory.postgres.lock import DatabaseAgentLock as Agent, DatabaseServerLock as Server
+    place = address_of(SecretStr(where))
+else:
+    from pathlib import Path
+    from memory.lock import AgentLock as Agent, FolderLock as Server
+    place = Path(where)
 async def main():
-    kind, folder, thread = sys.argv[1:]
-    locks = Path(folder)
-    lock = AgentLock(locks, thread, role="chat") if kind == "agent" else FolderLock(locks)
-    async with lock:
+    async with Agent(place, thread, role="chat") if kind == "agent" else Server(place):
         print("held", flush=True)
-        sys.stdin.read()
+        await asyncio.to_thread(sys.stdin.read)
 asyncio.run(main())
 """
 
 
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """Every test that takes it holds for both."""
+    return home_of(request, tmp_path)
+
+
 @contextmanager
-def holder(kind: str, locks: Path, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
+def holder(kind: str, home: Home, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
     """A second process that has the lock until it is killed or its input ends."""
+    where = str(home.locks_dir) if isinstance(home, Folder) else url_of(home)
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, kind, str(locks), thread],
+        [sys.executable, "-c", HOLDER, where, kind, thread],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -51,89 +66,94 @@ def holder(kind: str, locks: Path, thread: str = "t") -> Iterator[subprocess.Pop
             process.kill()
 
 
-def agent(locks: Path, thread: str = "t", timeout: float = 0.0) -> AgentLock:
-    return AgentLock(locks, thread, timeout=timeout)
+def agent(home: Home, thread: str = "t", timeout: float = 0.0) -> WriterLock:
+    return home.agent_lock(thread, timeout=timeout)
 
 
-def folder(locks: Path, timeout: float = 0.0) -> FolderLock:
-    return FolderLock(locks, timeout=timeout)
+def server(home: Home, timeout: float = 0.0) -> WriterLock:
+    return home.server_lock(timeout=timeout)
 
 
-def agent_file(locks: Path) -> Path:
-    return next(locks.glob("agent-*.lock"))
-
-
-async def test_two_handles_of_one_process_exclude_each_other(tmp_path: Path) -> None:
-    async with agent(tmp_path):
+async def test_two_handles_of_one_process_exclude_each_other(home: Home) -> None:
+    async with agent(home):
         with pytest.raises(BusyError):
-            await agent(tmp_path).acquire()
+            await agent(home).acquire()
 
 
-async def test_two_agents_of_one_folder_run_side_by_side(tmp_path: Path) -> None:
-    async with agent(tmp_path, "a"), agent(tmp_path, "b"):
+async def test_two_agents_of_one_home_run_side_by_side(home: Home) -> None:
+    async with agent(home, "a"), agent(home, "b"):
         pass
 
 
-async def test_a_folder_and_its_agents_exclude_each_other(tmp_path: Path) -> None:
-    async with agent(tmp_path):
+async def test_a_server_and_an_agent_exclude_each_other(home: Home) -> None:
+    async with agent(home):
         with pytest.raises(BusyError):
-            await folder(tmp_path).acquire()
-    async with folder(tmp_path):
+            await server(home).acquire()
+    async with server(home):
         with pytest.raises(BusyError):
-            await agent(tmp_path).acquire()
-        with pytest.raises(BusyError):
-            await folder(tmp_path).acquire()
+            await agent(home).acquire()
 
 
-async def test_a_refused_agent_lock_keeps_no_hold_on_the_folder(tmp_path: Path) -> None:
-    async with agent(tmp_path):
+async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(home: Home) -> None:
+    async with server(home):
+        if is_database(home):
+            async with server(home):
+                pass
+        else:
+            with pytest.raises(BusyError):
+                await server(home).acquire()
+
+
+async def test_a_refused_lock_holds_nothing(home: Home) -> None:
+    async with agent(home):
+        for refused in (agent(home), server(home)):
+            with pytest.raises(BusyError):
+                await refused.acquire()
+        async with agent(home, "other"):
+            pass
+    async with server(home):
         with pytest.raises(BusyError):
-            await agent(tmp_path).acquire()
-    async with folder(tmp_path):
+            await agent(home).acquire()
+    async with server(home):
         pass
 
 
-async def test_the_lock_is_free_after_an_exception_in_its_block(tmp_path: Path) -> None:
+async def test_the_lock_is_free_after_an_exception_in_its_block(home: Home) -> None:
     with pytest.raises(RuntimeError, match="broken"):
-        async with agent(tmp_path):
+        async with agent(home):
             raise RuntimeError("broken")
-    async with agent(tmp_path):
+    async with agent(home):
         pass
 
 
-async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
-    lock = agent(tmp_path)
-    await lock.acquire()
-    lock.release()
-    lock.release()
-    async with agent(tmp_path):
+async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Home) -> None:
+    first, second = agent(home), agent(home, timeout=5.0)
+    async with first:
+        waiting = asyncio.create_task(second.acquire())
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    async with asyncio.timeout(3.0):
+        await waiting
+    await second.__aexit__(None, None, None)
+    async with agent(home):
         pass
 
 
-async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(tmp_path: Path) -> None:
-    first, second = agent(tmp_path), agent(tmp_path, timeout=5.0)
-    await first.acquire()
-    waiting = asyncio.create_task(second.acquire())
-    await asyncio.sleep(0.02)
-    assert not waiting.done()
-    first.release()
-    await asyncio.wait_for(waiting, 1.0)
-    second.release()
-
-
-async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(tmp_path: Path) -> None:
-    for _ in range(20):
-        attempt = asyncio.create_task(agent(tmp_path).acquire())
-        await asyncio.sleep(0)
+async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Home) -> None:
+    for turn in range(20):
+        lock = agent(home)
+        attempt = asyncio.create_task(lock.acquire())
+        await asyncio.sleep(0.0005 * turn)
         attempt.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await attempt
-    async with agent(tmp_path, timeout=2.0):
-        pass
+        [done] = await asyncio.gather(attempt, return_exceptions=True)
+        if done is None:  # it was quicker
+            await lock.__aexit__(None, None, None)
+        async with agent(home, timeout=2.0):
+            pass
 
 
-async def test_tasks_that_share_a_handle_take_turns(tmp_path: Path) -> None:
-    shared, inside = agent(tmp_path, timeout=5.0), 0
+async def test_tasks_that_share_a_handle_take_turns(home: Home) -> None:
+    shared, inside = agent(home, timeout=10.0), 0
 
     async def work() -> None:
         nonlocal inside
@@ -142,16 +162,16 @@ async def test_tasks_that_share_a_handle_take_turns(tmp_path: Path) -> None:
             assert inside == 1
             await asyncio.sleep(0.01)
             with pytest.raises(BusyError):
-                await agent(tmp_path).acquire()
+                await agent(home).acquire()
             inside -= 1
 
     await asyncio.gather(*(work() for _ in range(4)))
 
 
 async def test_a_waiter_that_shares_the_handle_and_gives_up_leaves_the_holder_its_lock(
-    tmp_path: Path,
+    home: Home,
 ) -> None:
-    shared = agent(tmp_path, timeout=0.1)
+    shared = agent(home, timeout=0.1)
     async with shared:
         with pytest.raises(BusyError):
             await shared.acquire()
@@ -161,69 +181,81 @@ async def test_a_waiter_that_shares_the_handle_and_gives_up_leaves_the_holder_it
         await asyncio.wait([waiting])
         await asyncio.sleep(0.02)
         with pytest.raises(BusyError):
-            await agent(tmp_path).acquire()
+            await agent(home).acquire()
 
 
-async def test_a_thread_id_may_hold_anything(tmp_path: Path) -> None:
+async def test_a_thread_id_may_hold_anything(home: Home, tmp_path: Path) -> None:
     odd = "../a b/\n" + "x" * 500
-    async with agent(tmp_path / "locks", odd):
+    before = os.listdir(tmp_path)
+    async with agent(home, odd):
         with pytest.raises(BusyError) as refused:
-            await agent(tmp_path / "locks", odd).acquire()
+            await agent(home, odd).acquire()
     assert "\n" not in str(refused.value)
-    assert os.listdir(tmp_path) == ["locks"]
+    assert os.listdir(tmp_path) == before
 
 
-async def test_the_error_names_the_process_that_runs_the_agent(tmp_path: Path) -> None:
-    with holder("agent", tmp_path) as process:
+async def test_the_error_names_the_process_that_runs_the_agent(home: Home) -> None:
+    with holder("agent", home) as process:
         with pytest.raises(BusyError) as refused:
-            await agent(tmp_path, timeout=0.1).acquire()
+            await agent(home, timeout=0.1).acquire()
         assert str(refused.value) == (
             f"the agent with thread 't' is in use by process {process.pid} (chat): "
             "wait until it has ended, or stop it"
         )
 
 
-async def test_the_error_names_the_server_that_has_the_folder(tmp_path: Path) -> None:
-    with holder("folder", tmp_path) as process:
-        with pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"):
-            await agent(tmp_path).acquire()
-        with pytest.raises(BusyError, match=rf"folder .* process {process.pid} \(server\)"):
-            await folder(tmp_path).acquire()
+async def test_the_error_names_the_server(home: Home) -> None:
+    with (
+        holder("server", home) as process,
+        pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"),
+    ):
+        await agent(home).acquire()
 
 
-async def test_a_server_is_told_which_agent_is_running(tmp_path: Path) -> None:
-    async with folder(tmp_path):  # its name stays in the file
+async def test_a_server_is_told_which_agent_is_running(home: Home) -> None:
+    async with server(home):  # its name stays in a folder's file
         pass
-    async with agent(tmp_path, "idle"):
+    async with agent(home, "idle"):
         pass
     with (
-        holder("agent", tmp_path) as process,
-        pytest.raises(BusyError, match=rf"process {process.pid} \(chat\)"),
+        holder("agent", home) as process,
+        pytest.raises(BusyError, match=rf"{home.name} .* process {process.pid} \(chat\)"),
     ):
-        await folder(tmp_path).acquire()
+        await server(home).acquire()
 
 
-@pytest.mark.parametrize("kind", ["agent", "folder"])
-async def test_the_lock_of_a_killed_process_is_free(tmp_path: Path, kind: str) -> None:
-    with holder(kind, tmp_path) as process:
+@pytest.mark.parametrize("kind", ["agent", "server"])
+async def test_the_lock_of_a_killed_process_is_free(home: Home, kind: str) -> None:
+    with holder(kind, home) as process:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        async with folder(tmp_path):
+        async with server(home, timeout=2.0):
             pass
-        async with agent(tmp_path):
+        async with agent(home, timeout=2.0):
             pass
 
 
 async def test_the_lock_of_a_process_that_ends_is_taken_by_the_one_that_waits(
-    tmp_path: Path,
+    home: Home,
 ) -> None:
-    with holder("agent", tmp_path) as process:
-        waiting = asyncio.create_task(agent(tmp_path, timeout=10.0).acquire())
+    with holder("agent", home) as process:
+        lock = agent(home, timeout=10.0)
+        waiting = asyncio.create_task(lock.acquire())
         await asyncio.sleep(0.05)
         assert not waiting.done()
         assert process.stdin is not None
         process.stdin.close()
         await waiting
+        await lock.__aexit__(None, None, None)
+
+
+async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
+    lock = AgentLock(tmp_path, "t")
+    await lock.acquire()
+    lock.release()
+    lock.release()
+    async with AgentLock(tmp_path, "t", timeout=0):
+        pass
 
 
 async def test_a_longer_name_left_by_an_earlier_holder_is_not_shown(tmp_path: Path) -> None:
@@ -231,17 +263,21 @@ async def test_a_longer_name_left_by_an_earlier_holder_is_not_shown(tmp_path: Pa
         pass
     async with AgentLock(tmp_path, "t", role="tick"):
         with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(tick\): wait"):
-            await agent(tmp_path).acquire()
+            await AgentLock(tmp_path, "t", timeout=0).acquire()
+
+
+def agent_file(locks: Path) -> Path:
+    return next(locks.glob("agent-*.lock"))
 
 
 async def test_a_lock_file_that_cannot_be_opened_leaves_nothing_held(tmp_path: Path) -> None:
-    async with agent(tmp_path):
+    async with AgentLock(tmp_path, "t"):
         pass
     file = agent_file(tmp_path)
     file.unlink()
     file.mkdir()
     with pytest.raises(IsADirectoryError):
-        await agent(tmp_path).acquire()
+        await AgentLock(tmp_path, "t").acquire()
     file.rmdir()
-    async with folder(tmp_path):
+    async with FolderLock(tmp_path, timeout=0):
         pass

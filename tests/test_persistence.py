@@ -18,19 +18,23 @@ from blockbuster import blockbuster_ctx
 
 from graph import persistence
 from memory.errors import BusyError, FolderError
-from memory.folder import open_folder
-from memory.lock import AgentLock
-from tests.saver_graph import Story, ask, pragma, rows, thread
+from memory.home import Home, open_home
+from memory.settings import Deployment
+from memory.store_access import count_items, list_items
+from tests.homes import KINDS, folder_in, is_database, rows
+from tests.saver_graph import Story, ask, thread
 from tests.source_files import ROOT
 
 
-@pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The data folder that the environment names."""
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """What the environment names; every test that takes it holds for both."""
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
+    if request.param == "database":
+        monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    return tmp_path / "data"
+    return open_home(Deployment())
 
 
 @pytest.fixture
@@ -57,49 +61,61 @@ def test_the_factories_stand_where_the_servers_configuration_says() -> None:
         assert isinstance(getattr(persistence, factory)(), AbstractAsyncContextManager)
 
 
-async def test_a_server_opens_the_folder_that_the_environment_names(
-    data: Path, copies: list[ModuleType]
+async def test_a_server_opens_what_the_environment_names(
+    home: Home, tmp_path: Path, copies: list[ModuleType]
 ) -> None:
     one, two = copies
     async with two.store() as store, one.checkpointer() as saver:
         await store.aput(("a",), "k", {"n": 1})
         await Story(ask).compile(saver).ainvoke({}, thread())
-    folder = open_folder(data, offline=True)
-    async with persistence.open_store(folder.store_db) as store:
-        assert await store.acount(("a",)) == 1
-    async with persistence.open_saver(folder.checkpoints_db) as saver:
+    async with persistence.open_store(home) as store:
+        assert await count_items(store, ("a",)) == 1
+    async with persistence.open_saver(home) as saver:
         assert await rows(saver, "checkpoints", "thread_id = 't'") > 0
+    assert (tmp_path / "data").exists() != is_database(home)
 
 
-async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say() -> None:
+async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(home: Home) -> None:
     async with persistence.checkpointer() as saver:
-        assert saver.keep == 50
+        assert getattr(saver, "keep", None) == 50
 
 
-async def test_while_a_server_has_the_folder_no_other_process_runs_an_agent(data: Path) -> None:
-    locks = open_folder(data, offline=True).locks_dir
+async def test_while_a_server_runs_no_other_process_runs_an_agent(home: Home) -> None:
     async with persistence.checkpointer():
-        with pytest.raises(BusyError, match=r"\(server\)"):
-            await AgentLock(locks, "t", timeout=0).acquire()
-        with pytest.raises(BusyError, match=r"data folder .* \(server\)"):
-            async with persistence.checkpointer():
-                raise AssertionError("opened")
-    async with AgentLock(locks, "t", timeout=0):
+        with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
+            await home.agent_lock("t", timeout=0).acquire()
+    async with home.agent_lock("t", timeout=0):
         pass
 
 
-async def test_a_server_does_not_start_while_an_agent_runs(data: Path) -> None:
-    locks = open_folder(data, offline=True).locks_dir
-    async with AgentLock(locks, "t", role="chat"):
-        with pytest.raises(BusyError, match=r"data folder .* \(chat\)"):
+async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(home: Home) -> None:
+    async with persistence.checkpointer():
+        if is_database(home):
+            async with persistence.checkpointer():
+                pass
+            # The other one, still there, is enough.
+            with pytest.raises(BusyError):
+                await home.agent_lock("t", timeout=0).acquire()
+        else:
+            with pytest.raises(BusyError, match=r"data folder .* \(server\)"):
+                async with persistence.checkpointer():
+                    raise AssertionError("opened")
+
+
+async def test_a_server_does_not_start_while_an_agent_runs(home: Home) -> None:
+    async with home.agent_lock("t", role="chat"):
+        with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(chat\)"):
             async with persistence.checkpointer():
                 raise AssertionError("opened")
     async with persistence.checkpointer():
         pass
 
 
-async def test_a_database_that_does_not_open_leaves_the_folder_free(data: Path) -> None:
-    folder = open_folder(data, offline=True)
+async def test_a_file_that_does_not_open_leaves_the_folder_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_in(tmp_path)
+    monkeypatch.setenv("CIRCADIAN_DATA", str(folder.path))
     folder.checkpoints_db.write_bytes(b"this is not a database " * 50)
     for _ in range(2):
         with pytest.raises(FolderError, match="not a database"):
@@ -107,19 +123,19 @@ async def test_a_database_that_does_not_open_leaves_the_folder_free(data: Path) 
                 raise AssertionError("opened")
 
 
-async def test_nothing_blocks_the_event_loop(data: Path) -> None:
+async def test_nothing_blocks_the_event_loop(home: Home) -> None:
     with blockbuster_ctx():
         async with persistence.checkpointer() as saver, persistence.store() as store:
             graph = Story().compile(saver)
             for _ in range(2):
                 await graph.ainvoke({}, thread())
             await store.aput(("a",), "k", {})
-            await store.alist(("a",))
+            await list_items(store, ("a",))
             with pytest.raises(BusyError):
-                await AgentLock(data / "locks", "t", timeout=0).acquire()
+                await home.agent_lock("t", timeout=0).acquire()
 
 
-async def test_a_failing_run_keeps_the_connections_usable(data: Path) -> None:
+async def test_a_failing_run_keeps_the_connections_usable(home: Home) -> None:
     async def fail() -> str:
         raise ConnectionError("gone")
 
@@ -128,20 +144,25 @@ async def test_a_failing_run_keeps_the_connections_usable(data: Path) -> None:
         with pytest.raises(ConnectionError):
             await Story(fail).compile(saver).ainvoke({}, config)
         await Story().compile(saver).ainvoke(None, config)
-        assert await pragma(saver, "journal_mode") == "wal"
+        assert await rows(saver, "checkpoints") > 0
 
 
-async def test_cancelled_while_it_opens_a_file_it_leaves_no_thread_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opening", ["open_store", "open_saver"])
+async def test_cancelled_while_it_opens_it_leaves_no_thread_and_no_task_behind(
+    home: Home, opening: str
+) -> None:
     async def opened() -> None:
-        async with persistence.open_store(tmp_path / "store.db"):
+        async with getattr(persistence, opening)(home):
             pass
 
-    before = set(threading.enumerate())
+    threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
     for turns in range(12):
-        opening = asyncio.create_task(opened())
+        running = asyncio.create_task(opened())
         for _ in range(turns):
             await asyncio.sleep(0)
-        opening.cancel()
-        await asyncio.gather(opening, return_exceptions=True)
+        await asyncio.sleep(0.001 * turns)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
     pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
-    assert set(threading.enumerate()) - before - pool == set()
+    assert set(threading.enumerate()) - threads - pool == set()
+    assert asyncio.all_tasks() == tasks

@@ -40,6 +40,8 @@ MODULES = {
 """Runtime distribution -> the modules it brings that the product imports."""
 
 OPTIONAL = {
+    "langgraph-checkpoint-postgres": ("langgraph.checkpoint.postgres", "langgraph.store.postgres"),
+    "psycopg": ("psycopg", "psycopg_pool"),
     "langchain-mcp-adapters": ("langchain_mcp_adapters",),
     "opentelemetry-api": ("opentelemetry",),
 }
@@ -77,7 +79,16 @@ def development() -> list[str]:
 
 def optional() -> list[str]:
     extras = pyproject()["project"]["optional-dependencies"]
-    return [name_of(line) for name, lines in extras.items() if name != "dev" for line in lines]
+    return [
+        name_of(line)
+        for name, lines in extras.items()
+        if name not in ("dev", "bench")
+        for line in lines
+    ]
+
+
+def measured_with() -> list[str]:
+    return [name_of(line) for line in pyproject()["project"]["optional-dependencies"]["bench"]]
 
 
 def constraint_lines() -> list[str]:
@@ -123,7 +134,11 @@ def test_a_dependency_has_one_line_saying_what_for(distribution: str) -> None:
 
 def test_no_line_speaks_of_a_dependency_that_is_not_one() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
-    assert set(re.findall(r"^- `([^`]+)`: ", text, re.MULTILINE)) == {*runtime(), *development()}
+    assert set(re.findall(r"^- `([^`]+)`: ", text, re.MULTILINE)) == {
+        *runtime(),
+        *development(),
+        *measured_with(),
+    }
 
 
 def test_constraints_pin_every_direct_dependency() -> None:

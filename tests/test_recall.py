@@ -1,83 +1,49 @@
-"""Recall: facts by meaning and words, episodes by words, best first."""
+"""Recall: facts and episodes together, by meaning and words, with what is linked to them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
-from memory import journal
+from memory import apply, journal, operations
 from memory.errors import InputError
-from memory.models.hashing import DIMENSION, HashingEmbeddings
-from memory.recall import fuse, rank_episodes, ranked, recall, scaled, telling
-from memory.records import Fact, JournalEntry, RecallHit
+from memory.recall import within
+from memory.records import RecallHit
 from memory.semantic import SemanticMemory
-from tests.facts import ANA, BEN, draft
-from tests.tool_calls import SCOPE, Bench, shown_entry
+from memory.settings import Settings
+from memory.tokens import approximate_tokens
+from tests.facts import ANA, BEN, memory_at
+from tests.memories import Memories
+from tests.recalling import NOW, Asking, Failing
+from tests.tool_calls import NOW as TOOL_NOW
+from tests.tool_calls import SCOPE, Bench, night
 from tools import recall as recall_tool
 
-NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+
+@pytest.fixture
+def store() -> InMemoryStore:
+    return InMemoryStore()
 
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
-    opened = SemanticMemory(
-        tmp_path / "facts.db",
-        mem0_dir=tmp_path / "mem0",
-        dimension=DIMENSION,
-        embeddings=HashingEmbeddings,
-    )
+    opened = memory_at(tmp_path)
     yield opened
     opened.close()
 
 
-def entry(entry_id: str, content: str, **changes: Any) -> JournalEntry:
-    record = {
-        "id": entry_id,
-        "timestamp": "2026-03-05T10:00:00+00:00",
-        "content": content,
-        "source_entity": None,
-        "sources": [f"event_{entry_id}"],
-    }
-    return cast(JournalEntry, {**record, **changes})
+@pytest.fixture
+def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
+    return Asking(memory, store)
 
 
-def fact(fact_id: str) -> Fact:
-    return {
-        **draft(fact_id, fact_id),
-        "id": fact_id,
-        "invalid_at": None,
-        "superseded_by": None,
-        "access_count": 0,
-        "last_access": None,
-    }
-
-
-def hit(hit_id: str, score: float, at: str = "2026-03-01T00:00:00+00:00") -> RecallHit:
-    return {
-        "id": hit_id,
-        "kind": "fact",
-        "text": hit_id,
-        "score": score,
-        "sources": [],
-        "at": at,
-        "speaker": None,
-    }
-
-
-async def ask(memory: SemanticMemory, query: str, **options: Any) -> list[RecallHit]:
-    return await recall(query, scope=ANA, now=NOW, semantic=memory, **options)
-
-
-async def test_a_fact_is_recalled_with_its_source_time_and_speaker(memory: SemanticMemory) -> None:
-    [written] = await memory.add(
-        ANA, [draft("a", "Ana keeps bees", speaker="Ana", source_events=["v2", "v1"])]
-    )
-    [found] = await ask(memory, "Who keeps bees?")
-    assert 0.5 < found["score"] <= 1.0
+async def test_a_fact_is_recalled_with_its_source_time_speaker_and_parts(asking: Asking) -> None:
+    written = await asking.learn("Ana keeps bees", speaker="Ana", source_events=["v2", "v1"])
+    [found] = await asking.ask("Who keeps bees?")
     assert found == {
         "id": written["id"],
         "kind": "fact",
@@ -86,140 +52,228 @@ async def test_a_fact_is_recalled_with_its_source_time_and_speaker(memory: Seman
         "sources": ["v2", "v1"],
         "at": written["valid_from"],
         "speaker": "Ana",
+        "parts": found["parts"],
     }
+    assert 0.5 < found["score"] <= 1.0
+    assert sum(found["parts"].values()) == pytest.approx(found["score"])
+    assert {"words", "meaning", "recency", "importance", "trust"} <= found["parts"].keys()
 
 
-async def test_the_fact_that_answers_comes_first(memory: SemanticMemory) -> None:
-    told = ["Ana keeps bees in Porto", "Ben keeps a boat", "Porto is warm in May", "Cy likes tea"]
-    await memory.add(ANA, [draft(text, text) for text in told])
-    hits = await ask(memory, "What does Ana keep in Porto?")
-    assert hits[0]["text"] == told[0]
-    assert "Cy likes tea" not in [one["text"] for one in hits]
-    assert [one["score"] for one in hits] == sorted((one["score"] for one in hits), reverse=True)
-    assert await ask(memory, "What does Ana keep in Porto?", limit=1) == hits[:1]
-
-
-async def test_what_matches_nothing_is_no_hit(memory: SemanticMemory) -> None:
-    assert await ask(memory, "bees") == []
-    await memory.add(ANA, [draft("a", "Ana keeps bees")])
-    assert await ask(memory, "?!") == []
-    assert await ask(memory, "?!", episodes=[entry("e", "Ben sings")]) == []
-
-
-@pytest.mark.parametrize("query", ["", "  \n"])
-async def test_an_empty_query_is_an_error(memory: SemanticMemory, query: str) -> None:
-    with pytest.raises(InputError, match="empty"):
-        await ask(memory, query)
-
-
-async def test_a_limit_below_one_is_an_error(memory: SemanticMemory) -> None:
-    with pytest.raises(InputError, match="at least 1"):
-        await ask(memory, "bees", limit=0)
-
-
-async def test_another_agents_facts_are_not_recalled(memory: SemanticMemory) -> None:
-    await memory.add(BEN, [draft("a", "Ana keeps bees")])
-    assert await ask(memory, "Ana keeps bees") == []
-
-
-async def test_a_superseded_fact_is_recalled_only_when_asked_for(memory: SemanticMemory) -> None:
-    old, new = await memory.add(
-        ANA, [draft("a", "Ana lives in Porto"), draft("b", "Ana lives in Rome")]
-    )
-    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-04", "superseded_by": new["id"]})
-    assert [one["id"] for one in await ask(memory, "Where does Ana live?")] == [new["id"]]
-    both = await ask(memory, "Where does Ana live?", include_superseded=True)
-    assert {one["id"] for one in both} == {old["id"], new["id"]}
-
-
-async def test_what_was_heard_today_is_recalled_beside_the_facts(memory: SemanticMemory) -> None:
-    await memory.add(ANA, [draft("a", "Ana keeps bees in Porto")])
-    heard = [
-        entry("e1", "The bees of Ana swarmed this morning", source_entity="Ben"),
-        entry("e2", "Cy wants tea"),
-    ]
-    hits = await ask(memory, "When did the bees swarm?", episodes=heard)
-    assert [(one["kind"], one["text"]) for one in hits] == [
+async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees in Porto")
+    heard = await asking.hear("The bees of Ana swarmed this morning")
+    await asking.hear("Tea?", speaker="Cy")
+    hits = await asking.ask("When did the bees swarm?")
+    assert [(hit["kind"], hit["text"]) for hit in hits[:2]] == [
         ("episode", "The bees of Ana swarmed this morning"),
         ("fact", "Ana keeps bees in Porto"),
     ]
-    assert hits[0] == {
-        "id": "e1",
-        "kind": "episode",
-        "text": heard[0]["content"],
-        "score": hits[0]["score"],
-        "sources": ["event_e1"],
-        "at": heard[0]["timestamp"],
-        "speaker": "Ben",
-    }
-    assert all(0 < one["score"] <= 1 for one in hits)
-
-
-def test_the_words_that_tell_texts_apart_are_kept() -> None:
-    assert telling("What did Ana say about the BEES?") == "ana say bees"
-    assert telling("Who was he?") == "Who was he?"
-
-
-def test_the_best_match_by_words_counts_one_and_equals_count_alike() -> None:
-    assert scaled([(fact("a"), 4.0), (fact("b"), 1.0)]) == {"a": 1.0, "b": 0.25}
-    assert scaled([(fact("a"), 0.1), (fact("b"), 0.1)]) == {"a": 1.0, "b": 1.0}
-    assert scaled([(fact("a"), 0.0)]) == scaled([]) == {}
-
-
-def test_meaning_and_words_count_half_each() -> None:
-    near = [(fact("both"), 0.8), (fact("near"), 0.6), (fact("opposite"), -0.5)]
-    worded = [(fact("word"), 4.0), (fact("both"), 2.0)]
-    scores = {one["id"]: score for one, score in fuse(near, worded)}
-    assert scores == pytest.approx({"both": 0.65, "near": 0.3, "opposite": 0.0, "word": 0.5})
-
-
-def test_a_rare_word_says_more_than_a_common_one() -> None:
-    episodes = [entry("1", "bees today"), entry("2", "tea tonight"), entry("3", "bees tonight")]
-    scores = {one["id"]: score for one, score in rank_episodes("tea or bees", episodes)}
-    assert scores["2"] > scores["1"] == scores["3"] > 0
-
-
-def test_an_episode_with_all_the_words_scores_more_than_one_with_some() -> None:
-    episodes = [
-        entry("some", "bees in Rome"),
-        entry("all", "bees in Porto"),
-        entry("no", "tea there"),
+    assert (hits[0]["id"], hits[0]["sources"], hits[0]["speaker"]) == (heard["id"], ["v0"], "Ben")
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    assert [hit["id"] for hit in await asking.ask("When did the bees swarm?", limit=1)] == [
+        heard["id"]
     ]
-    scores = {one["id"]: score for one, score in rank_episodes("bees in Porto", episodes)}
-    assert 1 >= scores["all"] > scores["some"] > scores["no"] == 0
-    assert rank_episodes("bees", []) == []
-    assert [score for _, score in rank_episodes("bees", [entry("blank", "")])] == [0.0]
 
 
-def test_of_equal_hits_the_newer_comes_first_then_the_lower_id() -> None:
-    hits = [
-        hit("b", 0.5, "2026-03-01T00:00:00+00:00"),
-        hit("a", 0.5, "2026-03-01T00:00:00Z"),
-        hit("new", 0.5, "2026-03-01T02:30:00+02:00"),
-        hit("naive", 0.5, "2026-03-01T00:20:00"),
-        hit("best", 0.6, "2020-01-01T00:00:00+00:00"),
-        hit("none", 0.0, "2026-03-04T00:00:00+00:00"),
+async def test_both_databases_recall_alike(memories: Memories, store: InMemoryStore) -> None:
+    asking = Asking(memories.open(), store)
+    said = await asking.hear("I sold the harp in Porto", speaker="Ana")
+    await asking.hear("To whom?", speaker="Ben")
+    await asking.hear("To Cy.", speaker="Ana")
+    await asking.learn("Cy owns a harp and sells it", source_entries=[said["id"]])
+    assert await asking.texts("What did Ana sell?") == [
+        "I sold the harp in Porto",
+        "To Cy.",
+        "Cy owns a harp and sells it",
+        "To whom?",
     ]
-    assert [one["id"] for one in ranked(hits, NOW)] == ["best", "new", "naive", "a", "b"]
 
 
-async def test_the_tool_reads_all_that_is_pending_and_the_archives(
+async def test_an_answer_is_found_by_the_question_before_it(asking: Asking) -> None:
+    await asking.hear("Nice day today, with a bit of wind.")
+    await asking.hear("Which instrument did you buy?", speaker="Ben")
+    await asking.hear("A harp, an old one from Porto.", speaker="Ana")
+    found = await asking.texts("What did Ana buy?")
+    assert found[0] == "A harp, an old one from Porto."
+
+
+async def test_what_stands_beside_a_find_comes_behind_it(
+    tmp_path: Path, store: InMemoryStore
+) -> None:
+    memory = memory_at(tmp_path, Failing())
+    asking = Asking(memory, store)
+    await asking.hear("It rains", speaker="Ana")
+    for number in range(5):
+        await asking.hear(f"Tea number {number}", speaker="Ana")
+    await asking.hear("The harp stands in Porto", speaker="Ana")
+    found = await asking.texts("harp")
+    assert found[0] == "The harp stands in Porto"
+    assert set(found[1:]) == {"Tea number 2", "Tea number 3", "Tea number 4"}
+    memory.close()
+
+
+async def test_what_matches_nothing_is_no_hit(asking: Asking) -> None:
+    assert await asking.ask("bees") == []
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Ben sings")
+    assert await asking.ask("wholly otherwise") == []
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+async def test_an_empty_query_is_an_error(asking: Asking, query: str) -> None:
+    with pytest.raises(InputError, match="empty"):
+        await asking.ask(query)
+
+
+async def test_a_limit_below_one_is_an_error(asking: Asking) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        await asking.ask("bees", limit=0)
+
+
+async def test_another_agents_memories_are_not_recalled(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Ana keeps bees, too")
+    assert await asking.ask("Ana keeps bees", scope=BEN) == []
+    assert len(await asking.ask("Ana keeps bees")) == 2
+
+
+async def test_what_is_trusted_less_than_a_setting_is_left_out(asking: Asking) -> None:
+    await asking.learn("The harp is in Porto", trust=0.3)
+    await asking.hear("The harp is old", source_trust=0.9)
+    await asking.hear("The harp is stolen", source_trust=0.2)
+    assert len(await asking.ask("Where is the harp?")) == 3
+    least = Settings(min_source_trust=0.5)
+    assert await asking.texts("Where is the harp?", settings=least) == ["The harp is old"]
+
+
+async def test_archives_are_recalled_and_notes_on_oneself_are_not(asking: Asking) -> None:
+    archive = journal.archive_entry("Ana sold the harp.", sources=["v1"], now=NOW)
+    await asking.store.abatch(journal.puts(ANA, archive))
+    await asking.hear("I answered well about the harp", tags=[journal.SELF])
+    [hit] = await asking.ask("Who sold the harp?")
+    assert (hit["id"], hit["kind"], hit["sources"]) == (archive["id"], "episode", ["v1"])
+
+
+async def test_what_the_agent_uses_is_counted_and_what_a_person_looks_at_is_not(
+    asking: Asking,
+) -> None:
+    fact = await asking.learn("Ana keeps bees")
+    await asking.hear("Bees!")
+
+    async def counted() -> tuple[int, str | None]:
+        [known] = await asking.memory.all(ANA)
+        return known["access_count"], known["last_access"]
+
+    await asking.ask("bees")
+    await asking.ask("bees", used_by_agent=True, facts_only=True)
+    assert await counted() == (0, None)
+    hits = await asking.ask("bees", used_by_agent=True)
+    assert fact["id"] in [hit["id"] for hit in hits]
+    assert await counted() == (1, NOW.isoformat())
+    await asking.ask("otherwise", used_by_agent=True)
+    assert (await counted())[0] == 1
+
+
+async def test_in_a_night_facts_alone_are_recalled_and_nothing_is_indexed(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Bees!")
+    assert await asking.texts("bees", facts_only=True) == ["Ana keeps bees"]
+    assert len(await asking.store.asearch(ANA.namespace(journal.UNINDEXED))) == 1
+
+
+async def test_what_the_agent_uses_is_bounded_in_tokens_and_a_person_sees_all(
+    asking: Asking,
+) -> None:
+    for number in range(30):
+        await asking.learn(f"harp number {number} " + "and so on and on " * 20)
+    everything = await asking.ask("harp", limit=30)
+    used = await asking.ask("harp", limit=30, used_by_agent=True)
+    assert len(everything) == 30
+    assert 5 < len(used) < 30
+    assert sum(approximate_tokens(hit["text"]) for hit in used) <= Settings().recall_tokens
+    assert used[0] == everything[0]
+
+
+def test_a_long_memory_is_shortened_and_a_short_one_behind_it_kept() -> None:
+    def hit(text: str) -> RecallHit:
+        return cast(RecallHit, {"id": text[:3], "text": text})
+
+    hits = [hit("one " * 100), hit("two " * 300), hit("six")]
+    kept = within(hits, 200)
+    assert kept[0]["text"] == "one " * 100
+    assert kept[1]["text"].endswith(" ...")
+    assert sum(approximate_tokens(one["text"]) for one in kept) <= 200
+    assert [one["id"] for one in within(hits, 150)] == ["one", "six"]
+    assert within(hits, 0) == []
+
+
+async def test_where_the_embedder_fails_words_alone_decide(
+    tmp_path: Path, store: InMemoryStore
+) -> None:
+    embeddings = Failing()
+    embeddings.down = False
+    memory = memory_at(tmp_path, embeddings)
+    asking = Asking(memory, store)
+    await asking.learn("Ana keeps bees")
+    await asking.learn("Ana sails")
+    embeddings.down = True
+    [hit] = await asking.ask("bees")
+    assert hit["text"] == "Ana keeps bees"
+    assert "meaning" not in hit["parts"]
+    memory.close()
+
+
+async def test_a_name_in_a_query_puts_first_what_its_bearer_said(asking: Asking) -> None:
+    await asking.hear("I keep bees, Ana", speaker="Ben")
+    await asking.hear("I keep goats", speaker="Ana")
+    await asking.hear("Good morning, Ana!", speaker="Ben")
+    first, *_ = await asking.ask("Which animals does Ana keep?")
+    assert (first["text"], "speaker" in first["parts"]) == ("I keep goats", True)
+
+
+async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> None:
+    for day in ("2026-01-10", "2026-02-10"):
+        await asking.learn(f"The harp was tuned by Ana ({day[5:7]})", valid_from=f"{day}T10:00:00Z")
+    assert (await asking.texts("Who tuned the harp in January 2026?"))[0].endswith("(01)")
+    assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
+
+
+async def test_an_entry_written_by_the_one_function_that_writes_is_recalled(
+    asking: Asking,
+) -> None:
+    entry = await asking.hear("The harp is in Porto")
+    await apply.apply_operations(
+        [operations.add_entry({**entry, "id": "note_20260305_x", "content": "harp!"}, "noted")],
+        store=asking.store,
+        semantic=asking.memory,
+        scope=ANA,
+    )
+    assert set(await asking.texts("harp")) == {"The harp is in Porto", "harp!"}
+
+
+# The tool
+
+
+async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read: list[str] = []
+    asked: list[dict[str, Any]] = []
+    hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
 
-    async def asked(
-        query: str, *, episodes: list[JournalEntry], **others: object
-    ) -> list[RecallHit]:
-        read.extend(one["id"] for one in episodes)
-        return []
+    async def answer(query: str, **arguments: Any) -> list[RecallHit]:
+        asked.append({**arguments, "query": query})
+        return [cast(RecallHit, hit)]
 
-    monkeypatch.setattr(recall_tool, "recall", asked)
-    monkeypatch.setattr(journal, "RECENT", 1)
+    monkeypatch.setattr(recall_tool, "recall", answer)
     bench = Bench()
-    heard = [shown_entry(f"event_20251203_{one}", sources=[]) for one in ("m1", "m2")]
-    archive = journal.archive_entry("The harp came back.", sources=["m0"], now=NOW)
-    for one in (*heard, archive):
-        await bench.store.abatch(journal.puts(SCOPE, one))
-    await bench.call("recall_memories", query="harp")
-    assert read == [heard[0]["id"], heard[1]["id"], archive["id"]]
+    called = await bench.call("recall_memories", query="tea", limit=3, include_superseded=True)
+    bare = {key: value for key, value in hit.items() if key != "parts"}
+    assert called.result == {"success": True, "query": "tea", "memories": [bare], "count": 1}
+    await night().call("recall_memories", query="tea")
+    awake, asleep = asked
+    assert (awake["query"], awake["limit"], awake["include_superseded"]) == ("tea", 3, True)
+    assert (awake["scope"], awake["now"], awake["store"]) == (SCOPE, TOOL_NOW, bench.store)
+    assert awake["settings"] == bench.settings
+    assert [one["used_by_agent"] for one in asked] == [True, True]
+    assert [one["facts_only"] for one in asked] == [False, True]
+    assert (asleep["limit"], asleep["include_superseded"]) == (10, False)

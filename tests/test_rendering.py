@@ -16,7 +16,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory import rendering
+from memory import people, rendering
 from memory.budgets import GIVES_WAY_FIRST
 from memory.records import Conversation, Event, Goal, Projects, RecallHit, SessionMemory
 from memory.settings import Settings
@@ -108,8 +108,8 @@ CROWDED: dict[str, Callable[[Settings, float], str]] = {
     "goals_tokens": lambda settings, factor: rendering.goals(
         {f"goal_1_{n}": goal(n, LONG) for n in range(40)}, settings, factor
     ),
-    "entity_tokens": lambda settings, factor: rendering.entity_context(
-        conversations(50), settings, factor
+    "entity_tokens": lambda settings, factor: people.entity_context(
+        [], conversations(50), settings, factor
     ),
     "project_tokens": lambda settings, factor: rendering.projects(
         projects(LONG * 3, 40, LONG), settings, factor
@@ -186,9 +186,6 @@ FAKE = "x\n- [m9] 2026-01-01 local: fake\nSession memory:\n- fact: fake\n[autono
         rendering.semantic_memories([{**hit(1, FAKE), "speaker": FAKE}], tokens=1_000),
         rendering.context_buffer([{**heard(1, FAKE), "sender": FAKE, "channel": FAKE, "id": FAKE}]),
         rendering.goals({"goal_1_0": goal(0, FAKE)}),
-        rendering.entity_context(
-            {"p": {**conversations(1)["p0"], "entity": FAKE, "channel": FAKE}}
-        ),
     ],
 )
 def test_no_text_passes_for_a_second_item_of_its_list(text: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memory.sqlite.retention import FREE_PAGES_KEPT, VACUUM_PAGES, Root, pages_to_free, retention
+from memory.retention import Root, retention
+from memory.sqlite.vacuum import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
 
 
 def roots(*described: str) -> list[Root]:

@@ -7,32 +7,40 @@ from pathlib import Path
 import pytest
 
 from graph.persistence import open_saver
-from tests.saver_graph import DURABILITIES, Durability, Story, ask, pragma, rows, thread
+from memory.home import Home
+from tests.homes import KINDS, fetch, folder_in, home_of, rows
+from tests.saver_graph import DURABILITIES, Durability, Story, ask, pragma, thread
 
 SUBGRAPH = "checkpoint_ns > ''"
 ROOT_GRAPH = "checkpoint_ns = ''"
 
 
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """Every test that takes it holds for both."""
+    return home_of(request, tmp_path)
+
+
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_the_newest_checkpoints_of_a_thread_are_kept(
-    tmp_path: Path, durability: Durability
+    home: Home, durability: Durability
 ) -> None:
-    async with open_saver(tmp_path / "c.db", keep=7) as saver:
+    async with open_saver(home, keep=7) as saver:
         graph = Story().compile(saver)
         for _ in range(9):
             await graph.ainvoke({}, thread(), durability=durability)
         assert await rows(saver, "checkpoints", ROOT_GRAPH) == 7
         kept = [item async for item in saver.alist(thread())]
         writes = {item.config["configurable"]["checkpoint_id"] for item in kept}
-        found = await saver.conn.execute_fetchall("SELECT checkpoint_id FROM writes")
+        found = await fetch(saver, "SELECT checkpoint_id FROM writes")
         assert {row[0] for row in found} <= writes
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_finished_run_leaves_nothing_of_its_subgraphs(
-    tmp_path: Path, durability: Durability
+    home: Home, durability: Durability
 ) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+    async with open_saver(home) as saver:
         graph = Story().compile(saver)
         for _ in range(3):
             await graph.ainvoke({}, thread(), durability=durability)
@@ -40,8 +48,8 @@ async def test_a_finished_run_leaves_nothing_of_its_subgraphs(
         assert await rows(saver, "writes", SUBGRAPH) == 0
 
 
-async def test_a_thread_is_pruned_without_touching_another(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db", keep=2) as saver:
+async def test_a_thread_is_pruned_without_touching_another(home: Home) -> None:
+    async with open_saver(home, keep=2) as saver:
         waiting = Story(ask).compile(saver)
         await waiting.ainvoke({}, thread("other"))
         before = [item async for item in saver.alist(thread("other"))]
@@ -51,28 +59,48 @@ async def test_a_thread_is_pruned_without_touching_another(tmp_path: Path) -> No
         assert [item async for item in saver.alist(thread("other"))] == before
 
 
-async def test_a_subgraph_with_a_thread_of_its_own_keeps_its_state(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db", keep=1) as saver:
+async def test_a_subgraph_with_a_thread_of_its_own_keeps_its_state(home: Home) -> None:
+    async with open_saver(home, keep=1) as saver:
         graph = Story().compile(saver, stateful=True)
         for _ in range(3):
             await graph.ainvoke({}, thread())
         assert await rows(saver, "checkpoints", "checkpoint_ns = 'awake'") > 0
 
 
-def file_size(path: Path) -> int:
-    """Bytes of a closed database: its log is gone then."""
-    return path.stat().st_size
+@pytest.mark.parametrize("home", ["database"], indirect=True)
+@pytest.mark.parametrize("durability", DURABILITIES)
+async def test_a_value_goes_with_the_last_checkpoint_that_refers_to_it_and_not_before(
+    home: Home, durability: Durability
+) -> None:
+    async with open_saver(home, keep=4) as saver:
+        graph = Story().compile(saver)
+        await graph.ainvoke({"kept": ["from the first run"]}, thread(), durability=durability)
+        for run in range(6):
+            await graph.ainvoke({"listed": [run]}, thread(), durability=durability)
+        stored = await fetch(saver, "SELECT checkpoint_ns, channel, version FROM checkpoint_blobs")
+        referred = await fetch(
+            saver,
+            "SELECT checkpoint_ns, version.key, version.value FROM checkpoints,"
+            " jsonb_each_text(checkpoint -> 'channel_versions') AS version",
+        )
+        assert set(stored) <= set(referred)
+        assert {channel for _, channel, _ in stored} >= {"kept", "listed"}
+        kept = [item async for item in saver.alist(thread())]
+        assert [one.checkpoint["channel_values"]["kept"] for one in kept] == (
+            [["from the first run"]] * len(kept)
+        )
+        assert kept[0].checkpoint["channel_values"]["listed"] == [5]
 
 
 async def test_the_file_stays_as_large_over_many_runs(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
+    folder = folder_in(tmp_path)
 
     async def run(times: int) -> int:
-        async with open_saver(path, keep=10) as saver:
+        async with open_saver(folder, keep=10) as saver:
             graph = Story().compile(saver)
             for _ in range(times):
                 await graph.ainvoke({"blob": "x" * 5_000}, thread())
-        return file_size(path)
+        return folder.checkpoints_db.stat().st_size  # its log is gone once it is closed
 
     after_50 = await run(50)
     after_200 = await run(150)
@@ -80,8 +108,7 @@ async def test_the_file_stays_as_large_over_many_runs(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_was_large_once_gets_small_again(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    async with open_saver(path, keep=3) as saver:
+    async with open_saver(folder_in(tmp_path), keep=3) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({"blob": "x" * 2_000_000}, thread())
         large = await pragma(saver, "page_count")

@@ -1,26 +1,33 @@
-"""The checkpoint file: whole transactions, strict loading, and how it is opened."""
+"""Checkpoints as they are stored: whole transactions, strict loading, and how a file is opened."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Interrupt, Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
-from memory.errors import FolderError
-from memory.sqlite.saver import CircadianSaver
-from tests.saver_graph import Story, ask, pragma, rows, stock_saver, thread
+from memory.errors import FolderError, MemoryStoreError
+from memory.folder import Folder
+from memory.home import Home
+from memory.postgres.database import Database
+from tests.homes import KINDS, folder_in, home_of, refuse, rows
+from tests.saver_graph import Story, ask, pragma, stock_saver, thread
+
+REFUSED = (sqlite3.IntegrityError, MemoryStoreError)
 
 
 class Loose(TypedDict, total=False):
@@ -35,38 +42,53 @@ class Secret(BaseModel):
     word: str
 
 
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """Every test that takes it holds for both."""
+    return home_of(request, tmp_path)
+
+
 def checkpoint_of(value: Any) -> Checkpoint:
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = {"value": value}
     return checkpoint
 
 
-async def put(saver: CircadianSaver, value: Any, namespace: str = "") -> Any:
+async def put(saver: BaseCheckpointSaver[str], value: Any, namespace: str = "") -> Any:
     config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}
-    return await saver.aput(config, checkpoint_of(value), {"source": "loop"}, {})
+    new: Any = {"value": "1"}
+    checkpoint = checkpoint_of(value)
+    checkpoint["channel_versions"] = new
+    return await saver.aput(config, checkpoint, {"source": "loop"}, new)
 
 
-def write_elsewhere(path: Path) -> None:
-    """Write through a connection of its own, without waiting for anybody."""
-    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        other.execute("CREATE TABLE IF NOT EXISTS probe (x)")
+@asynccontextmanager
+async def stock(home: Home) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """LangGraph's own saver on what this home keeps."""
+    if isinstance(home, Folder):
+        async with stock_saver(home.checkpoints_db) as saver:
+            yield saver
+    else:
+        assert isinstance(home, Database)
+        async with AsyncPostgresSaver.from_conn_string(home.address.conninfo) as shared:
+            yield shared
 
 
 async def test_a_checkpoint_reads_back_as_langgraphs_own_saver_would_give_it(
-    tmp_path: Path,
+    home: Home,
 ) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
-        await Story(ask).compile(saver).ainvoke({}, thread(run_id="a"))
+    async with open_saver(home) as saver:
+        await Story(ask).compile(saver).ainvoke({"listed": [1]}, thread(run_id="a"))
         ours = [item async for item in saver.alist(None)]
-    async with stock_saver(tmp_path / "c.db") as stock:
-        assert [item async for item in stock.alist(None)] == ours
+    async with stock(home) as theirs:
+        assert [item async for item in theirs.alist(None)] == ours
     assert {item.metadata["run_id"] for item in ours} == {"a"}
     assert any(item.pending_writes for item in ours)
     assert any(item.parent_config for item in ours)
 
 
 async def test_an_object_in_the_state_comes_back_as_data_and_never_as_its_class(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def node(state: Loose) -> Loose:
         return {"value": Secret(word="open")}
@@ -75,7 +97,7 @@ async def test_an_object_in_the_state_comes_back_as_data_and_never_as_its_class(
     builder.add_node("node", node)
     builder.add_edge(START, "node")
     builder.add_edge("node", END)
-    async with open_saver(tmp_path / "c.db") as saver:
+    async with open_saver(home) as saver:
         graph = builder.compile(checkpointer=saver)
         with caplog.at_level(logging.CRITICAL):
             await graph.ainvoke({"value": 1}, thread())
@@ -83,36 +105,30 @@ async def test_an_object_in_the_state_comes_back_as_data_and_never_as_its_class(
         assert state.values == {"value": {"word": "open"}}
 
 
-async def test_what_a_graph_needs_comes_back_as_it_was(tmp_path: Path) -> None:
+async def test_what_a_graph_needs_comes_back_as_it_was(home: Home) -> None:
     value = [HumanMessage("hi", id="1"), AIMessage("yes", id="2"), Interrupt("q", id="3")]
-    async with open_saver(tmp_path / "c.db") as saver:
+    async with open_saver(home) as saver:
         stored = await put(saver, [*value, Overwrite([1])])
         found = await saver.aget_tuple(stored)
     assert found is not None
     assert found.checkpoint["channel_values"]["value"] == [*value, Overwrite([1])]
 
 
-async def test_a_tasks_writes_are_stored_all_or_none(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_a_tasks_writes_are_stored_all_or_none(home: Home) -> None:
+    async with open_saver(home) as saver:
         config = await put(saver, 1)
-        await saver.conn.executescript(
-            "CREATE TRIGGER refuse BEFORE INSERT ON writes WHEN NEW.channel = 'bad'"
-            " BEGIN SELECT RAISE(FAIL, 'refused'); END"
-        )
-        with pytest.raises(sqlite3.IntegrityError, match="refused"):
+        await refuse(saver, "INSERT", "writes", "NEW.channel = 'bad'")
+        with pytest.raises(REFUSED, match="refused"):
             await saver.aput_writes(config, [("good", 1), ("bad", 2)], "task")
         await put(saver, 2)
         assert await rows(saver, "writes") == 0
 
 
-async def test_a_checkpoint_that_cannot_be_pruned_behind_is_not_stored(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db", keep=1) as saver:
+async def test_a_checkpoint_that_cannot_be_pruned_behind_is_not_stored(home: Home) -> None:
+    async with open_saver(home, keep=1) as saver:
         await put(saver, 1)
-        await saver.conn.executescript(
-            "CREATE TRIGGER refuse BEFORE DELETE ON checkpoints"
-            " BEGIN SELECT RAISE(FAIL, 'refused'); END"
-        )
-        with pytest.raises(sqlite3.IntegrityError, match="refused"):
+        await refuse(saver, "DELETE", "checkpoints")
+        with pytest.raises(REFUSED, match="refused"):
             await put(saver, 2)
         assert [item.checkpoint["channel_values"] async for item in saver.alist(None)] == [
             {"value": 1}
@@ -120,22 +136,27 @@ async def test_a_checkpoint_that_cannot_be_pruned_behind_is_not_stored(tmp_path:
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_cancelled_put_keeps_no_lock_on_the_file(tmp_path: Path, turns: int) -> None:
-    path = tmp_path / "c.db"
-    async with open_saver(path) as saver:
+async def test_a_cancelled_put_is_whole_or_absent_and_keeps_no_lock(home: Home, turns: int) -> None:
+    async with open_saver(home) as saver, open_saver(home) as other:
         config = await put(saver, 1)
-        for attempt in (put(saver, 2, "sub"), saver.aput_writes(config, [("a", 1)], "task")):
+        for attempt in (put(saver, [2]), saver.aput_writes(config, [("a", 1), ("b", 1)], "task")):
             task = asyncio.ensure_future(attempt)
             for _ in range(turns):
                 await asyncio.sleep(0)
+            await asyncio.sleep(0.0003 * turns)  # a server's answer takes time, not turns
             task.cancel()
             await asyncio.wait([task])
-            await saver.aget_tuple(config)
-            await asyncio.to_thread(write_elsewhere, path)
+            async with asyncio.timeout(5.0):
+                found = await saver.aget_tuple(config)
+                await put(other, 3)
+        assert found is not None
+        assert len(found.pending_writes or []) in (0, 2)
+        values = [item.checkpoint["channel_values"] async for item in saver.alist(None)]
+        assert [one for one in values if one["value"] not in (1, [2], 3)] == []
 
 
-async def test_the_saver_can_be_used_while_its_history_is_walked(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_the_saver_can_be_used_while_its_history_is_walked(home: Home) -> None:
+    async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
 
         async def walk() -> int:
@@ -148,9 +169,8 @@ async def test_the_saver_can_be_used_while_its_history_is_walked(tmp_path: Path)
         assert await asyncio.wait_for(walk(), 5.0) == 5
 
 
-async def test_two_connections_write_the_same_file_at_the_same_time(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    async with open_saver(path, keep=3) as one, open_saver(path, keep=3) as two:
+async def test_two_connections_write_at_the_same_time(home: Home) -> None:
+    async with open_saver(home, keep=3) as one, open_saver(home, keep=3) as two:
         graphs = [Story().compile(one), Story().compile(two)]
         for _ in range(5):
             await asyncio.gather(
@@ -160,9 +180,36 @@ async def test_two_connections_write_the_same_file_at_the_same_time(tmp_path: Pa
             assert await rows(one, "checkpoints", f"thread_id = '{name}'") == 3
 
 
+async def test_two_that_write_a_thread_at_once_take_no_value_from_each_other(home: Home) -> None:
+    """What one finds superfluous may be what the other, not yet stored, refers to."""
+    async with open_saver(home, keep=1) as one, open_saver(home, keep=1) as two:
+        for n in range(20):
+            place: Any = {"configurable": {"thread_id": str(n), "checkpoint_ns": ""}}
+            old, new, unchanged = checkpoint_of([1]), checkpoint_of([2]), checkpoint_of([1])
+            for checkpoint, version in ((old, "1"), (new, "2"), (unchanged, "1")):
+                checkpoint["channel_versions"] = {"value": version}
+            await one.aput(place, old, {"source": "loop"}, {"value": "1"})
+            await asyncio.gather(
+                one.aput(place, new, {"source": "loop"}, {"value": "2"}),
+                two.aput(place, unchanged, {"source": "loop"}, {}),
+            )
+            async for item in one.alist(place):
+                assert item.checkpoint["channel_values"].get("value") in ([1], [2])
+
+
+async def test_many_may_make_the_tables_at_the_same_time(home: Home) -> None:
+    async def one(name: str) -> None:
+        async with open_saver(home) as saver:
+            await Story().compile(saver).ainvoke({}, thread(name))
+
+    await asyncio.gather(*(one(str(n)) for n in range(5)))
+    async with open_saver(home) as saver:
+        assert await rows(saver, "checkpoints", "checkpoint_ns = ''") == 25
+
+
 async def test_every_commit_is_on_disk_and_readers_never_wait(tmp_path: Path) -> None:
     full, incremental = 2, 2
-    async with open_saver(tmp_path / "c.db") as saver:
+    async with open_saver(folder_in(tmp_path)) as saver:
         assert await pragma(saver, "journal_mode") == "wal"
         assert await pragma(saver, "synchronous") == full
         assert await pragma(saver, "auto_vacuum") == incremental
@@ -170,14 +217,16 @@ async def test_every_commit_is_on_disk_and_readers_never_wait(tmp_path: Path) ->
 
 
 async def test_a_file_that_is_no_database_is_one_clear_error(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    path.write_bytes(b"this is not a database " * 50)
-    with pytest.raises(FolderError, match=r"cannot open .*c\.db: file is not a database"):
-        async with open_saver(path):
+    folder = folder_in(tmp_path)
+    folder.checkpoints_db.write_bytes(b"this is not a database " * 50)
+    with pytest.raises(FolderError, match=r"cannot open .*checkpoints\.db: file is not a database"):
+        async with open_saver(folder):
             raise AssertionError("opened")
 
 
-async def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match=r"cannot open .*c\.db: unable to open"):
-        async with open_saver(tmp_path / "none" / "c.db"):
+async def test_a_folder_that_is_gone_is_one_clear_error(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    folder.path.rename(tmp_path / "elsewhere")
+    with pytest.raises(FolderError, match=r"cannot open .*checkpoints\.db: unable to open"):
+        async with open_saver(folder):
             raise AssertionError("opened")

@@ -11,6 +11,8 @@ import pytest
 from langgraph.types import Command, StateSnapshot
 
 from graph.persistence import open_saver
+from memory.home import Home
+from tests.homes import KINDS, home_of
 from tests.saver_graph import (
     DURABILITIES,
     Durability,
@@ -24,6 +26,12 @@ from tests.saver_graph import (
 )
 
 Step = Callable[[Graph, Story, Durability], Awaitable[Any]]
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """Every test here holds for both."""
+    return home_of(request, tmp_path)
 
 
 async def resume(graph: Graph, story: Story, durability: Durability) -> Any:
@@ -125,9 +133,9 @@ async def play(
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_unfinished_work_goes_on_as_if_nothing_were_ever_deleted(
-    tmp_path: Path, name: str, durability: Durability
+    home: Home, tmp_path: Path, name: str, durability: Durability
 ) -> None:
     async with stock_saver(tmp_path / "stock.db") as saver:
         expected = await play(saver, SCENARIOS[name], durability)
-    async with open_saver(tmp_path / "c.db", keep=1) as saver:
+    async with open_saver(home, keep=1) as saver:
         assert await play(saver, SCENARIOS[name], durability) == expected

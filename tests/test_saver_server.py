@@ -7,13 +7,23 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Command
 
 from graph.persistence import open_saver
+from memory.home import Home
+from memory.postgres.saver import CircadianPostgresSaver
 from memory.sqlite.saver import CircadianSaver
-from tests.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, rows, thread
+from tests.homes import KINDS, home_of, rows
+from tests.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread
 
 OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """Every test here holds for both."""
+    return home_of(request, tmp_path)
 
 
 async def state(graph: Graph, name: str = "t") -> Any:
@@ -22,18 +32,21 @@ async def state(graph: Graph, name: str = "t") -> Any:
     return found.values, found.next, [asked.value for asked in found.interrupts]
 
 
+@pytest.mark.parametrize("saver", [CircadianSaver, CircadianPostgresSaver])
 @pytest.mark.parametrize("method", OPTIONAL)
-def test_a_server_finds_every_method_it_looks_for(method: str) -> None:
+def test_a_server_finds_every_method_it_looks_for(
+    saver: type[BaseCheckpointSaver[str]], method: str
+) -> None:
     # It compares with the base class, and does without where they are the same.
-    assert getattr(CircadianSaver, method) is not getattr(BaseCheckpointSaver, method)
+    assert getattr(saver, method) is not getattr(BaseCheckpointSaver, method)
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("keep", [1, 50])
 async def test_a_run_rolled_back_leaves_the_thread_as_it_was(
-    tmp_path: Path, keep: int, durability: Durability
+    home: Home, keep: int, durability: Durability
 ) -> None:
-    async with open_saver(tmp_path / "c.db", keep=keep) as saver:
+    async with open_saver(home, keep=keep) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({"blob": "a"}, thread(run_id="a"), durability=durability)
         before = await state(graph)
@@ -44,8 +57,8 @@ async def test_a_run_rolled_back_leaves_the_thread_as_it_was(
         assert await rows(saver, "writes", "checkpoint_ns > ''") == 0
 
 
-async def test_a_first_run_rolled_back_leaves_an_empty_thread(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_a_first_run_rolled_back_leaves_an_empty_thread(home: Home) -> None:
+    async with open_saver(home) as saver:
         await Story(ask).compile(saver).ainvoke({}, thread(run_id="a"))
         await saver.adelete_for_runs(["other", "a"])
         assert await rows(saver, "checkpoints") == await rows(saver, "writes") == 0
@@ -53,9 +66,9 @@ async def test_a_first_run_rolled_back_leaves_an_empty_thread(tmp_path: Path) ->
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_question_left_for_a_run_that_is_rolled_back_can_be_answered_where_it_was_asked(
-    tmp_path: Path, durability: Durability
+    home: Home, durability: Durability
 ) -> None:
-    async with open_saver(tmp_path / "c.db", keep=1) as saver:
+    async with open_saver(home, keep=1) as saver:
         story = Story(ask)
         graph = story.compile(saver)
         await graph.ainvoke({}, thread(run_id="a"), durability=durability)
@@ -72,9 +85,9 @@ async def test_a_question_left_for_a_run_that_is_rolled_back_can_be_answered_whe
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_question_answered_by_a_run_that_is_rolled_back_is_open_again(
-    tmp_path: Path, durability: Durability
+    home: Home, durability: Durability
 ) -> None:
-    async with open_saver(tmp_path / "c.db", keep=1) as saver:
+    async with open_saver(home, keep=1) as saver:
         story = Story(ask)
         graph = story.compile(saver)
         await graph.ainvoke({}, thread(run_id="a"), durability=durability)
@@ -86,8 +99,8 @@ async def test_a_question_answered_by_a_run_that_is_rolled_back_is_open_again(
         assert result == {"count": 111, "answer": "no"}
 
 
-async def test_rolling_back_one_thread_leaves_the_others(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_rolling_back_one_thread_leaves_the_others(home: Home) -> None:
+    async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread("kept", "a"))
         kept = await rows(saver, "checkpoints")
@@ -96,8 +109,27 @@ async def test_rolling_back_one_thread_leaves_the_others(tmp_path: Path) -> None
         assert await rows(saver, "checkpoints") == kept
 
 
-async def test_a_copied_thread_goes_on_by_itself(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_a_write_belongs_to_the_run_that_wrote_it_last_or_alone(home: Home) -> None:
+    async with open_saver(home) as saver:
+        place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        stored: Any = await saver.aput(place, empty_checkpoint(), {"source": "loop"}, {})
+        for run in ("a", "b"):
+            bound: Any = {**stored, "metadata": {"run_id": run}}
+            await saver.aput_writes(bound, [(RESUME, run)], "answered again")
+            await saver.aput_writes(bound, [("blob", run)], "done once")
+
+        async def written() -> list[tuple[str, Any]]:
+            found = await saver.aget_tuple(stored)
+            assert found is not None
+            return sorted((channel, value) for _, channel, value in found.pending_writes or [])
+
+        assert await written() == [(RESUME, "b"), ("blob", "a")]
+        await saver.adelete_for_runs(["b"])
+        assert await written() == [("blob", "a")]
+
+
+async def test_a_copied_thread_goes_on_by_itself(home: Home) -> None:
+    async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
         before = await state(graph)
@@ -108,8 +140,8 @@ async def test_a_copied_thread_goes_on_by_itself(tmp_path: Path) -> None:
         assert (await state(graph, "copy"))[0] == {"count": 111, "answer": "yes"}
 
 
-async def test_a_copy_names_its_own_thread_where_a_server_wrote_it(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_a_copy_names_its_own_thread_where_a_server_wrote_it(home: Home) -> None:
+    async with open_saver(home) as saver:
         place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         described: Any = {"source": "input", "thread_id": "t"}
         await saver.aput(place, empty_checkpoint(), described, {})
@@ -119,8 +151,8 @@ async def test_a_copy_names_its_own_thread_where_a_server_wrote_it(tmp_path: Pat
         assert copy.metadata == {"source": "input", "thread_id": "copy"}
 
 
-async def test_rolling_back_a_run_leaves_copies_of_its_thread(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_rolling_back_a_run_leaves_copies_of_its_thread(home: Home) -> None:
+    async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
         before = await state(graph)
@@ -129,8 +161,8 @@ async def test_rolling_back_a_run_leaves_copies_of_its_thread(tmp_path: Path) ->
         assert await state(graph, "copy") == before
 
 
-async def test_a_thread_is_not_copied_onto_another(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_a_thread_is_not_copied_onto_another(home: Home) -> None:
+    async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread("t"))
         await graph.ainvoke({"blob": "own"}, thread("other"))
@@ -141,10 +173,8 @@ async def test_a_thread_is_not_copied_onto_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stateful", [False, True])
-async def test_pruning_to_the_latest_keeps_what_can_be_resumed(
-    tmp_path: Path, stateful: bool
-) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_pruning_to_the_latest_keeps_what_can_be_resumed(home: Home, stateful: bool) -> None:
+    async with open_saver(home) as saver:
         story = Story()
         graph = story.compile(saver, stateful=stateful)
         for _ in range(3):
@@ -160,8 +190,8 @@ async def test_pruning_to_the_latest_keeps_what_can_be_resumed(
         assert story.log == ["act", "last", "close"]
 
 
-async def test_pruning_to_the_latest_drops_what_a_new_input_abandoned(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_pruning_to_the_latest_drops_what_a_new_input_abandoned(home: Home) -> None:
+    async with open_saver(home) as saver:
         story = Story(ask)
         graph = story.compile(saver)
         await graph.ainvoke({}, thread())
@@ -173,8 +203,8 @@ async def test_pruning_to_the_latest_drops_what_a_new_input_abandoned(tmp_path: 
 
 
 @pytest.mark.parametrize("strategy", ["delete", "delete_all"])
-async def test_pruning_away_deletes_the_thread_and_no_other(tmp_path: Path, strategy: str) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_pruning_away_deletes_the_thread_and_no_other(home: Home, strategy: str) -> None:
+    async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread("t"))
         await graph.ainvoke({}, thread("other"))
@@ -184,8 +214,8 @@ async def test_pruning_away_deletes_the_thread_and_no_other(tmp_path: Path, stra
             assert await rows(saver, table, "thread_id = 'other'") > 0
 
 
-async def test_an_unknown_way_of_pruning_deletes_nothing(tmp_path: Path) -> None:
-    async with open_saver(tmp_path / "c.db") as saver:
+async def test_an_unknown_way_of_pruning_deletes_nothing(home: Home) -> None:
+    async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")
         with pytest.raises(ValueError, match="unknown strategy 'oldest'"):

@@ -19,6 +19,7 @@ from memory.store_access import write_batch
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.crash_worker import START, Job, Point, Points, running
+from tests.homes import KINDS
 from tests.scripted import logged_calls, scripted
 from tests.workers import workers
 
@@ -31,9 +32,11 @@ def runs(name: str) -> dict[str, Any]:
     return {"events": [event(name)]}
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return Job(data=str(tmp_path / "data"), inputs=[runs("first")])
+@pytest.fixture(params=KINDS)
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
+    """Every test here holds for a folder and for a database."""
+    url = request.getfixturevalue("postgres_url") if request.param == "database" else None
+    return Job(data=str(tmp_path / "data"), database=url, inputs=[runs("first")])
 
 
 def held(job: Job) -> int:
@@ -62,7 +65,7 @@ async def test_posting_does_not_wait_for_the_run_that_holds_the_agent(job: Job) 
 
 
 async def test_the_run_in_hand_takes_what_is_posted_meanwhile(job: Job) -> None:
-    slow = replace(job, delay=0.6)
+    slow = replace(job, delay=1.5)
     pid = workers().start(slow)
     await asyncio.to_thread(workers().until, job.log)
     workers().done(other(job, post=[event("posted")]))
@@ -88,7 +91,10 @@ async def test_a_second_run_that_waited_in_vain_is_told_and_its_message_is_kept(
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
     pid = held(job)
     began = time.monotonic()
-    async with opened(Path(job.data), scripted("One.", "Two."), clock) as agent:
+    if job.database:
+        monkeypatch.setenv("CIRCADIAN_DATABASE_URL", job.database)
+    data = None if job.database else Path(job.data)
+    async with opened(data, scripted("One.", "Two."), clock) as agent:
         with pytest.raises(BusyError, match=rf"is in use by process {pid} \(.*\): wait until"):
             await agent.ainvoke(runs("second"))
         assert 0.3 <= time.monotonic() - began < 5
@@ -110,6 +116,24 @@ async def test_an_id_sent_by_two_processes_is_handled_once(job: Job) -> None:
         assert len(await entries(agent)) == 1
     assert again["report"]["skipped"] == ["same"]
     assert [message.type for message in again["messages"]] == ["human", "ai"]
+
+
+async def test_what_one_process_learned_and_asks_the_others_know(job: Job, clock: Clock) -> None:
+    """Journal, inbox, facts and questions are shared; a question is answered by another process."""
+    build = {"id": "b", "text": "Build a tavern", "sender": "Ada", "at": START}
+    launch = {"id": "l", "text": "Launch to the moon", "sender": "Ada", "at": START}
+    report = workers().done(replace(job, inputs=[{"events": [build]}]))["reports"][0]
+    assert [tick["event_id"] for tick in report["ticks"]] == ["b"]
+    workers().done(other(job, inputs=[{"events": [launch]}], post=[event("waits")]))
+    assert not job.launched.exists()
+    async with running(job, Points(job)) as (agent, _):
+        facts = await agent.resources.semantic.all(agent.scope)
+        assert [fact["text"] for fact in facts] == ["Ada wants a tavern."]
+        assert {"b", "l"} <= {source for one in await entries(agent) for source in one["sources"]}
+    answered = workers().done(other(job, name="third", inputs=[{"decide": [0, "yes"]}]))
+    assert job.launched.read_text() == "the moon\n"
+    told = [tick["reply"] for tick in answered["reports"][0]["ticks"]]
+    assert told == ["launched"]
 
 
 async def test_an_id_that_arrives_late_is_not_handled_again(tmp_path: Path, clock: Clock) -> None:

@@ -208,7 +208,7 @@ async def test_a_file_that_keeps_failing_is_left_alone(
         tried.append(1)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("memory.vectorstore.sqlite.FactsDb.count", broken)
+    monkeypatch.setattr("memory.vectorstore.sqlite.SqliteTable.count", broken)
     for _ in range(2):
         with pytest.raises(MemoryStoreError, match="disk I/O error"):
             await memory.count(ANA)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,24 +12,26 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from graph.persistence import open_store
 from memory import store_access
-from memory.store_access import count_items, list_items, write_batch
+from memory.store_access import count_items, list_items, write_batch, write_new
+from tests import homes
+from tests.homes import home_of
 
 NS = ("local", "t", "journal")
-KINDS = ["circadian", "stock", "in memory"]
+KINDS = [*homes.KINDS, "stock", "in memory"]
 
 
-@asynccontextmanager
-async def opened(kind: str, path: Path) -> AsyncIterator[BaseStore]:
+@pytest.fixture(params=KINDS)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
     """A store of each kind that nodes may be given."""
-    if kind == "circadian":
-        async with open_store(path) as store:
-            yield store
-    elif kind == "stock":
-        async with AsyncSqliteStore.from_conn_string(str(path)) as stock:
+    if request.param == "in memory":
+        yield InMemoryStore()
+    elif request.param == "stock":
+        async with AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as stock:
             await stock.setup()
             yield stock
     else:
-        yield InMemoryStore()
+        async with open_store(home_of(request, tmp_path)) as ours:
+            yield ours
 
 
 @pytest.fixture(autouse=True)
@@ -38,45 +39,47 @@ def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_access, "PAGE", 3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 async def test_a_listing_is_of_one_namespace_exactly_and_in_the_order_of_keys(
-    tmp_path: Path, kind: str
+    store: BaseStore,
 ) -> None:
-    async with opened(kind, tmp_path / "s.db") as store:
-        keys = ["b", "a", "C", "ä", "e", "d", "10", "9"]
-        await write_batch(store, [PutOp(NS, key, {"key": key}) for key in keys])
-        await write_batch(store, [PutOp((*NS, "2026"), "below", {}), PutOp(NS[:2], "above", {})])
-        found = await list_items(store, NS)
-        assert [item.key for item in found] == sorted(keys)
-        assert [item.value for item in found] == [{"key": key} for key in sorted(keys)]
-        assert {item.namespace for item in found} == {NS}
-        newest = await list_items(store, NS, limit=2, newest_first=True)
-        assert [item.key for item in newest] == ["ä", "e"]
-        assert [item.key for item in await list_items(store, NS, limit=4)] == sorted(keys)[:4]
-        assert await list_items(store, ("none",)) == []
+    keys = ["b", "a", "C", "ä", "e", "d", "10", "9"]
+    await write_batch(store, [PutOp(NS, key, {"key": key}) for key in keys])
+    await write_batch(store, [PutOp((*NS, "2026"), "below", {}), PutOp(NS[:2], "above", {})])
+    found = await list_items(store, NS)
+    assert [item.key for item in found] == sorted(keys)
+    assert [item.value for item in found] == [{"key": key} for key in sorted(keys)]
+    assert {item.namespace for item in found} == {NS}
+    newest = await list_items(store, NS, limit=2, newest_first=True)
+    assert [item.key for item in newest] == ["ä", "e"]
+    assert [item.key for item in await list_items(store, NS, limit=4)] == sorted(keys)[:4]
+    assert await list_items(store, ("none",)) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_count_covers_a_prefix_by_whole_labels(tmp_path: Path, kind: str) -> None:
-    async with opened(kind, tmp_path / "s.db") as store:
-        await write_batch(store, [PutOp((*NS, str(n)), "k", {}) for n in range(7)])
-        await write_batch(store, [PutOp(NS, "k", {}), PutOp(("local", "t", "journals"), "k", {})])
-        assert await count_items(store, NS) == 8
-        assert await count_items(store, ("local",)) == 9
-        assert await count_items(store, ("loc",)) == 0
+async def test_a_count_covers_a_prefix_by_whole_labels(store: BaseStore) -> None:
+    await write_batch(store, [PutOp((*NS, str(n)), "k", {}) for n in range(7)])
+    await write_batch(store, [PutOp(NS, "k", {}), PutOp(("local", "t", "journals"), "k", {})])
+    assert await count_items(store, NS) == 8
+    assert await count_items(store, ("local",)) == 9
+    assert await count_items(store, ("loc",)) == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_batch_writes_and_deletes(tmp_path: Path, kind: str) -> None:
-    async with opened(kind, tmp_path / "s.db") as store:
-        await write_batch(store, [PutOp(NS, "a", {}), PutOp(NS, "b", {})])
-        await write_batch(store, [PutOp(NS, "a", None), PutOp(NS, "c", {})])
-        await write_batch(store, [])
-        assert [item.key for item in await list_items(store, NS)] == ["b", "c"]
+async def test_a_batch_writes_and_deletes(store: BaseStore) -> None:
+    await write_batch(store, [PutOp(NS, "a", {}), PutOp(NS, "b", {})])
+    await write_batch(store, [PutOp(NS, "a", None), PutOp(NS, "c", {})])
+    await write_batch(store, [])
+    assert [item.key for item in await list_items(store, NS)] == ["b", "c"]
 
 
-async def test_a_failed_batch_wrote_nothing(tmp_path: Path) -> None:
-    async with opened("circadian", tmp_path / "s.db") as store:
-        with pytest.raises(TypeError):
-            await write_batch(store, [PutOp(NS, "a", {}), PutOp(NS, "b", {"x": object()})])
-        assert await list_items(store, NS) == []
+async def test_what_stands_is_not_written_again(store: BaseStore) -> None:
+    await write_batch(store, [PutOp(NS, "a", {"n": 1})])
+    puts = [PutOp(NS, "c", {"n": 2}), PutOp(NS, "a", {"n": 2}), PutOp(NS, "b", {"n": 2})]
+    assert await write_new(store, puts) == [{"n": 2}, {"n": 1}, {"n": 2}]
+    assert await write_new(store, [PutOp(NS, "b", {"n": 3})]) == [{"n": 2}]
+    assert [item.value["n"] for item in await list_items(store, NS)] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("store", homes.KINDS, indirect=True)
+async def test_a_failed_batch_wrote_nothing(store: BaseStore) -> None:
+    with pytest.raises(TypeError):
+        await write_batch(store, [PutOp(NS, "a", {}), PutOp(NS, "b", {"x": object()})])
+    assert await list_items(store, NS) == []

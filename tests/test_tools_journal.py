@@ -8,7 +8,6 @@ import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from memory import journal
-from memory.episodes import episodes
 from memory.records import JournalEntry, RecallHit
 from memory.reflection import reflection_event
 from memory.settings import Settings
@@ -192,14 +191,12 @@ async def test_notes_on_oneself_are_shown_to_a_reflection_again_and_to_nobody_el
         assert (await other.call("review_journal", tags=["self"])).result["count"] == 0
 
 
-async def test_notes_on_oneself_are_neither_recalled_nor_pending() -> None:
+async def test_notes_on_oneself_are_not_pending() -> None:
     look = Bench(state=reflecting())
     await look.call("add_journal_entry", content="The gate is my strategy", importance=9)
     await Bench(store=look.store).call("add_journal_entry", content="The gate is shut")
-    for everything in (False, True):
-        found = await episodes(look.store, SCOPE, everything=everything)
-        assert [entry["content"] for entry in found] == ["The gate is shut"]
-    assert len(await journal.pending(look.store, SCOPE)) == 1
+    [pending] = await journal.pending(look.store, SCOPE)
+    assert pending["content"] == "The gate is shut"
 
 
 async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loops_others() -> None:
@@ -233,22 +230,21 @@ async def test_recall_passes_the_query_on_and_gives_back_what_was_found(
     assert called.result == {"success": True, "query": "tea", "memories": [hit], "count": 1}
     assert (asked["query"], asked["limit"], asked["include_superseded"]) == ("tea", 3, True)
     assert (asked["scope"], asked["now"]) == (SCOPE, NOW)
-    assert asked["episodes"] == []
+    assert (asked["used_by_agent"], asked["facts_only"]) == (True, False)
 
 
-async def test_recall_looks_at_pending_entries_awake_and_not_in_a_night(
+async def test_recall_looks_at_the_journal_awake_and_in_a_night_at_facts_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looked: list[int] = []
+    looked: list[bool] = []
 
-    async def recall(query: str, *, episodes: list[JournalEntry], **others: Any) -> list[RecallHit]:
-        looked.append(len(episodes))
+    async def recall(query: str, *, facts_only: bool, **others: Any) -> list[RecallHit]:
+        looked.append(facts_only)
         return []
 
     monkeypatch.setattr(recall_tool, "recall", recall)
     bench = Bench()
-    await bench.call("add_journal_entry", content="The gate is shut")
     await bench.call("recall_memories", query="gate")
     bench.plan = PlanSink({})
     await bench.call("recall_memories", query="gate")
-    assert looked == [1, 0]
+    assert looked == [False, True]

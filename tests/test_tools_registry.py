@@ -35,6 +35,7 @@ ARGUMENTS = {
     "add_session_memory": ({"memory_type", "content"}, set()),
     "compact_session_memory": ({"new_facts", "new_patterns", "summary"}, set()),
     "add_journal_entry": ({"content"}, {"importance", "tags", "source_entity"}),
+    "update_entity_observation": ({"entity", "observation"}, {"aliases"}),
     "review_journal": (set(), {"query", "tags", "limit"}),
     "recall_memories": ({"query"}, {"limit", "include_superseded"}),
     "store_memory": ({"facts"}, set()),
@@ -110,7 +111,7 @@ def test_each_context_gets_the_tools_that_its_filter_names() -> None:
     alone = set(BUILT_IN) - {"delegate_task"}
     assert names_for("tick_event") == names_for("tick_autonomous") == alone
     assert names_for("goal_decompose") == set()
-    assert names_for("pre_compaction") == {"noop", "add_journal_entry"}
+    assert names_for("pre_compaction") == set(CONTEXTS["pre_compaction"].tool_filter or ())
     assert names_for("sleep_consolidate") == {
         "noop",
         "add_journal_entry",

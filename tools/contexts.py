@@ -57,7 +57,6 @@ FULL_COMPONENTS = [component.id for component in components.STATIC]
 REFLECTION_TOOLS = ["noop", "add_journal_entry", "review_journal"]
 SLEEP_TOOLS = [*REFLECTION_TOOLS, "recall_memories", "store_memory"]
 PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
-"""A name that no tool has is not offered."""
 
 SLEEP_CONTEXTS = frozenset({"sleep_consolidate", "pre_compaction"})
 """Capped by max_iterations_sleep; the others by max_iterations_per_tick (ruling 4)."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
-from memory import journal
+from memory import entities, journal
 from memory.operations import add_fact, operation_id
 from memory.persona import violation
 from memory.records import FactDraft, JournalEntry, Operation
@@ -165,10 +165,12 @@ async def _known_sources(
     event = event_of(runtime)
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}
-    found = await journal.read_many(store_of(runtime), scope_of(runtime.config), sorted(cited))
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    found = await journal.read_many(store, scope, sorted(cited))
+    familiar = await entities.familiar(store, scope, events)
     return found | {
-        one["id"]: journal.entry_in(runtime.state, one, settings_of(runtime.context))
-        for one in events
+        one["id"]: journal.entry_in(runtime.state, one, settings_of(runtime.context), known)
+        for one, known in zip(events, familiar, strict=True)
     }
 
 

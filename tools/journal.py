@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import partial
 from itertools import count
@@ -12,7 +11,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import Field
 
-from memory import journal
+from memory import entities, journal
 from memory.compaction import covered_events
 from memory.operations import add_entry
 from memory.records import JournalEntry
@@ -28,14 +27,12 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.origin import origin_of
+from tools.origin import is_extracting, origin_of, shared_words
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions in the loops beside a tick's own, so that entries of two loops share no id."""
 REFLECTIONS = frozenset({"reflection", "reflection_cont"})
 """The contexts in which the assistant looks at its own work."""
-
-_WORD = re.compile(r"\w+")
 
 
 @tool
@@ -56,6 +53,7 @@ async def add_journal_entry(
     if importance is not None and not 1 <= importance <= 10:
         raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
     sink = sink_of(runtime.config, runtime.store)
+    known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
     write = partial(
         journal.entry_by_tool,
         content=content.strip(),
@@ -65,7 +63,7 @@ async def add_journal_entry(
         source_events=_sources(content, runtime, sink),
         origin=origin_of(runtime, sink),
         now=now_of(runtime),
-        known_entities=journal.known_entities(runtime.state),
+        known_entities=[*journal.known_entities(runtime.state), *known],
     )
     position = _position(runtime, sink)
     if isinstance(sink, PlanSink):
@@ -128,17 +126,11 @@ def _position(runtime: Runtime, sink: Sink) -> int:
     the entry goes to the first place that is free or holds the same content.
     """
     if not isinstance(sink, PlanSink):
-        return EXTRACTION if _extracting(runtime) else 0
+        return EXTRACTION if is_extracting(runtime) else 0
     exchange = runtime.state.get("exchange") or []
     earlier = sum(isinstance(message, ToolMessage) for message in exchange)
     first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
     return first + earlier + len(sink.operations)
-
-
-def _extracting(runtime: Runtime) -> bool:
-    """Whether an emergency's extraction asks, and not the tick's own loop."""
-    loop = runtime.state.get("loop")
-    return loop is not None and loop["compaction"] == "forced"
 
 
 def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
@@ -146,7 +138,7 @@ def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
     event = event_of(runtime)
     if sink.shown:
         return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
-    if sink.shown is not None or _extracting(runtime):
+    if sink.shown is not None or is_extracting(runtime):
         messages = runtime.state["messages"]
         heard = [one for one in messages if isinstance(one, HumanMessage)]
         nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in heard))
@@ -156,10 +148,5 @@ def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
 
 def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
     """The events of `texts`, those first whose text shares the most words with `content`."""
-    words = set(_WORD.findall(content.casefold()))
-
-    def distance(text: tuple[str, list[str]]) -> int:
-        return -len(words & set(_WORD.findall(text[0].casefold())))
-
-    ranked = sorted(texts, key=distance)
+    ranked = sorted(texts, key=lambda text: -shared_words(content, text[0]))
     return list(dict.fromkeys(event for _, events in ranked for event in events))

@@ -10,6 +10,7 @@ from memory.assembly import Material
 from memory.components import CONVERSATION_HISTORY
 from memory.history import of_tick
 from memory.owners import owners_of
+from memory.profiles import EntityProfile
 from memory.records import RecallHit
 from memory.rendering import recent
 from memory.resources import Resources
@@ -37,6 +38,7 @@ def material(
     *,
     now: str,
     memories: Sequence[RecallHit] = (),
+    people: Sequence[EntityProfile] = (),
 ) -> Material:
     """What the prompt of `context_type` is made from. `now`: the tick's time, ISO 8601."""
     context = CONTEXTS[context_type]
@@ -50,6 +52,7 @@ def material(
         now=now,
         owners=owners_of(settings, user=resources.user, served=resources.served),
         memories=memories,
+        people=people,
         guidelines=state["assistant_prompt"]["text"] if context_type in GUIDED_CONTEXTS else "",
         extra=resources.components,
     )

@@ -5,8 +5,12 @@ Made of what the record fixes (the event, the tick's number, the night's time), 
 
 from __future__ import annotations
 
+import re
+
 from memory.sink import PlanSink, Sink
 from tools.answers import Runtime, event_of, now_of
+
+_WORD = re.compile(r"\w+")
 
 
 def origin_of(runtime: Runtime, sink: Sink) -> str:
@@ -19,3 +23,14 @@ def origin_of(runtime: Runtime, sink: Sink) -> str:
         return f"night:{now_of(runtime).isoformat()}"
     event = event_of(runtime)
     return f"tick:{event['id']}" if event else f"tick:autonomous:{runtime.state['tick']}"
+
+
+def is_extracting(runtime: Runtime) -> bool:
+    """Whether an emergency's extraction asks, and not the tick's own loop."""
+    loop = runtime.state.get("loop")
+    return loop is not None and loop["compaction"] == "forced"
+
+
+def shared_words(one: str, other: str) -> int:
+    """How many different words two texts have in common."""
+    return len(set(_WORD.findall(one.casefold())) & set(_WORD.findall(other.casefold())))

@@ -57,13 +57,16 @@ speaker at most.
 {TRUST_NOTE}"""
 
 EXTRACT = f"""The conversation below is about to be shortened: older messages will be replaced by a
-summary, and their detail is lost. Review it and journal what must not be lost, with
-add_journal_entry, one fact a call:
-- facts about people: preferences, needs, relations, plans (source_entity names the person);
-- decisions, promises, deadlines and numbers, with absolute dates;
-- the state of work in progress, and what is to be done next.
+summary, and their detail is lost. Review it and record what must not be lost.
 
-Write in the third person about the world, people and events, never about yourself. Do not journal
+With add_journal_entry, one fact a call (source_entity names whom it is from or about):
+- decisions, promises, deadlines and numbers, with absolute dates;
+- plans, and events that matter to people;
+- the state of work in progress, and what is to be done next.
+With update_entity_observation, one observation a call: what a person, place or thing is like, their
+preferences, needs and relations. Name them as they are called there.
+
+Write in the third person about the world, people and events, never about yourself. Do not record
 what is in the journal or in your session memory already. Call noop when everything important is
 recorded.
 {TRUST_NOTE}"""

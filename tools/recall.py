@@ -7,10 +7,9 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
-from memory.episodes import episodes
 from memory.recall import recall
 from memory.refusal import Refusal
-from memory.resources import resources_of, scope_of, store_of
+from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.sink import sink_of
 from tools.answers import (
     Answer,
@@ -47,9 +46,13 @@ async def recall_memories(
         scope=scope,
         now=now_of(runtime),
         semantic=resources.semantic,
-        # In a night the pending entries are the work in hand, not memories beside it.
-        episodes=[] if asleep else await episodes(store_of(runtime), scope, everything=True),
+        store=store_of(runtime),
+        settings=settings_of(runtime.context),
         limit=limit,
         include_superseded=include_superseded,
+        used_by_agent=True,
+        facts_only=asleep,
     )
-    return answer(runtime, {"query": query, "memories": memories, "count": len(memories)})
+    # What the scores are made of is for people: it would take more room than the memories.
+    shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
+    return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})

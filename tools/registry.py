@@ -17,6 +17,7 @@ from memory.state import State
 from memory.tick import PatternState
 from tools.contexts import ContextConfig
 from tools.delegate import delegate_task
+from tools.entities import update_entity_observation
 from tools.facts import store_memory
 from tools.goals import add_goal, decompose_goal, update_goal
 from tools.journal import add_journal_entry, review_journal
@@ -167,6 +168,7 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             add_session_memory,
             compact_session_memory,
             add_journal_entry,
+            update_entity_observation,
             review_journal,
             recall_memories,
             get_system_status,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
 INTERRUPTED = 130
+QUOTED = {"circadian send": "message", "circadian recall": "query", "circadian correct": "text"}
+"""What is more than one word, by command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +38,7 @@ def interrupted() -> int:
 def _run(args: list[str]) -> int:
     from typer.exceptions import TyperException
 
-    from graph.cli.parser import app, shared_options_behind
+    from graph.cli.parser.program import app, shared_options_behind
     from memory.errors import CircadianError, InputError
 
     try:
@@ -58,8 +60,8 @@ def _usage(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     place = context.command_path if context is not None else "circadian"
     said = error.format_message().rstrip(".")
-    if place == "circadian send" and "unexpected extra argument" in said:
-        said += "; put the message in quotes"
+    if place in QUOTED and "unexpected extra argument" in said:
+        said += f"; put the {QUOTED[place]} in quotes"
     return f"{said} (see `{place} --help`)"
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from graph.cli.access import missing_folder, opened_without_running, opening
+from graph.cli.access import must_be_made, opened_without_running, opening, say_unknown
 from graph.cli.approvals import answered, chosen, edit, refusal, show_question
 from graph.cli.console import Screen, counted, one_line
 from graph.cli.following import LOOKING_BACK, follow
 from graph.cli.options import Options
-from graph.cli.render import night_view, recall_view, status_view
+from graph.cli.render import night_view, status_view
 from graph.cli.talk import NightWatch
 from graph.cli.turn import asking, converse, sent_line, shown, stop_line, why_stopped
 from graph.cli.waiting import telling_waits
@@ -24,12 +24,9 @@ from graph.status import status
 from memory import inbox
 from memory.errors import CircadianError, InputError
 from memory.models.offline import OfflineChatModel
-from memory.records import RecallHit
 from memory.reports import Report, TickReport
 from memory.state import Request
-from memory.store_access import count_items
 
-RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 OFFLINE = (
     "model: offline (embedded rules, not a language model). "
     "For a real one set OPENAI_API_KEY or give --model."
@@ -83,8 +80,7 @@ async def refuse(options: Options, question: str | None, reason: str | None) -> 
 
 
 async def _answer(options: Options, question: str | None, answer: Mapping[str, Any]) -> int:
-    if missing := missing_folder(options):
-        raise missing
+    await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         wanted = await chosen(agent, question)
@@ -137,7 +133,7 @@ async def show_status(options: Options, *, verbose: bool) -> int:
     """Print the agent at a glance; `verbose`: with each part of the prompt."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
-        await _say_unknown(screen, agent, options.agent)
+        await say_unknown(screen, agent, options.agent)
         await print_status(options, agent, screen, verbose=verbose)
     return 0
 
@@ -151,16 +147,6 @@ async def print_status(
     screen.result(now, status_view(now, options.agent, aside, stop=stop, verbose=verbose))
 
 
-async def show_recall(options: Options, query: str, limit: int) -> int:
-    """Print what long-term memory holds about a question."""
-    screen = Screen(json=options.json)
-    async with opened_without_running(options) as agent:
-        await _say_unknown(screen, agent, options.agent)
-        hits = await agent.recall(query, limit)
-    screen.result([recalled(hit) for hit in hits], recall_view(hits))
-    return 0
-
-
 async def retry(options: Options, event_id: str | None) -> int:
     """Put what was set aside, all or one, back into the inbox."""
     screen = Screen(json=options.json)
@@ -169,20 +155,6 @@ async def retry(options: Options, event_id: str | None) -> int:
     lines = [Text(f"back in the inbox: {one_line(one)}") for one in ids]
     screen.result({"retried": ids}, *(lines or [Text("Nothing is set aside.")]))
     return 0
-
-
-def recalled(hit: RecallHit) -> dict[str, Any]:
-    """A memory as `recall --json` prints it."""
-    return {key: value for key, value in hit.items() if key in RECALL_KEYS}
-
-
-async def _say_unknown(screen: Screen, agent: AsyncAgent, name: str) -> None:
-    """Say it when the folder has agents, and this one is not among them."""
-    mine = agent.scope.namespace()
-    if (await agent.aget_state()).values or await count_items(agent.store, mine):
-        return
-    if await count_items(agent.store, mine[:1]):
-        screen.note(f"no agent {name} here yet")
 
 
 def _why_no_night(report: Report) -> str:

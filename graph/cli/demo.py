@@ -25,9 +25,10 @@ from rich.text import Text
 
 from graph.cli.access import opened_without_running
 from graph.cli.app import INTERRUPTED
-from graph.cli.commands import OFFLINE, recalled
+from graph.cli.commands import OFFLINE
 from graph.cli.console import Screen, counted, date, day, one_line
 from graph.cli.options import Options
+from graph.cli.recall import recalled
 from graph.cli.replay_file import steps
 from graph.status import status
 from memory.errors import CircadianError, FolderError, InputError
@@ -60,7 +61,8 @@ async def demo(options: Options) -> int:
     """
     screen = Screen(json=options.json)
     parts = _parts()
-    options = replace(options, folder=_fresh_folder(options.data))
+    fresh = _fresh_folder(options.data)
+    options = replace(options, data=fresh, folder=fresh)
     if isinstance(choose_model(options.model, offline=options.offline), OfflineChatModel):
         screen.note(OFFLINE)
     processes: list[int] = []

@@ -8,32 +8,24 @@ import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import NotRequired, TypeVar
+from typing import TypeVar
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import TypedDict
 
-from graph.cli.access import holder, missing_folder, opened_without_running
+from graph.cli.checks import Check, home_checks
 from graph.cli.console import Screen, counted, one_line
 from graph.cli.options import Options
-from graph.handle import AsyncAgent
-from graph.status import status
 from memory.components import registered
 from memory.errors import CircadianError, InputError
 from memory.extensions import load_extensions
-from memory.folder import FOLDER_SCHEMA, Folder, open_folder
 from memory.models.ask import ask
-from memory.models.embed import embed_query
 from memory.models.offline import OfflineChatModel
-from memory.models.retry import retrying
-from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
+from memory.models.seam import choose_model, model_name
 from memory.scope import LOCAL_USER, thread_id
 from memory.settings import Deployment
-from memory.sqlite.integrity import quick_check
 from tools.files import folder_tools
 from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools
@@ -41,16 +33,6 @@ from tools.registry import BUILT_IN, checked_tools
 T = TypeVar("T")
 OLDEST = (3, 11)
 LIBRARIES = ("langgraph", "mem0ai")
-
-
-class Check(TypedDict):
-    """One thing that was looked at."""
-
-    name: str
-    ok: bool
-    detail: str
-    note: NotRequired[bool]
-    """Nothing is wrong, but something is not there yet."""
 
 
 async def doctor(options: Options, *, call: bool) -> int:
@@ -61,7 +43,7 @@ async def doctor(options: Options, *, call: bool) -> int:
     screen = Screen(json=options.json)
     checks = [_python(), *map(_library, LIBRARIES), await _model(options, call=call)]
     checks += await _added(Deployment(), options)
-    checks += await _folder_checks(options, call=call)
+    checks += await home_checks(options, call=call)
     ok = all(check["ok"] for check in checks)
     thread = thread_id(LOCAL_USER, options.agent)
     screen.result(
@@ -97,19 +79,6 @@ async def _model(options: Options, *, call: bool) -> Check:
         return {"name": "model", "ok": True, "detail": f"{detail}, {answer}"}
     except CircadianError as error:
         return {"name": "model", "ok": False, "detail": str(error)}
-
-
-async def _embedder(name: str, load: Callable[[], Embeddings], *, call: bool) -> Check:
-    """The embedder: can it be made, and does it embed?"""
-    try:
-        embeddings = load()
-        if call:
-            await embed_query(embeddings, "ready", retrying(attempts=1))
-        asked = "it embeds" if call else "--call asks it"
-        detail = name if name == OFFLINE else f"{name}, {asked}"
-        return {"name": "embedder", "ok": True, "detail": detail}
-    except CircadianError as error:
-        return {"name": "embedder", "ok": False, "detail": f"{name}: {error}"}
 
 
 async def _added(deployment: Deployment, options: Options) -> list[Check]:
@@ -153,71 +122,6 @@ async def _addition(
         return {"name": name, "ok": True, "detail": f"{value}, {await load(value)}"}
     except InputError as error:
         return {"name": name, "ok": False, "detail": str(error)}
-
-
-async def _no_folder(options: Options, *, call: bool) -> list[Check]:
-    """What is said before there is a data folder."""
-    name = choose_embedder(options.embedder, offline=options.offline)
-    detail = "none yet: circadian send makes one"
-    return [
-        {"name": "data folder", "ok": True, "detail": detail, "note": True},
-        await _embedder(name, lambda: load_embedder(name), call=call),
-    ]
-
-
-async def _folder_checks(options: Options, *, call: bool) -> list[Check]:
-    """The folder, its files, who holds it, and what waits. What cannot be opened ends the list."""
-    if missing_folder(options) and not options.folder.is_file():
-        return await _no_folder(options, call=call)
-    try:
-        folder = open_folder(options.folder, embedder=options.embedder, offline=options.offline)
-    except InputError as error:
-        return [{"name": "data folder", "ok": False, "detail": str(error)}]
-    detail = f"{folder.path}, writable, schema {FOLDER_SCHEMA}"
-    checks: list[Check] = [{"name": "data folder", "ok": True, "detail": detail}]
-    embedder = await _embedder(folder.embedder, lambda: folder.embeddings, call=call)
-    checks.append(embedder)
-    checks += [await _file(path) for path in _files(folder)]
-    if not all(check["ok"] for check in checks if check is not embedder):
-        return checks
-    checks.append(await _holder(options, folder))
-    try:
-        async with opened_without_running(options) as agent:
-            checks.append(await _inbox(agent))
-    except InputError as error:
-        checks.append({"name": "agent", "ok": False, "detail": f"it cannot be opened: {error}"})
-    return checks
-
-
-def _files(folder: Folder) -> list[Path]:
-    """The databases that exist; each is made when it is first needed."""
-    every = (folder.checkpoints_db, folder.store_db, folder.facts_db)
-    return [path for path in every if path.exists()]
-
-
-async def _file(path: Path) -> Check:
-    wrong, size = await asyncio.to_thread(lambda: (quick_check(path), path.stat().st_size))
-    detail = wrong or f"sound, {size / 1e6:,.1f} MB"
-    return {"name": path.name, "ok": wrong is None, "detail": detail}
-
-
-async def _holder(options: Options, folder: Folder) -> Check:
-    """Who runs the agent now. That somebody does is no problem."""
-    found = await holder(folder.locks_dir, options.agent)
-    detail = f"held by {found}" if found else "nobody runs the agent now"
-    return {"name": "lock", "ok": True, "detail": detail}
-
-
-async def _inbox(agent: AsyncAgent) -> Check:
-    """What waits, what was set aside, and whether the emergency stop stands."""
-    now = await status(agent)
-    aside = now["inbox"]["set_aside"]
-    lines = [f"{now['inbox']['waiting']:,} waiting"]
-    lines += [f"set aside: {one['id']}: {one['error']}" for one in aside]
-    if now["emergency_stop"]:
-        lines.append("the emergency stop stands (`circadian clear-stop`)")
-    ok = not aside and not now["emergency_stop"]
-    return {"name": "inbox", "ok": ok, "detail": "; ".join(lines)}
 
 
 def _view(checks: list[Check]) -> Table:

@@ -1,4 +1,4 @@
-"""Reports as a person likes to read them: the status, a night, recalled memories. Pure."""
+"""Reports as a person likes to read them: the status, a night. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graph.cli.console import (
 )
 from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
 from memory.models.words import shortened
-from memory.records import Goal, InboxItem, NightStep, Operation, RecallHit
+from memory.records import Goal, InboxItem, NightStep, Operation
 from memory.reports import NightReport
 from memory.tick import Question
 
@@ -148,25 +148,6 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     return table
 
 
-def recall_view(hits: Sequence[RecallHit]) -> RenderableType:
-    """Recalled memories, best first, without those whose score shows as nothing."""
-    hits = [hit for hit in hits if round(hit["score"], 2) > 0]
-    if not hits:
-        return Text("Nothing is remembered about that.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("score", justify="right")
-    table.add_column("when", no_wrap=True)
-    table.add_column("who", no_wrap=True)
-    table.add_column("what (sources)")
-    for hit in hits:
-        journal = "in the journal, not yet a fact, " if hit["kind"] == "episode" else ""
-        origin = f" ({journal}{', '.join(map(short_id, hit['sources']))})"
-        what = Text.assemble(one_line(hit["text"]), (origin, "dim"))
-        who = Text(one_line(hit["speaker"] or "-"))
-        table.add_row(f"{hit['score']:.2f}", date(hit["at"]), who, what)
-    return table
-
-
 def day_rule(at: str) -> Rule:
     """A line across the screen with a date."""
     return Rule(Text(day(at), style="bold"), align="left", style="dim")
@@ -221,12 +202,20 @@ def _session_memory(memory: Mapping[str, Any]) -> list[str]:
 
 def _memory(status: Mapping[str, Any]) -> Text:
     memory = status["memory"]
-    return Text.assemble(
+    line = Text.assemble(
         f"{counted(memory['journal'], 'journal entry', 'journal entries')} ",
         (f"({memory['pending']:,} for the next night)", "dim"),
         f" · {counted(memory['facts'], 'fact')} · {counted(memory['links'], 'link')}",
-        (f" · importance since the last reflection {status['cumulative_importance']:,}", "dim"),
     )
+    if memory["entities"]:
+        line.append(f" · {counted(memory['entities'], 'entity', 'entities')}")
+    line.append(
+        f" · importance since the last reflection {status['cumulative_importance']:,}", "dim"
+    )
+    if waiting := memory.get("unembedded", 0):
+        waits = counted(waiting, "memory waits", "memories wait")
+        line.append(f"\n{waits} for a vector, found by words until `circadian reindex`", "yellow")
+    return line
 
 
 def _inbox(waiting: int, asked: int, aside: Sequence[InboxItem]) -> RenderableType:

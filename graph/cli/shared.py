@@ -41,7 +41,7 @@ Model = Annotated[
 Embedder = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="As --model; fixed once the data folder is made.", show_default=False
+        metavar="NAME", help="As --model; later only reindex changes it.", show_default=False
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

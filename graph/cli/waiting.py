@@ -7,10 +7,10 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from graph.cli.access import holder
+from graph.cli.access import holder, home_as_recorded
 from graph.cli.console import Screen
 from graph.cli.options import Options
-from memory.folder import open_folder
+from memory.errors import CircadianError
 
 PATIENCE = 1.0
 """Seconds before anything is said."""
@@ -32,11 +32,21 @@ async def telling_waits(options: Options, screen: Screen) -> AsyncIterator[None]
 
 
 async def _tell(options: Options, screen: Screen) -> None:
-    locks_dir = open_folder(options.folder).locks_dir
+    found = await _held_by(options)
+    if found is not None:
+        screen.note(f"waiting for {found}, up to {options.lock_timeout:g} s")
+
+
+async def _held_by(options: Options) -> str | None:
+    """The other process that runs the agent, once there is one; None where it cannot be told."""
     ours = f"process {os.getpid()} (circadian)"
     found: str | None = None
-    while found is None:
-        await asyncio.sleep(PATIENCE)
-        found = await holder(locks_dir, options.agent)
-    if found != ours:
-        screen.note(f"waiting for {found}, up to {options.lock_timeout:g} s")
+    with suppress(CircadianError):  # the run itself tells what is wrong
+        home = await asyncio.to_thread(home_as_recorded, options)
+        try:
+            while found is None:
+                await asyncio.sleep(PATIENCE)
+                found = await holder(home, options.agent)
+        finally:
+            await asyncio.to_thread(home.close)
+    return None if found == ours else found

@@ -136,6 +136,12 @@ def add_journal_entry(given: Given, scene: Scene) -> Step:
     return Call("add_journal_entry", {"content": given["what"], "source_entity": scene.person})
 
 
+def observe_entity(given: Given, scene: Scene) -> Step:
+    """Told in the third person: a profile is about someone else than who speaks."""
+    noticed = third_person(given["observation"], scene.person)
+    return Call("update_entity_observation", {"entity": given["entity"], "observation": noticed})
+
+
 def as_it_is(tool: str) -> Build:
     """The parts of the sentence are the arguments."""
     return lambda given, scene: Call(tool, dict(given))

@@ -21,12 +21,15 @@ from memory.models.offline_prompt import (
 from memory.models.offline_scene import Call
 from memory.models.offline_speech import (
     has_particulars,
+    is_question,
     names,
+    names_a_time,
     statement,
     states_something,
     tells_of_a_life,
 )
-from memory.models.words import sentences, shortened
+from memory.models.words import STOP_WORDS, sentences, shortened, words
+from memory.names import PRONOUNS, depends_on_speaker
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
@@ -35,6 +38,12 @@ _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
+_NOTICED = re.compile(
+    r"(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) (?:(?:always|never|often|really|usually) )?"
+    r"(?:likes|loves|hates|dislikes|prefers|enjoys|lives|works|plays|studies|teaches|collects"
+    r"|owns|wants|needs|is allergic|is afraid|is married|is fond)\b.+"
+)
+"""A sentence that says what someone or something is like, with the name first."""
 _BY_GUARD = re.compile(r"first person|speaks of the assistant")
 """How the persona guard begins its reasons."""
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
@@ -95,9 +104,12 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences of people with names, numbers or dates; then a noop."""
-    if not prompt.done and "add_journal_entry" in tools:
-        found = _worth_journaling(prompt)
+    """At most five sentences of people with names, numbers or dates, and at most five that say
+    what a named third person is like; then a noop.
+    """
+    if not prompt.done:
+        found = _worth_journaling(prompt) if "add_journal_entry" in tools else []
+        found += _noticed(prompt) if "update_entity_observation" in tools else []
         if found:
             return found
     done = {one.name for one in prompt.done}
@@ -168,6 +180,25 @@ def _worth_journaling(prompt: Prompt) -> list[Call]:
                 found.setdefault(sentence, Call("add_journal_entry", args))
     best = sorted(found.values(), key=lambda call: -int(call.args["importance"]))
     return best[:_MOST_EXTRACTED]
+
+
+def _noticed(prompt: Prompt) -> list[Call]:
+    found: dict[str, Call] = {}
+    for text, _ in said_by_people(prompt.history):
+        for sentence in sentences(text):
+            match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
+            if match and _is_name(match["name"]):
+                args = {"entity": match["name"], "observation": sentence}
+                found.setdefault(sentence, Call("update_entity_observation", args))
+    return list(found.values())[:_MOST_EXTRACTED]
+
+
+def _is_name(text: str) -> bool:
+    """Whether words at the beginning of a sentence may be a name: no pronoun, day or relative."""
+    plain = STOP_WORDS | PRONOUNS
+    return not (
+        names_a_time(text) or depends_on_speaker(text) or any(word in plain for word in words(text))
+    )
 
 
 def _turns(text: str) -> list[tuple[str, str]]:

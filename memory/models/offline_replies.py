@@ -113,6 +113,11 @@ def _add_session_memory(result: Result, done: Done) -> str:
     return f"I will remember: {added}." if added else str(result.get("message", "Known already."))
 
 
+def _observed(result: Result, done: Done) -> str:
+    about, known = result.get("entity"), result.get("total_observations")
+    return f"Noted about {about}: {done.args.get('observation')} ({known} in all)."
+
+
 def _status(result: Result, done: Done) -> str:
     usage = result.get("token_usage") or {}
     advice = result.get("token_advisory") or {}
@@ -158,6 +163,7 @@ _SAY: dict[str, Say] = {
     "decompose_goal": _decompose_goal,
     "update_goal": _update_goal,
     "add_session_memory": _add_session_memory,
+    "update_entity_observation": _observed,
     "get_system_status": _status,
     "recall_memories": _recalled,
     "noop": _noop,

@@ -197,6 +197,13 @@ RULES: tuple[Rule, ...] = (
         to.add_journal_entry,
         "Write in your journal: the roof leaks",
     ),
+    Rule(
+        "update_entity_observation",
+        r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
+        r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
+        to.observe_entity,
+        "Make a note about Bea: she likes tulips",
+    ),
     # Progress of goals: last, since these forms take any "... is done"
     Rule(
         "update_goal",

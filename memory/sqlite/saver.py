@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
@@ -24,8 +25,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from memory.sqlite.retention import Root, pages_to_free, retention
-from memory.sqlite.transaction import atomic
+from memory.retention import Root, retention
+from memory.sqlite.transaction import atomic, clear_errors
+from memory.sqlite.vacuum import pages_to_free
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"
 _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
@@ -43,19 +45,23 @@ class CircadianSaver(AsyncSqliteSaver):
     The connection is in autocommit mode (`isolation_level=None`). The base class opens
     transactions implicitly: when its caller is cancelled between a statement and the commit, the
     write lock on the file stays held.
+
+    Raises MemoryStoreError where the file cannot be read or written.
     """
 
-    def __init__(self, conn: aiosqlite.Connection, *, keep: int = 50) -> None:
+    def __init__(self, conn: aiosqlite.Connection, path: Path, *, keep: int = 50) -> None:
         # None: only types that LangGraph holds to be safe are loaded, whatever the environment.
         super().__init__(conn, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        self.path = path
         self.keep = keep
 
     async def setup(self) -> None:
         """Make the tables, and a column of ours: the run that a write comes from."""
         if self.is_setup:
             return
-        await super().setup()
-        async with self.lock, atomic(self.conn):
+        with clear_errors(self.path):
+            await super().setup()
+        async with self._writing():
             # Metadata lies behind the blob: without this each look at the roots reads them all.
             await self.conn.execute(
                 "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
@@ -113,7 +119,7 @@ class CircadianSaver(AsyncSqliteSaver):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        async with self.lock, atomic(self.conn):
+        async with self._writing():
             await self.conn.executemany(
                 f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO writes"
                 f" ({_KEY}, {_WRITE}, run_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -134,8 +140,15 @@ class CircadianSaver(AsyncSqliteSaver):
         works, so that any other call made there would wait for ever.
         """
         found = super().alist(config, filter=filter, before=before, limit=limit)
-        for item in [item async for item in found]:
+        with clear_errors(self.path):
+            items = [item async for item in found]
+        for item in items:
             yield item
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """One checkpoint: that of `config`, else the newest of its thread."""
+        with clear_errors(self.path):
+            return await super().aget_tuple(config)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -165,7 +178,7 @@ class CircadianSaver(AsyncSqliteSaver):
         """
         await self.setup()
         source, target = str(source_thread_id), str(target_thread_id)
-        async with self.lock, atomic(self.conn):
+        async with self._writing():
             if await self._roots(target):
                 raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
             await self.conn.execute(
@@ -200,8 +213,9 @@ class CircadianSaver(AsyncSqliteSaver):
     async def _pruning(self) -> AsyncIterator[None]:
         """A transaction that may delete much: what it frees is given back after it."""
         async with self.lock:
-            async with atomic(self.conn):
-                yield
+            with clear_errors(self.path):
+                async with atomic(self.conn):
+                    yield
             free = await self._pragma("freelist_count")
             if pages := pages_to_free(free, await self._pragma("page_count")):
                 # As a script: a single statement would be stopped after its first page.
@@ -209,8 +223,10 @@ class CircadianSaver(AsyncSqliteSaver):
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
-        async with self.lock, atomic(self.conn):
-            yield
+        async with self.lock:
+            with clear_errors(self.path):
+                async with atomic(self.conn):
+                    yield
 
     async def _prune(self, thread: str) -> None:
         plan = retention(await self._roots(thread), self.keep)

@@ -6,13 +6,14 @@ import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Literal
 
 import aiosqlite
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from memory.sqlite.transaction import atomic
+from memory.sqlite.transaction import atomic, clear_errors
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement, whose number of parameters SQLite limits."""
@@ -26,14 +27,21 @@ class CircadianStore(AsyncSqliteStore):
 
     The base class opens it deferred and commits it even after an error, so that it fails under
     mixed reads and writes of several processes, and keeps half of a batch that failed.
+
+    Raises MemoryStoreError where the file cannot be read or written.
     """
+
+    def __init__(self, conn: aiosqlite.Connection, path: Path) -> None:
+        super().__init__(conn)
+        self.path = path
 
     async def setup(self) -> None:
         """Make the tables in one transaction, so that a second process cannot meet half of them."""
         async with self.lock:
             if not self.is_setup:
-                async with atomic(self.conn):
-                    await self._migrate()
+                with clear_errors(self.path):
+                    async with atomic(self.conn):
+                        await self._migrate()
         await super().setup()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -42,7 +50,8 @@ class CircadianStore(AsyncSqliteStore):
         writes = any(isinstance(op, PutOp) for op in ops)
         token = _mode.set("IMMEDIATE" if writes else "DEFERRED")
         try:
-            return await super().abatch(ops)
+            with clear_errors(self.path):
+                return await super().abatch(ops)
         finally:
             _mode.reset(token)
 
@@ -64,7 +73,7 @@ class CircadianStore(AsyncSqliteStore):
     ) -> list[Item]:
         """The items of exactly this namespace, by key; `newest_first`: by key, descending."""
         order = "DESC" if newest_first else "ASC"
-        async with self._cursor(transaction=False) as cur:
+        async with self._reading() as cur:
             await cur.execute(
                 "SELECT key, value, created_at, updated_at FROM store WHERE prefix = ?"
                 f" ORDER BY key {order} LIMIT ?",
@@ -88,7 +97,7 @@ class CircadianStore(AsyncSqliteStore):
         # All namespaces below it sort between "path." and "path/", the next character.
         where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
         params = (path, f"{path}.", f"{path}/") if prefix else ()
-        async with self._cursor(transaction=False) as cur:
+        async with self._reading() as cur:
             await cur.execute(f"SELECT count(*) FROM store {where}", params)
             return sum(row[0] for row in await cur.fetchall())
 
@@ -97,6 +106,12 @@ class CircadianStore(AsyncSqliteStore):
         async with self.lock:
             if self._task is not None:
                 self._task.cancel()
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[aiosqlite.Cursor]:
+        with clear_errors(self.path):
+            async with self._cursor(transaction=False) as cur:
+                yield cur
 
     @asynccontextmanager
     async def _cursor(self, *, transaction: bool = True) -> AsyncIterator[aiosqlite.Cursor]:

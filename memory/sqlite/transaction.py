@@ -1,12 +1,17 @@
-"""Whole transactions on an SQLite connection."""
+"""Whole transactions on an SQLite connection, and one clear error."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Literal
 
 import aiosqlite
+
+from memory.consequences import consequence
+from memory.errors import MemoryStoreError
 
 
 @asynccontextmanager
@@ -25,3 +30,12 @@ async def atomic(
     except BaseException:
         await conn.rollback()  # does nothing where no transaction is open
         raise
+
+
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """What goes wrong with the file inside, as one line that names it and says what that means."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise MemoryStoreError(f"{path}: {error}: {consequence()}") from error

@@ -1,98 +1,57 @@
-"""The vector index: FAISS in memory, rebuilt from the facts table and kept in step with it."""
+"""The vector index of one scope: FAISS in memory, filled from the table and kept in step with it.
+
+Importing this imports FAISS.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import faiss
 import numpy as np
 import numpy.typing as npt
 
-from memory.errors import MemoryStoreError
-from memory.vectorstore.sqlite import Change, FactsDb, Row
-
-Vector = npt.NDArray[np.float32]
-
-CHUNK = 4_096
-"""Rows read at once while catching up: bounds the memory that a rebuild takes."""
+from memory.vectorstore.bm25 import Numbers
+from memory.vectorstore.table import Vector
 
 
-def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:
-    """`vector` at length 1 (a zero vector stays zero), so that inner product is cosine.
+class FaissIndex:
+    """Exact nearest neighbours by cosine, among the rows that are allowed."""
 
-    Raises MemoryStoreError where it has another dimension or is not made of numbers.
-    """
-    array = np.asarray(vector, dtype=np.float32)
-    if array.shape != (dimension,):
-        raise MemoryStoreError(
-            f"the embedder gave a vector of shape {array.shape}; here they have {dimension} numbers"
-        )
-    if not np.isfinite(array).all():
-        raise MemoryStoreError("the embedder gave a vector with values that are not numbers")
-    norm = float(np.linalg.norm(array))
-    return array / np.float32(norm) if norm > 0 else array
+    def __init__(self, dimension: int) -> None:
+        self._faiss = faiss.IndexFlatIP(dimension)
+        self._seqs: Numbers = np.empty(0, dtype=np.int64)
+        """Whose vector stands at each place of the index."""
 
+    def add(self, seqs: Numbers, vectors: Vector) -> None:
+        """Take in rows, one vector a line."""
+        self._faiss.add(vectors)
+        self._seqs = np.concatenate([self._seqs, seqs])
 
-class FactsIndex:
-    """Exact nearest neighbours by cosine, over the facts that a filter lets through.
+    def remove(self, seqs: Numbers) -> None:
+        """Take out those of these rows that are in."""
+        gone = np.isin(self._seqs, seqs)
+        if gone.any():
+            self._faiss.remove_ids(_selector(gone))
+            self._seqs = self._seqs[~gone]
 
-    Shares the lock of its table. Opens nothing; reads rows when first searched, and afterwards
-    only those that changed since, whoever wrote them.
-    """
+    def search(self, vector: Vector, allowed: Numbers, limit: int) -> list[tuple[int, float]]:
+        """The `limit` nearest of the rows `allowed`, nearest first; of equals the first written.
 
-    def __init__(self, db: FactsDb, dimension: int) -> None:
-        self._db = db
-        self._dimension = dimension
-        self._faiss = faiss.IndexIDMap2(faiss.IndexFlatIP(dimension))
-        self._seen = 0
-        self._highest = 0
-
-    def search(
-        self, vector: Sequence[float] | Vector, filters: Mapping[str, object], limit: int
-    ) -> list[tuple[Row, float]]:
-        """The `limit` nearest of the facts that match, nearest first, with cosine (-1..1).
-
-        Filters come before ranking: other facts, however near, take nobody's place.
+        With cosine, -1..1.
         """
-        query = unit(vector, self._dimension)
-        with self._db.lock:
-            self._catch_up()
-            allowed = self._db.matching(filters)
-            if not allowed or limit < 1:
-                return []
-            parameters = faiss.SearchParameters()
-            parameters.sel = faiss.IDSelectorBatch(np.array(allowed, dtype=np.int64))
-            scores, numbers = self._faiss.search(
-                query[None, :], min(limit, len(allowed)), params=parameters
-            )
-            rows = self._db.numbered(int(number) for number in numbers[0])
-        return [
-            (rows[int(number)], float(score))
-            for number, score in zip(numbers[0], scores[0], strict=True)
-            if int(number) in rows
-        ]
+        passing = np.isin(self._seqs, allowed)
+        count = min(limit, int(passing.sum()))
+        if count < 1:
+            return []
+        parameters = faiss.SearchParameters()
+        if not passing.all():
+            parameters.sel = _selector(passing)
+        scores, places = self._faiss.search(vector[None, :], count, params=parameters)
+        seqs = self._seqs[places[0]]
+        cosines = np.clip(scores[0], -1.0, 1.0)
+        order = np.lexsort((seqs, -cosines))
+        return [(int(seqs[place]), float(cosines[place])) for place in order]
 
-    def _catch_up(self) -> None:
-        """Take in what changed. Not inside a transaction: what it wrote may be rolled back."""
-        while not self._db.writing:
-            changes = self._db.changes(self._seen, CHUNK)
-            if changes:
-                self._apply(changes)
-                self._seen = changes[-1].rev
-            if len(changes) < CHUNK:
-                return
 
-    def _apply(self, changes: Sequence[Change]) -> None:
-        known = [change.seq for change in changes if change.seq <= self._highest]
-        if known:
-            self._faiss.remove_ids(faiss.IDSelectorBatch(np.array(known, dtype=np.int64)))
-        latest = {change.seq: change.vector for change in changes}
-        written = {seq: vector for seq, vector in latest.items() if vector is not None}
-        if written:
-            vectors = np.frombuffer(b"".join(written.values()), dtype=np.float32)
-            if vectors.size != len(written) * self._dimension:
-                raise MemoryStoreError("the stored vectors are of another embedder's dimension")
-            self._faiss.add_with_ids(
-                vectors.reshape(-1, self._dimension), np.array(list(written), dtype=np.int64)
-            )
-            self._highest = max(self._highest, *written)
+def _selector(places: npt.NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
+    bits = np.packbits(places, bitorder="little")
+    return faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg,arg-type]  # it takes, and keeps, an array

@@ -1,15 +1,13 @@
-"""Mem0 on LangChain models and on our facts table. Importing this imports Mem0."""
+"""Mem0 on LangChain models and on the table of memories. Importing this imports Mem0."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from mem0.configs.base import MemoryConfig
@@ -18,7 +16,6 @@ from mem0.embeddings.configs import EmbedderConfig
 from mem0.llms.base import LLMBase
 from mem0.llms.configs import LlmConfig
 from mem0.memory.main import Memory
-from mem0.memory.storage import SQLiteManager
 from mem0.memory.utils import remove_code_blocks
 from mem0.utils import spacy_models
 from mem0.utils.factory import EmbedderFactory, LlmFactory, VectorStoreFactory
@@ -26,10 +23,10 @@ from mem0.vector_stores.configs import VectorStoreConfig
 from pydantic import BaseModel, ValidationError
 
 from memory.errors import ModelError
-from memory.sqlite.wal import use_wal
-from memory.vectorstore.faiss_index import FactsIndex, Vector
+from memory.vectorstore.history import History
+from memory.vectorstore.mem0_history import FileHistory
 from memory.vectorstore.mem0_store import COLLECTION, FactsConfig
-from memory.vectorstore.sqlite import FactsDb
+from memory.vectorstore.table import MemoryTable, Vector
 
 PROVIDER = "circadian"
 """Mem0's provider name of the two model adapters."""
@@ -38,35 +35,41 @@ Embedding = list[float] | Vector
 
 
 class LangChainEmbedder(EmbeddingBase):
-    """Any LangChain `Embeddings`. Mem0 asks text by text; `ready` answers from one batch."""
+    """Any LangChain `Embeddings`, loaded when first asked.
+
+    Mem0 asks text by text; `ready` answers from one batch.
+    """
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._embeddings: Embeddings = config.model
-        self._ready: Mapping[str, Embedding] = {}
+        self._load: Callable[[], Embeddings] = config.model
+        self._ready: Mapping[str, Embedding | None] = {}
 
     @contextmanager
-    def ready(self, vectors: Mapping[str, Embedding]) -> Iterator[None]:
-        """Inside, the texts in `vectors` cost no call. Not for two threads at once."""
+    def ready(self, vectors: Mapping[str, Embedding | None]) -> Iterator[None]:
+        """Inside, the texts in `vectors` cost no call. Not for two threads at once.
+
+        None for a text: the vector that stands, or does not stand, is kept.
+        """
         self._ready = vectors
         try:
             yield
         finally:
             self._ready = {}
 
-    def embed(self, text: str, memory_action: str | None = None) -> Embedding:
+    def embed(self, text: str, memory_action: str | None = None) -> Embedding | None:
         """The vector of one text."""
         if text in self._ready:
             return self._ready[text]
         if memory_action == "search":
-            return self._embeddings.embed_query(text)
-        return self._embeddings.embed_documents([text])[0]
+            return self._load().embed_query(text)
+        return self._load().embed_documents([text])[0]
 
     def embed_batch(
         self, texts: Sequence[str], memory_action: str | None = "add"
     ) -> list[list[float]]:
         """The vectors of many texts, in one call."""
-        return self._embeddings.embed_documents(list(texts))
+        return self._load().embed_documents(list(texts))
 
 
 class Extracted(BaseModel):
@@ -115,66 +118,28 @@ def _check_extraction(text: str) -> None:
         raise ModelError(f"the model gave Mem0 a broken extraction: {text[:200]!r}") from error
 
 
-class BatchedHistory(SQLiteManager):
-    """Mem0's history of changes: written after the facts it tells of, and erased with them."""
+class FactMemory(Memory):
+    """Mem0 whose history stays what it is when everything is removed."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        use_wal(self.connection)
-        # A power cut may cost its last rows: the facts themselves are in the table.
-        self.connection.execute("PRAGMA synchronous = NORMAL")
-        self._held: list[dict[str, Any]] | None = None
-
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Hold what is added inside, and write it at the end unless there was an error."""
-        self._held = []
-        try:
-            yield
-            self.batch_add_history(self._held)
-        finally:
-            self._held = None
-
-    def add_history(
-        self,
-        memory_id: str,
-        old_memory: str | None,
-        new_memory: str | None,
-        event: str,
-        **details: Any,
-    ) -> None:
-        """Keep one change. A deletion takes the fact's rows away: they hold its text."""
-        if event == "DELETE":
-            self._erase(memory_id)
-        elif self._held is None:
-            super().add_history(memory_id, old_memory, new_memory, event, **details)
-        else:
-            row = {"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory}
-            self._held.append({**row, "event": event, **details})
-
-    def close(self) -> None:
-        """Close the file. Twice is the same as once."""
-        closing: Callable[[], object] = super().close
-        closing()
-
-    def _erase(self, memory_id: str) -> None:
-        with self._lock, self.connection:
-            self.connection.execute("DELETE FROM history WHERE memory_id = ?", (memory_id,))
+    def reset(self) -> None:
+        """Remove every fact of every scope, and the history."""
+        self.db.reset()
+        self.vector_store.reset()
 
 
 @dataclass(frozen=True)
 class Mem0:
     """Mem0, and the parts under it on which a write is prepared."""
 
-    memory: Memory
-    db: FactsDb
+    memory: FactMemory
+    table: MemoryTable
     embedder: LangChainEmbedder
-    history: BatchedHistory
+    history: History
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Everything inside is one write: all of it or nothing, and then its history."""
-        with self.db.lock, self.history.batch(), self.db.transaction():
+        with self.table.lock, self.history.batch(), self.table.transaction():
             yield
 
     def add(self, text: str, ids: Mapping[str, str], metadata: dict[str, Any]) -> None:
@@ -186,50 +151,48 @@ class Mem0:
         forget: Callable[[str], object] = self.memory.delete
         forget(fact_id)
 
-    def stored_vector(self, fact_id: str) -> Vector:
-        """The vector of a fact that stands."""
-        return np.frombuffer(self.db.vector(fact_id) or b"", dtype=np.float32)
-
 
 def open_mem0(
-    db: FactsDb,
-    index: FactsIndex,
+    table: MemoryTable,
     *,
-    embeddings: Embeddings,
+    load_embeddings: Callable[[], Embeddings],
     dimension: int,
     folder: Path,
     chat_model: BaseChatModel | None = None,
+    open_history: Callable[[], History] | None = None,
 ) -> Mem0:
-    """Mem0 over `db` and `index`, with its own files in `folder`."""
+    """Mem0 over `table`, with its own files in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{LangChainEmbedder.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{LangChainChat.__name__}")
-    VectorStoreFactory.provider_to_class["faiss"] = "memory.vectorstore.mem0_store.SQLiteFaissStore"
-    _keep_spacy_from_downloading()
-    table: Any = FactsConfig(
+    VectorStoreFactory.provider_to_class["faiss"] = "memory.vectorstore.mem0_store.FactStore"
+    _do_without_spacy()
+    store: Any = FactsConfig(
         collection_name=COLLECTION,
         path=str(folder),
         distance_strategy="cosine",
         normalize_L2=False,
         embedding_model_dims=dimension,
-        db=db,
-        index=index,
+        table=table,
     )
-    model = {"model": embeddings, "embedding_dims": dimension}
+    model = {"model": load_embeddings, "embedding_dims": dimension}
     # model_construct: Mem0's own validators know the names of its own providers only.
     config = MemoryConfig(
-        vector_store=VectorStoreConfig.model_construct(provider="faiss", config=table),
+        vector_store=VectorStoreConfig.model_construct(provider="faiss", config=store),
         embedder=EmbedderConfig.model_construct(provider=PROVIDER, config=model),
         llm=LlmConfig.model_construct(provider=PROVIDER, config={"model": chat_model}),
-        history_db_path=str(folder / "history.db"),
+        history_db_path=":memory:",
     )
-    memory = Memory(config)
+    memory = FactMemory(config)
     memory.db.close()
-    memory.db = BatchedHistory(config.history_db_path)
-    return Mem0(memory, db, memory.embedding_model, memory.db)
+    history: Any = open_history() if open_history else FileHistory(folder / "history.db")
+    memory.db = history
+    return Mem0(memory, table, memory.embedding_model, history)
 
 
-def _keep_spacy_from_downloading() -> None:
-    """Where spaCy's model is not installed, Mem0 fetches it inside the first write."""
-    if find_spec("en_core_web_sm") is None:
-        spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
+def _do_without_spacy() -> None:
+    """Without it Mem0 looks for no entities in a text, nor stores any: profiles are kept elsewhere.
+
+    Where spaCy's model is not installed, Mem0 would even fetch it inside the first write.
+    """
+    spacy_models._load_failed_full = spacy_models._load_failed_lemma = True

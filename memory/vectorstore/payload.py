@@ -1,9 +1,10 @@
-"""A fact's record and Mem0's payload of it: one to one. Pure."""
+"""A fact's record and Mem0's payload of it, and what a payload says to the table. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
@@ -12,13 +13,15 @@ from pydantic import TypeAdapter
 from memory.errors import InputError
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
-from memory.vectorstore.sqlite import Row
+from memory.vectorstore.table import Row
 
 Form = TypeVar("Form")
 
 _DRAFT = TypeAdapter(FactDraft)
 _FACT = TypeAdapter(Fact)
 _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
+_BY_NIGHT = ("context", "tags", "earlier", "disputed")
+"""Fields that a fact has once a night gave them to it."""
 _METADATA = tuple(name for name in Fact.__annotations__ if name not in _NOT_IN_PAYLOAD)
 
 
@@ -31,9 +34,10 @@ def _mem0_id(text: str) -> str:
     return "".join(quote(one) if one.isspace() or one == "%" else one for one in text) or "%"
 
 
-def recall_filters(scope: Scope, include_superseded: bool) -> dict[str, object]:
-    """The scope's facts that recall may give back: those that hold, or all."""
-    return {**scope_filters(scope), **({} if include_superseded else {"invalid_at": None})}
+def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, object]:
+    """The scope's facts: those that hold, or all."""
+    held = {} if include_superseded else {"invalid_at": None}
+    return {**scope_filters(scope), "kind": "fact", **held}
 
 
 def checked_draft(draft: FactDraft) -> FactDraft:
@@ -64,10 +68,26 @@ def _checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
 def metadata_of(record: FactDraft) -> dict[str, Any]:
     """What goes beside the text into Mem0's payload. A draft becomes a fact that is valid."""
     blank = {"invalid_at": None, "superseded_by": None, "created_at": record["created"]}
-    return {**blank, **{key: one for key, one in record.items() if key not in ("id", "text")}}
+    fields = {key: one for key, one in record.items() if key not in _NOT_IN_PAYLOAD}
+    return {**blank, **fields, "identity": identity_of(record)}
+
+
+def identity_of(record: FactDraft) -> str:
+    """The same for two facts of one text, whatever its case and blanks, from the same sources."""
+    text = " ".join(record["text"].casefold().split())
+    sources = [sorted(set(record["source_entries"])), sorted(set(record["source_events"]))]
+    return blake2b(json.dumps([text, *sources]).encode(), digest_size=16).hexdigest()
 
 
 def fact_of(row: Row) -> Fact:
     """The fact that a row of the table holds."""
-    fields = {name: row.payload[name] for name in _METADATA}
-    return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields})
+    named = [name for name in _METADATA if name not in _BY_NIGHT or name in row.payload]
+    fields = {name: row.payload[name] for name in named}
+    counted = {"access_count": row.access_count, "last_access": row.last_access}
+    return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})
+
+
+def embedded_text(payload: Mapping[str, Any]) -> str:
+    """What of a memory is embedded."""
+    text = payload.get("embed")
+    return str(payload["data"] if text is None else text)

@@ -1,220 +1,293 @@
-"""The facts table: SQLite is the truth of semantic memory; every index over it can be rebuilt.
+"""The table of memories in an SQLite file, with words in FTS5 and vectors in FAISS.
 
-A row is what Mem0 gives its vector store: an id, a vector and a payload. Scope, operation id and
-validity are columns computed from the payload, so that they cannot drift from it. Every change
-takes the next revision: whoever keeps an index asks for what came after the last one it saw.
+SQLite is the truth. FAISS holds the vectors of a scope in memory once it is searched, and follows
+what any process writes.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from memory.sqlite.wal import use_wal
-from memory.vectorstore import words as word_index
-from memory.vectorstore.filters import where_clause
-from memory.vectorstore.words import WordIndex, Words
+import numpy as np
 
-BUSY_TIMEOUT = 30.0
-"""Seconds to wait for another process's write."""
+from memory.vectorstore import schema
+from memory.vectorstore.filters import Condition, Filters, Sql, condition_of, fixed, without
+from memory.vectorstore.rows import Rows
+from memory.vectorstore.scope_index import ScopeIndex
+from memory.vectorstore.sqlite_file import SqliteFile
+from memory.vectorstore.sqlite_filters import where
+from memory.vectorstore.table import Place, Row, Vector, Waiting
+from memory.vectorstore.vectors import checked
+from memory.vectorstore.words import WordIndex
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS facts (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    rev INTEGER NOT NULL,
-    id TEXT NOT NULL UNIQUE,
-    vector BLOB NOT NULL,
-    payload TEXT NOT NULL,
-    text TEXT AS (json_extract(payload, '$.data')),
-    user_id TEXT AS (json_extract(payload, '$.user_id')),
-    agent_id TEXT AS (json_extract(payload, '$.agent_id')),
-    op TEXT AS (json_extract(payload, '$.op')),
-    invalid_at TEXT AS (json_extract(payload, '$.invalid_at'))
-);
-CREATE UNIQUE INDEX IF NOT EXISTS facts_op ON facts (user_id, agent_id, op);
-CREATE INDEX IF NOT EXISTS facts_scope ON facts (user_id, agent_id, invalid_at);
-CREATE UNIQUE INDEX IF NOT EXISTS facts_rev ON facts (rev);
-CREATE TABLE IF NOT EXISTS removed (rev INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), rev INTEGER NOT NULL);
-INSERT OR IGNORE INTO clock VALUES (1, 0);
-"""
+SCOPES_IN_MEMORY = 200
+"""Agents whose indexes are kept in memory: those searched last. Others are filled again."""
 
-_WORDS = "seq, text, user_id, agent_id"
+_ROW = "seq, id, payload, access_count, last_access"
+_SCOPE = ("user_id", "agent_id")
 
 
-class Row(NamedTuple):
-    """One fact as it stands: its place in the table, Mem0's id and Mem0's payload."""
+class SqliteTable:
+    """The protocol `MemoryTable` on one file, for one embedder. See there."""
 
-    seq: int
-    id: str
-    payload: dict[str, Any]
-
-
-class Change(NamedTuple):
-    """A fact written or removed (vector None) at a revision."""
-
-    rev: int
-    seq: int
-    vector: bytes | None
-
-
-class FactsDb:
-    """One facts file. Thread-safe; several processes may open it. Raises sqlite3.Error."""
-
-    def __init__(self, path: Path) -> None:
-        self.lock = threading.RLock()
-        """Held through every call; hold it to make several calls one."""
-        self._connection = sqlite3.connect(
-            path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
-        )
+    def __init__(self, path: Path, *, model: str, dimension: int) -> None:
+        self._file = SqliteFile(path)
+        self.lock = self._file.lock
+        self._connection = self._file.connection
+        self._connection.create_function("casefold", 1, str.casefold, deterministic=True)
+        self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
+        self._rows = Rows(self._connection, self._words, self._space)
+        self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
         except BaseException:
-            self._connection.close()
+            self._file.close()
             raise
 
     def _prepare(self) -> None:
-        """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
-        use_wal(self._connection)
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {word_index.SCHEMA} COMMIT;")
+        with self._file.reading():
+            current = schema.is_current(self._connection)
+        if not current:
+            with self._file.transaction():
+                size = self._dimension * np.dtype(np.float32).itemsize
+                schema.bring_up_to_date(self._connection, self._rows, self._words, size)
 
-    def close(self) -> None:
-        """Close the file. Nothing is lost: every write was committed."""
-        with self.lock:
-            self._connection.close()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All writes inside are one; an error rolls them back. Joins one that is open."""
-        with self.lock:
-            if self._connection.in_transaction:
-                yield
-                return
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        return self._file.transaction()
 
-    @property
-    def writing(self) -> bool:
-        """Whether a transaction of this connection is open: reads would see what may yet go."""
-        return self._connection.in_transaction
+    def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
+        """Add a row. One whose `op` stands in its scope and kind already is left as it is."""
+        with self._file.transaction():
+            self._rows.add(row_id, self._bytes(vector), payload)
 
-    def insert(self, fact_id: str, vector: bytes, payload: Mapping[str, Any]) -> None:
-        """Add a fact. One whose operation id stands in its scope already is left as it is."""
-        with self.transaction():
-            added = self._connection.execute(
-                "INSERT INTO facts (rev, id, vector, payload) VALUES (?, ?, ?, ?)"
-                f" ON CONFLICT (user_id, agent_id, op) DO NOTHING RETURNING {_WORDS}",
-                (self._next_revision(), fact_id, vector, json.dumps(payload)),
-            ).fetchall()
-            for one in added:
-                self._words.add(Words(*one))
+    def alias(self, row_id: str, op: str) -> None:
+        """Let `op` be known as having made this row, too."""
+        with self._file.transaction():
+            self._rows.alias(row_id, op)
 
-    def update(self, fact_id: str, vector: bytes | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace a fact's vector, payload or both; None keeps the one that stands."""
-        kept = json.dumps(payload) if payload is not None else None
-        with self.transaction():
-            for one in self._words_of(fact_id):
-                self._words.remove(one)
+    def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
+        """Replace one row's vector, payload or both; None keeps what stands."""
+        with self._file.transaction():
+            self._rows.change(row_id, self._bytes(vector), payload)
+
+    def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
+        """Give rows their vectors, by id, as made by the embedder in use; a row gone is skipped."""
+        given = {row_id: checked(vector, self._dimension) for row_id, vector in vectors.items()}
+        with self._file.transaction():
+            for row_id, vector in given.items():
+                self._rows.embed(row_id, vector.tobytes())
+
+    def delete(self, filters: Filters) -> int:
+        """Remove the rows that match, leaving of each no more than its number; how many."""
+        with self._file.transaction():
+            return self._rows.remove(self._where(filters))
+
+    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each row, the last one `at`. Changes nothing that is indexed."""
+        with self._file.transaction():
             self._connection.execute(
-                "UPDATE facts SET rev = ?, vector = coalesce(?, vector),"
-                " payload = coalesce(?, payload) WHERE id = ?",
-                (self._next_revision(), vector, kept, fact_id),
+                "UPDATE memories SET access_count = access_count + 1, last_access = ?"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (at.isoformat(), json.dumps(list(row_ids))),
             )
-            for one in self._words_of(fact_id):
-                self._words.add(one)
 
-    def delete(self, filters: Mapping[str, object]) -> None:
-        """Remove the facts that match, leaving of each no more than its number."""
-        where, values = where_clause(filters)
-        with self.transaction():
-            gone = self._connection.execute(
-                f"DELETE FROM facts WHERE {where} RETURNING {_WORDS}", values
+    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
+        """The rows that match, oldest first."""
+        with self._file.reading():
+            return self._read(self._where(filters), limit)
+
+    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
+        """The rows that match and that these operations made, by operation; aliases count."""
+        listed = json.dumps(list(ops))
+        with self._file.reading():
+            aliases = self._connection.execute(
+                "SELECT op, seq FROM aliases WHERE op IN (SELECT value FROM json_each(?))",
+                (listed,),
             ).fetchall()
-            for one in gone:
-                self._words.remove(Words(*one))
-                self._connection.execute(
-                    "INSERT INTO removed VALUES (?, ?)", (self._next_revision(), one[0])
-                )
+            numbers = json.dumps([seq for _, seq in aliases])
+            text, values = self._where(filters)
+            other = Sql(f"seq IN (SELECT value FROM json_each(?)) AND ({text})", (numbers, *values))
+            others = {row.seq: row for row in self._read(other)}
+            own = Sql(f"op IN (SELECT value FROM json_each(?)) AND ({text})", (listed, *values))
+            rows = {row.payload["op"]: row for row in self._read(own)}
+        return {op: others[seq] for op, seq in aliases if seq in others} | rows
 
-    def _words_of(self, fact_id: str) -> list[Words]:
-        rows = self._connection.execute(f"SELECT {_WORDS} FROM facts WHERE id = ?", (fact_id,))
-        return [Words(*one) for one in rows.fetchall()]
-
-    def _next_revision(self) -> int:
-        row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
-        return int(row[0])
-
-    def select(self, filters: Mapping[str, object], limit: int | None = None) -> list[Row]:
-        """The facts that match, oldest first; all of them without a limit."""
-        where, values = where_clause(filters)
-        query = f"SELECT seq, id, payload FROM facts WHERE {where} ORDER BY seq LIMIT ?"
-        with self.lock:
-            rows = self._connection.execute(query, [*values, -1 if limit is None else limit])
-            return [_row(one) for one in rows]
-
-    def count(self, filters: Mapping[str, object]) -> int:
-        """How many facts match."""
-        where, values = where_clause(filters)
-        query = f"SELECT count(*) FROM facts WHERE {where}"
-        with self.lock:
-            return int(self._connection.execute(query, values).fetchone()[0])
-
-    def matching(self, filters: Mapping[str, object]) -> list[int]:
-        """The numbers (seq) of the facts that match."""
-        where, values = where_clause(filters)
-        query = f"SELECT seq FROM facts WHERE {where}"
-        with self.lock:
-            return [seq for (seq,) in self._connection.execute(query, values)]
+    def count(self, filters: Filters) -> int:
+        """How many rows match."""
+        text, values = self._where(filters)
+        return int(self._one(f"SELECT count(*) FROM memories WHERE {text}", *values))
 
     def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Facts by their numbers."""
-        with self.lock:
-            rows = self._connection.execute(
-                "SELECT seq, id, payload FROM facts WHERE seq IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(numbers)),),
-            )
-            return {one[0]: _row(one) for one in rows}
+        """Rows by `seq`; those that are gone are left out."""
+        listed = json.dumps(list(numbers))
+        with self._file.reading():
+            rows = self._read(Sql("seq IN (SELECT value FROM json_each(?))", (listed,)))
+        return {row.seq: row for row in rows}
 
-    def vector(self, fact_id: str) -> bytes | None:
-        """The vector of a fact, or None where there is no such fact."""
-        with self.lock:
-            row = self._connection.execute(
-                "SELECT vector FROM facts WHERE id = ?", (fact_id,)
-            ).fetchone()
-        return bytes(row[0]) if row else None
+    def vector(self, row_id: str) -> Vector | None:
+        """The vector of a row, None where there is no row or none of the embedder in use."""
+        found = self._one(
+            "SELECT max(vector) FROM vectors JOIN memories USING (seq) WHERE id = ? AND space = ?",
+            row_id,
+            self._space,
+        )
+        return None if found is None else np.frombuffer(found, dtype=np.float32)
 
-    def changes(self, since: int, limit: int) -> list[Change]:
-        """What was written or removed after revision `since`, in order, at most `limit`."""
-        with self.lock:
-            rows = self._connection.execute(
-                "SELECT rev, seq, vector FROM facts WHERE rev > ?1"
-                " UNION ALL SELECT rev, seq, NULL FROM removed WHERE rev > ?1"
-                " ORDER BY rev LIMIT ?2",
-                (since, limit),
-            )
-            return [Change(*one) for one in rows]
+    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
+        """The nearest of the rows that match, nearest first, with cosine (-1..1)."""
+        checked(vector, self._dimension)
+        condition, scoped = _split(filters)
+        with self._file.reading():
+            at = self._revision()
+            found = [
+                one
+                for number in self._scopes(scoped)
+                for one in self._index(number).nearest(vector, condition, limit, at)
+            ]
+            return self._ranked(found, limit)
 
     def keywords(
-        self, query: str, filters: Mapping[str, object], limit: int
+        self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The facts that match and share words with `query`, best first, with BM25 (> 0)."""
+        """The rows that match and have any of the index terms, best first, with BM25 (> 0)."""
+        condition, scoped = _split(filters)
+        with self._file.reading():
+            at = self._revision()
+            found = [
+                one
+                for number in self._scopes(scoped)
+                for one in self._index(number).worded(
+                    self._words, list(terms), condition, limit, at
+                )
+            ]
+            return self._ranked(found, limit)
+
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+        """The episodes of these sessions, session by session, in the order of their time."""
+        text, values = self._where(filters)
+        with self._file.reading():
+            rows = self._connection.execute(
+                f"SELECT session, seq FROM memories WHERE ({text}) AND kind = 'episode'"
+                " AND session IN (SELECT value FROM json_each(?))"
+                " ORDER BY session, valid_from, seq",
+                (*values, json.dumps(list(sessions))),
+            )
+            return [Place(*row) for row in rows]
+
+    def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
+        """Rows that match and have no vector of the embedder in use, newest first."""
+        with self._file.reading():
+            rows = [
+                row
+                for where in self._waiting(filters)
+                for row in self._connection.execute(
+                    "SELECT seq, id, coalesce(json_extract(payload, '$.embed'),"
+                    " json_extract(payload, '$.data')) FROM memories"
+                    f" WHERE {where.text} ORDER BY seq DESC LIMIT ?",
+                    (*where.values, max(limit, 0)),
+                )
+            ]
+        return [Waiting(row[1], str(row[2])) for row in sorted(rows, reverse=True)[: max(limit, 0)]]
+
+    def count_unembedded(self, filters: Filters) -> int:
+        """How many there are."""
+        with self._file.reading():
+            return sum(
+                int(self._one(f"SELECT count(*) FROM memories WHERE {where.text}", *where.values))
+                for where in self._waiting(filters)
+            )
+
+    def scrub(self) -> None:
+        """Leave on the disk nothing of the text of rows that were removed or changed. Slow."""
         with self.lock:
-            found = self._words.search(query, filters, limit)
-            rows = self.numbered(seq for seq, _ in found)
-        return [(rows[seq], score) for seq, score in found]
+            with self._file.transaction():
+                for number in self._scopes({}):
+                    self._words.scrub(number)
+            self._file.compact()
+
+    def close(self) -> None:
+        """Close it. Nothing is lost: every write was committed."""
+        self._file.close()
+
+    def _waiting(self, filters: Filters) -> Iterator[Sql]:
+        """What to look for: scope by scope, for each embedder but the one in use, and for none."""
+        condition, scoped = _split(filters)
+        text, values = where(condition)
+        for number in self._scopes(scoped):
+            for space in (None, *self._other_spaces(number)):
+                yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
+
+    def _other_spaces(self, number: int) -> Iterator[str]:
+        """Looked up one after the other: the index would be read as a whole to list them."""
+        space = self._one("SELECT min(space) FROM memories WHERE scope = ?", number)
+        while space is not None:
+            if space != self._space:
+                yield space
+            query = "SELECT min(space) FROM memories WHERE scope = ? AND space > ?"
+            space = self._one(query, number, space)
+
+    def _where(self, filters: Filters) -> Sql:
+        """`filters` for the table, by the number of the scope where they name one."""
+        condition, scoped = _split(filters)
+        text, values = where(condition)
+        if not scoped:
+            return Sql(text, values)
+        tests = " AND ".join(f"{field} IS ?" for field in scoped)
+        numbers = f"scope IN (SELECT number FROM scopes WHERE {tests})"
+        return Sql(f"{numbers} AND ({text})", (*scoped.values(), *values))
+
+    def _scopes(self, scoped: Mapping[str, object]) -> list[int]:
+        """The numbers of the scopes that have these ids."""
+        tests = " AND ".join(f"{field} IS ?" for field in scoped) or "1"
+        found = self._connection.execute(
+            f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scoped.values())
+        )
+        return [number for (number,) in found.fetchall()]
+
+    def _index(self, number: int) -> ScopeIndex:
+        if self._file.writing:
+            # Not kept: what it takes in may yet be rolled back.
+            return ScopeIndex(self._connection, number, self._space, self._dimension)
+        index = self._indexes.pop(number, None)
+        index = index or ScopeIndex(self._connection, number, self._space, self._dimension)
+        self._indexes[number] = index
+        if len(self._indexes) > SCOPES_IN_MEMORY:
+            self._indexes.popitem(last=False)
+        return index
+
+    def _revision(self) -> int:
+        return int(self._one("SELECT rev FROM clock"))
+
+    def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
+        best = sorted(found, key=lambda one: (-one[1], one[0]))[: max(limit, 0)]
+        rows = self.numbered(seq for seq, _ in best)
+        return [(rows[seq], score) for seq, score in best if seq in rows]
+
+    def _read(self, where: Sql, limit: int | None = None) -> list[Row]:
+        rows = self._connection.execute(
+            f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
+            (*where.values, -1 if limit is None else limit),
+        )
+        return [Row(seq, one, json.loads(payload), *rest) for seq, one, payload, *rest in rows]
+
+    def _one(self, query: str, *values: object) -> Any:
+        with self._file.reading():
+            return self._connection.execute(query, values).fetchone()[0]
+
+    def _bytes(self, vector: Vector | None) -> bytes | None:
+        return None if vector is None else checked(vector, self._dimension).tobytes()
 
 
-def _row(columns: Sequence[Any]) -> Row:
-    return Row(columns[0], columns[1], json.loads(columns[2]))
+def _split(filters: Filters) -> tuple[Condition, dict[str, object]]:
+    """What is asked of a row, and of its scope. Raises ValueError."""
+    condition = condition_of(filters)
+    scoped = {field: one for field, one in fixed(condition).items() if field in _SCOPE}
+    return without(condition, scoped), dict(scoped)

@@ -3,6 +3,12 @@
 A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts are written through
 Mem0 and stand nowhere else; the journal's entries stand in the store, and here only to be found.
 Both have the same fields in the payload, so that one search finds and one rule ranks them.
+
+Two things in a payload are for the table. `terms` (a list of texts), the words that the row is
+found by, is taken out of it; without it they are `memory.analysis.terms` of `data`, and so they are
+once `memory.analysis.ANALYSIS_VERSION` is another. With an empty list the row is in no word index,
+and stays out. `embed` is what is embedded instead of `data`. `op` and `identity` (the same for two
+facts of one text from the same sources) are looked up at every write.
 """
 
 from __future__ import annotations
@@ -16,12 +22,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from memory.vectorstore.filters import Filters as Filters
+
 Vector = npt.NDArray[np.float32]
 """Of length 1, so that the inner product is the cosine; a zero vector stays zero."""
-
-Filters = Mapping[str, object]
-"""Mem0's filters: equality, lists, operators (eq ne gt gte lt lte in nin contains icontains),
-`*`, AND, OR, NOT. Anything else raises ValueError: no filter is lost silently."""
 
 Kind = Literal["fact", "episode", "window"]
 """The payload's `kind`. A window is a run of neighbouring episodes that are found together."""
@@ -69,14 +73,26 @@ class MemoryTable(Protocol):
         ...
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
-        """Add a row. One whose `op` stands in its scope already is left as it is.
+        """Add a row. One whose `op` stands in its scope and kind already is left as it is.
 
         Without a vector it is found by words, and by meaning once `set_vectors` gave it one.
         """
         ...
 
+    def alias(self, row_id: str, op: str) -> None:
+        """Let `op` be known as having made this row, too, for as long as the row stands."""
+        ...
+
+    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
+        """The rows that match and that these operations made, by operation; aliases count."""
+        ...
+
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps what stands."""
+        """Replace one row's vector, payload or both; None keeps what stands.
+
+        But where no vector comes with a new text, the one of the old text goes: the row is
+        unembedded.
+        """
         ...
 
     def delete(self, filters: Filters) -> int:
@@ -109,7 +125,11 @@ class MemoryTable(Protocol):
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The rows that match and have any of the index terms, best first, with BM25 (> 0)."""
+        """The rows that match and have any of the index terms, best first, with BM25 (> 0).
+
+        Computed per scope, over its rows of all kinds that have terms: what others keep changes
+        nothing. Of equals the one written first comes first.
+        """
         ...
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
@@ -130,6 +150,10 @@ class MemoryTable(Protocol):
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Give rows their vectors, by id, as made by the embedder in use; a row gone is skipped."""
+        ...
+
+    def scrub(self) -> None:
+        """Leave on the disk nothing of the text of rows that were removed or changed. Slow."""
         ...
 
     def close(self) -> None:

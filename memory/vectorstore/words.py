@@ -1,109 +1,78 @@
-"""The word index: full text over the facts, with ranking by BM25.
+"""The word index: which rows have which words, how often. FTS5 keeps it; `bm25` ranks by it.
 
 Each scope has an index of its own, for a word is rare or common within one memory: what other
-agents keep must not change the order of what this one finds.
+agents keep must not change the order of what this one finds. The texts themselves are not kept.
 """
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from memory.vectorstore.filters import where_clause
+import numpy as np
+
+from memory.vectorstore.bm25 import Numbers
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are looked up: a pasted page is not a query."""
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS scopes (number INTEGER PRIMARY KEY, user_id TEXT, agent_id TEXT);
-"""
-
-_WORD = re.compile(r"[^\W_]+")
-
-
-class Words(NamedTuple):
-    """The text of one fact, and whose it is."""
-
-    seq: int
-    text: str | None
-    user_id: str | None
-    agent_id: str | None
+_ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
+"""What FTS5 would cut a text at, as letters: a term is one word to it, whatever it is made of."""
 
 
 class WordIndex:
-    """The indexes in one facts file. Its calls belong to the caller's transaction and lock."""
+    """The indexes in one file. Its calls belong to the caller's transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def add(self, words: Words) -> None:
-        """Take in the text of a fact."""
-        table = self._table(words)
+    def make(self, scope: int) -> None:
+        """Make the index of a new scope, and the view that lists what is in it."""
         self._connection.execute(
-            f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (words.seq, words.text)
+            f"CREATE VIRTUAL TABLE words_{scope} USING fts5(text, content='', tokenize='ascii')"
+        )
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
         )
 
-    def remove(self, words: Words) -> None:
-        """Take out the text of a fact: exactly what was taken in."""
-        table = self._table(words)
+    def add(self, scope: int, seq: int, text: str) -> None:
+        """Take in the words of a row, as `encoded` joins them."""
         self._connection.execute(
-            f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",
-            (words.seq, words.text),
+            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
         )
 
-    def search(
-        self, query: str, filters: Mapping[str, object], limit: int
-    ) -> list[tuple[int, float]]:
-        """Numbers (seq) of the facts that match and share words with `query`, best first.
+    def remove(self, scope: int, seq: int, text: str) -> None:
+        """Take out the words of a row: exactly what was taken in."""
+        self._connection.execute(
+            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
+            (seq, text),
+        )
 
-        With BM25, which is above 0.
-        """
-        match = match_expression(query)
-        if not match or limit < 1:
-            return []
-        scope = {key: filters[key] for key in ("user_id", "agent_id") if key in filters}
-        where, values = where_clause(scope)
-        numbers = self._connection.execute(f"SELECT number FROM scopes WHERE {where}", values)
-        found = [
-            one
-            for (number,) in numbers.fetchall()
-            for one in self._ranked(f"words_{number}", match, filters, limit)
+    def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
+        """For each term the numbers of the rows that have it, once for each time."""
+        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
+        query = f"SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = ?"
+        return [
+            listed(self._connection.execute(query, (term,)).fetchone()[0])
+            for term in wanted[:MAX_QUERY_WORDS]
         ]
-        return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
-    def _ranked(
-        self, table: str, match: str, filters: Mapping[str, object], limit: int
-    ) -> list[tuple[int, float]]:
-        where, values = where_clause(filters)
-        # The plus keeps SQLite from asking FTS5 once for every fact of the scope.
-        return self._connection.execute(
-            f"SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?"
-            f" AND +rowid IN (SELECT seq FROM facts WHERE {where})"
-            " ORDER BY score DESC, rowid LIMIT ?",
-            [match, *values, limit],
-        ).fetchall()
+    def drop(self, scope: int) -> None:
+        """Remove the index of a scope."""
+        for table in (f"vocabulary_{scope}", f"words_{scope}"):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
 
-    def _table(self, words: Words) -> str:
-        """The scope's index, made when its first fact comes."""
-        scope = (words.user_id, words.agent_id)
-        found = self._connection.execute(
-            "SELECT number FROM scopes WHERE user_id IS ? AND agent_id IS ?", scope
-        ).fetchone()
-        if found:
-            return f"words_{found[0]}"
-        number = self._connection.execute(
-            "INSERT INTO scopes (user_id, agent_id) VALUES (?, ?) RETURNING number", scope
-        ).fetchone()[0]
-        self._connection.execute(
-            f"CREATE VIRTUAL TABLE words_{number} USING"
-            " fts5(text, content='', tokenize='porter unicode61')"
-        )
-        return f"words_{number}"
+    def scrub(self, scope: int) -> None:
+        """Write the index anew: words that were taken out stand in it until then."""
+        self._connection.execute(f"INSERT INTO words_{scope} (words_{scope}) VALUES ('optimize')")
 
 
-def match_expression(query: str) -> str:
-    """The FTS5 expression "any of the words of `query`". Quoted: a word is never syntax."""
-    words = dict.fromkeys(_WORD.findall(query.casefold()))
-    return " OR ".join(f'"{word}"' for word in list(words)[:MAX_QUERY_WORDS])
+def encoded(terms: Sequence[str]) -> str:
+    """Terms as the index takes them in."""
+    return " ".join(term.translate(_ENCODED).lower() for term in terms if term)
+
+
+def listed(numbers: str) -> Numbers:
+    """A JSON list of whole numbers as an array: SQLite makes it faster than it gives rows."""
+    inside = numbers[1:-1]
+    return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)

@@ -1,15 +1,9 @@
-"""Which checkpoints of a thread are no longer needed, and how much of a file to give back."""
+"""Which checkpoints of a thread are no longer needed: one rule for every saver."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-
-FREE_PAGES_KEPT = 64
-"""Free pages that a file may keep however small it is (256 kB)."""
-
-VACUUM_PAGES = 256
-"""Pages given back to the file system at one time, at most (1 MB)."""
 
 
 class Root(NamedTuple):
@@ -61,11 +55,3 @@ def _starts_run(roots: Sequence[Root], index: int) -> bool:
     if index + 1 == len(roots) or roots[index].source == "input":
         return True
     return roots[index].run_id != roots[index + 1].run_id
-
-
-def pages_to_free(free: int, total: int) -> int:
-    """How many free pages to give back now: those beyond a quarter of the file, in small steps.
-
-    Some stay free, since the next checkpoint fills them at no cost.
-    """
-    return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)

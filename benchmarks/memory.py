@@ -1,0 +1,240 @@
+"""Long-term memory beside Mem0 and LangGraph's own store: adding and recalling facts, in one run.
+
+    python -m benchmarks.memory [--facts 1000 10000 100000] [--adds 50] [--recalls 100]
+                                [--json FILE]
+
+Each system has a process of its own. Where they are measured they take turns, call by call, so that
+the machine's noise meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.stores import LANGGRAPH, MEM0, TOP
+from benchmarks.tables import (
+    CIRCADIAN,
+    Marked,
+    Shown,
+    megabytes,
+    milliseconds,
+    side_by_side,
+    with_ratios,
+)
+
+MARKS = (1_000, 10_000, 100_000)
+SOME = MARKS[:2]
+"""Those that take a minute together; the last takes some minutes more."""
+ADDS, RECALLS = 50, 100
+ALLOWANCE = 20.0
+"""Seconds that one system's timed calls of one kind may take at a mark; the rest is left out."""
+ENOUGH = 20
+"""Calls that a 95th percentile is taken from, at the least."""
+NAMES = (CIRCADIAN, MEM0, LANGGRAPH)
+SYSTEMS = {
+    CIRCADIAN: "semantic memory, each write on disk before it is acknowledged, history included; "
+    "recall by words and meaning over facts and journal",
+    MEM0: "Mem0 with its own FAISS provider: add with infer=False, each of which writes the whole "
+    "file anew and waits for no disk; search by meaning. Loaded by its vector store's insert, "
+    "without history",
+    LANGGRAPH: "with its own index (sqlite-vec), on a connection as it opens it; search by meaning",
+}
+"""Name -> what it is."""
+MEASURED = (
+    "Facts of some hundred characters of one user, the same texts and vectors for all; an embedder "
+    f"that costs nothing, {TOP} memories asked for. In brackets: times Circadian's. Memory: of the "
+    "process. On disk: all files, with write-ahead logs. A 95th percentile stands where there are "
+    f"{ENOUGH} calls: a system gets {ALLOWANCE:.0f} s for the calls of one kind at one mark."
+)
+FIGURES = (
+    Shown("add_p50_ms", "add, p50", milliseconds),
+    Shown("add_p95_ms", "add, p95", milliseconds),
+    Shown("recall_p50_ms", "recall, p50", milliseconds),
+    Shown("recall_p95_ms", "recall, p95", milliseconds),
+    Shown("memory_bytes", "memory", megabytes),
+    Shown("disk_bytes", "on disk", megabytes),
+)
+
+
+@dataclass(frozen=True)
+class Row(Marked):
+    """What was measured of one system at one mark, a number of facts."""
+
+    add_p50_ms: float | None = None
+    add_p95_ms: float | None = None
+    recall_p50_ms: float | None = None
+    recall_p95_ms: float | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    load_s: float = 0.0
+    """Seconds that it took to come here from the mark before; not comparable, see SYSTEMS."""
+    adds: int = 0
+    recalls: int = 0
+    absent: str | None = None
+    """Why nothing was measured."""
+
+
+class Worker:
+    """One system in its process."""
+
+    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
+        self.name, self._process = name, process
+        self.stored = 0
+        self.absent: str | None = self._answer().get("absent")
+
+    def ask(self, **command: Any) -> Any:
+        """Let it do one command."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps(command)}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def load(self, mark: int) -> float:
+        """Fill it up to `mark` facts; the seconds that this took."""
+        seconds: float = self.ask(load=[self.stored, mark - self.stored])
+        self.stored = mark
+        return seconds
+
+    def add(self) -> float:
+        """Add one more fact; the seconds."""
+        self.stored += 1
+        seconds: float = self.ask(add=self.stored - 1)
+        return seconds
+
+    def recall(self, number: int) -> float:
+        """Ask about a fact; the seconds."""
+        seconds: float = self.ask(recall=number)
+        return seconds
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process of {self.name} ended; what it said stands above")
+        return json.loads(line)
+
+
+@contextmanager
+def started(name: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process with the system `name` in the new folder `folder`; it ends with its input."""
+    command = [sys.executable, "-m", "benchmarks.stores", name, str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+
+
+def compare(
+    root: Path, marks: Collection[int], *, adds: int, recalls: int, names: Sequence[str] = NAMES
+) -> list[Row]:
+    """Fill the systems to each of the marks, and measure them there."""
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(name, root / name)) for name in names]
+        workers = [Worker(name, process) for name, process in zip(names, processes, strict=True)]
+        for mark in sorted(marks):
+            rows += _at(mark, workers, adds=adds, recalls=recalls)
+    return rows
+
+
+def _at(mark: int, workers: Sequence[Worker], *, adds: int, recalls: int) -> list[Row]:
+    there = [worker for worker in workers if worker.absent is None]
+    loaded = {}
+    for worker in there:
+        loaded[worker.name] = worker.load(mark)
+        print(f"memory: {mark:,} facts in {worker.name}")
+    for worker in there:
+        worker.recall(0)  # what the first call alone pays is not what is measured
+    recalled: dict[str, list[float]] = {worker.name: [] for worker in there}
+    for number in range(recalls):
+        for worker in in_turn(there, number, recalled):
+            recalled[worker.name].append(worker.recall(number * mark // recalls))
+    added: dict[str, list[float]] = {worker.name: [] for worker in there}
+    for number in range(adds):
+        for worker in in_turn(there, number, added):
+            added[worker.name].append(worker.add())
+    return [
+        Row(worker.name, mark, absent=worker.absent)
+        if worker.absent
+        else _row(worker, mark, loaded[worker.name], added[worker.name], recalled[worker.name])
+        for worker in workers
+    ]
+
+
+def in_turn(workers: Sequence[Worker], number: int, spent: dict[str, list[float]]) -> list[Worker]:
+    """Those with time left, another one first each time."""
+    place = number % max(1, len(workers))
+    turned = [*workers[place:], *workers[:place]]
+    return [worker for worker in turned if sum(spent[worker.name]) < ALLOWANCE]
+
+
+def _row(
+    worker: Worker, mark: int, loaded: float, added: Sequence[float], recalled: Sequence[float]
+) -> Row:
+    return Row(
+        worker.name,
+        mark,
+        add_p50_ms=statistics.median(added) * 1_000,
+        add_p95_ms=_p95(added),
+        recall_p50_ms=statistics.median(recalled) * 1_000,
+        recall_p95_ms=_p95(recalled),
+        load_s=round(loaded, 2),
+        adds=len(added),
+        recalls=len(recalled),
+        **worker.ask(size=True),
+    )
+
+
+def _p95(seconds: Sequence[float]) -> float | None:
+    if len(seconds) < ENOUGH:
+        return None
+    return sorted(seconds)[int(len(seconds) * 0.95)] * 1_000
+
+
+def as_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures for machines."""
+    return {"measured": MEASURED, "systems": SYSTEMS, "rows": with_ratios(rows, FIGURES)}
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the figures, and what they are."""
+    console.print(side_by_side(rows, FIGURES, mark="facts", title="Long-term memory"))
+    console.print(MEASURED)
+    for name, absent in {row.system: row.absent for row in rows}.items():
+        console.print(f"{name}: not measured: {absent}." if absent else f"{name}: {SYSTEMS[name]}.")
+
+
+def run(marks: Collection[int], path: Path, *, adds: int = ADDS, recalls: int = RECALLS) -> None:
+    """Measure, print the table, write the JSON to `path`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = compare(Path(scratch), marks, adds=adds, recalls=recalls)
+    show(rows, Console())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(as_json(rows), indent=2) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the arguments say; return the exit status."""
+    parser = argparse.ArgumentParser(description="Long-term memory side by side.")
+    parser.add_argument("--facts", type=int, nargs="+", default=MARKS, metavar="COUNT")
+    parser.add_argument("--adds", type=int, default=ADDS)
+    parser.add_argument("--recalls", type=int, default=RECALLS)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/memory.json"))
+    options = parser.parse_args(arguments)
+    run(options.facts, options.json, adds=options.adds, recalls=options.recalls)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

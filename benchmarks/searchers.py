@@ -1,0 +1,185 @@
+"""What is measured on conversations: the product's recall, and what stands beside it.
+
+Each learns the turns of one conversation, and gives their ids, best first, to a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from benchmarks.conversations import Conversation, events_of, sessions, spoken
+from graph.agent import open_agent
+from graph.handle import AsyncAgent
+from memory.analysis import terms
+from memory.opened_memory import settle_mem0
+
+Ask = Callable[[str], Awaitable[list[str]]]
+"""Question -> the ids of turns, best first."""
+
+
+@dataclass
+class Notes:
+    """What a system did beside answering."""
+
+    facts: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    """Model calls by step."""
+
+
+Searcher = Callable[[Conversation, Notes], AbstractAsyncContextManager[Ask]]
+"""Learns a conversation, and answers about it."""
+
+DEPTH = 100
+"""Turns, or memories, that each system is asked for."""
+SATURATION, LENGTH_PART = 1.2, 0.75
+"""BM25's k1 and b (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework")."""
+
+
+class Shared(Embeddings):
+    """An embedder that several systems use: each text costs one call in all."""
+
+    def __init__(self, embeddings: Embeddings) -> None:
+        self._embeddings = embeddings
+        self._known: dict[str, list[float]] = {}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector per text, in order."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known.update(zip(new, self._embeddings.embed_documents(new), strict=True))
+        return [self._known[text] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question; the embedder may treat it differently from a text."""
+        key = f"?{text}"
+        if key not in self._known:
+            self._known[key] = self._embeddings.embed_query(text)
+        return self._known[key]
+
+
+def circadian(embedder: Embeddings | str, *, model: str, nights: bool) -> Searcher:
+    """The product: overhears the turns; with `nights` it sleeps after each session."""
+
+    @asynccontextmanager
+    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        clock = [datetime.now(UTC)]
+
+        async def ask(question: str) -> list[str]:
+            hits = await agent.recall(question, DEPTH)
+            return [source for hit in hits for source in hit["sources"]]
+
+        with tempfile.TemporaryDirectory() as folder:
+            opening = open_agent(
+                Path(folder) / "data", model=model, embedder=embedder, clock=lambda: clock[0]
+            )
+            async with opening as agent:
+                for session in sessions(one):
+                    clock[0] = session.start
+                    await agent.ainvoke({"events": events_of(session)})
+                    if nights:
+                        clock[0] = session.start + timedelta(hours=8)
+                        notes.calls.update(await _night(agent))
+                notes.facts += await agent.resources.semantic.count(agent.scope)
+                yield ask
+
+    return searcher
+
+
+async def _night(agent: AsyncAgent) -> Counter[str]:
+    """Let it sleep; the model calls by step."""
+    slept = await agent.ainvoke({"request": "sleep"})
+    steps = slept["report"]["night"]["steps"]
+    return Counter({step["step"]: step["llm_calls"] for step in steps if step["llm_calls"]})
+
+
+@asynccontextmanager
+async def by_words(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+    """BM25 over stems, without stop words."""
+    index = Bm25(spoken(one))
+
+    async def ask(question: str) -> list[str]:
+        return index.search(question)
+
+    yield ask
+
+
+class Bm25:
+    """Okapi BM25 over the product's own index terms."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._counts = {one: Counter(terms(text)) for one, text in texts.items()}
+        self._mean = sum(c.total() for c in self._counts.values()) / max(1, len(texts))
+        self._having = Counter(term for counts in self._counts.values() for term in counts)
+
+    def search(self, query: str) -> list[str]:
+        """At most DEPTH ids of the texts that share a term with `query`, best first."""
+        wanted = set(terms(query))
+        scores = {one: self._score(wanted, counts) for one, counts in self._counts.items()}
+        matching = [one for one, score in scores.items() if score > 0]
+        return sorted(matching, key=lambda one: -scores[one])[:DEPTH]
+
+    def _score(self, wanted: set[str], counts: Counter[str]) -> float:
+        damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * counts.total() / self._mean)
+        return sum(
+            self._rarity(term) * counts[term] * (SATURATION + 1) / (counts[term] + damping)
+            for term in wanted & counts.keys()
+        )
+
+    def _rarity(self, term: str) -> float:
+        having, every = self._having[term], len(self._counts)
+        return math.log(1 + (every - having + 0.5) / (having + 0.5))
+
+
+def by_meaning(embeddings: Embeddings) -> Searcher:
+    """Cosine alone."""
+
+    @asynccontextmanager
+    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        turns = spoken(one)
+        ids = list(turns)
+        table = np.array(await embeddings.aembed_documents(list(turns.values())))
+
+        async def ask(question: str) -> list[str]:
+            scores = table @ np.array(await embeddings.aembed_query(question))
+            return [ids[place] for place in np.argsort(-scores)[:DEPTH]]
+
+        yield ask
+
+    return searcher
+
+
+def by_mem0(embeddings: Embeddings) -> Searcher:
+    """Mem0's own search over its own FAISS provider, one store a conversation."""
+
+    @asynccontextmanager
+    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        def learn() -> None:
+            for turn, text in spoken(one).items():
+                mem0_own.add(memory, text, turn=turn)
+
+        async def ask(question: str) -> list[str]:
+            found = await asyncio.to_thread(mem0_own.search, memory, question, DEPTH)
+            return [hit["metadata"]["turn"] for hit in found]
+
+        with tempfile.TemporaryDirectory() as folder:
+            settle_mem0(Path(folder))
+            # Slow to import, and not to be imported where it is not measured.
+            from benchmarks import mem0_own
+
+            dimension = len(await embeddings.aembed_query("dimension"))
+            with mem0_own.opened(Path(folder), embeddings, dimension) as memory:
+                await asyncio.to_thread(learn)
+                yield ask
+
+    return searcher

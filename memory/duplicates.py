@@ -1,0 +1,81 @@
+"""Duplicates among what was found: each thing is said once, with the sources of all. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from memory.analysis import terms
+from memory.ranking import Candidate, ordered
+
+MOST = 0.6
+"""A fact that has so much of what its entry says stands for the entry; below, the entry stays."""
+
+
+def merged(found: Sequence[Candidate]) -> list[Candidate]:
+    """`found` (best first) with each thing once, at the best of its places.
+
+    A fact that says what the entry it comes from says is one with it, and so are two texts that
+    are the same. An entry whose fact no longer holds goes the way of the fact.
+    """
+    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
+    said: dict[str, list[Candidate]] = defaultdict(list)
+    left = []
+    for one in found:
+        source = _said_by(one, entries) if one.row.payload["kind"] == "fact" else None
+        if source is not None:
+            said[source].append(one)
+        elif one.row.payload["kind"] == "fact":
+            left.append(one)
+    left += [_with_facts(entry, said[op]) for op, entry in entries.items()]
+    return _once(ordered(left))
+
+
+def joined(one: Candidate, other: Candidate) -> Candidate:
+    """`one` with the better score of the two and the sources of both."""
+    better = max(one, other, key=lambda candidate: candidate.score)
+    return replace(
+        one,
+        parts=better.parts,
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+    )
+
+
+def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+    """The entry among the fact's sources that has all of its words; names aside."""
+    payload = fact.row.payload
+    names = {
+        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
+    }
+    says = set(terms(payload["data"])) - names
+    for source in payload["source_entries"]:
+        if source in entries and says <= set(terms(entries[source].row.payload["data"])):
+            return str(source)
+    return None
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
+    """An entry and the facts that say what it says, as one: a fact that says most of it, if any."""
+    if not facts:
+        return entry
+    has = set(terms(entry.row.payload["data"]))
+    whole = [
+        one for one in facts if len(has & set(terms(one.row.payload["data"]))) >= MOST * len(has)
+    ]
+    holding = sorted(whole, key=lambda one: one.superseded)
+    best = holding[0] if holding else entry
+    for one in (entry, *facts):
+        if not one.superseded or one is best:
+            best = joined(best, one)
+    return best
+
+
+def _once(found: Sequence[Candidate]) -> list[Candidate]:
+    """Of those with one text the best, unless one holds and the other does not."""
+    kept: dict[tuple[str, bool], Candidate] = {}
+    for one in found:
+        key = (" ".join(one.row.payload["data"].casefold().split()), one.superseded)
+        kept[key] = joined(kept[key], one) if key in kept else one
+    return ordered(kept.values())

@@ -1,0 +1,153 @@
+"""Reading a whole memory out, also while its agent runs; a namespace or a page of facts at a time.
+
+What runs meanwhile is in it as a whole or not at all: the inbox is read before the state, and what
+the state does not contain yet is left in the inbox; the journal is read before the facts that are
+made of it. An event that is taken in twice so is one entry, and a fact one fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import messages_to_dict
+from langgraph.store.base import BaseStore, Item
+
+from memory import inbox
+from memory.at_rest import at_rest
+from memory.errors import InputError, MemoryStoreError
+from memory.forgetting.open_forget import begun
+from memory.records import Fact
+from memory.scope import Scope
+from memory.semantic import SemanticMemory
+from memory.store_access import count_items, list_items
+from memory.store_walk import namespaces, shelves
+from memory.transfer import FORMAT, NOT_MOVED, VERSION
+from memory.vectorstore.payload import fact_filters, fact_of
+from memory.vectorstore.table import Row
+
+PAGE = 1_000
+"""Rows of the table of memories that are read at a time."""
+GAP = 1_000_000
+"""Numbers without a row after which there is none any more."""
+
+
+class Source(NamedTuple):
+    """Where a memory is read from."""
+
+    store: BaseStore
+    semantic: SemanticMemory
+    scope: Scope
+
+
+class Taken(NamedTuple):
+    """The events that wait, and the state that was read after them."""
+
+    waiting: list[Item]
+    aside: list[Item]
+    values: dict[str, Any]
+
+
+async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
+    """What waits, and what is set aside: to be read before the state is.
+
+    Raises:
+        InputError: a forget was broken off: half of what it erases is still there.
+    """
+    store, scope = source.store, source.scope
+    open_forget = await begun(store, scope)
+    if open_forget is not None:
+        raise InputError(
+            f"a forget was broken off: `circadian forget {open_forget['entity']!r} --yes` first"
+        )
+    waiting = await list_items(store, scope.namespace(inbox.INBOX))
+    return waiting, await list_items(store, scope.namespace(inbox.SET_ASIDE))
+
+
+async def header(source: Source, *, agent: str, embedder: str | None, at: str) -> dict[str, Any]:
+    """The first line."""
+    counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
+    for namespace in await namespaces(source.store, source.scope):
+        kind = namespace[2] if len(namespace) > 2 else ""
+        if kind and kind not in NOT_MOVED:
+            prefix = source.scope.namespace(kind)
+            counts[kind] = await count_items(source.store, prefix)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": agent,
+        "exported_at": at,
+        "embedder": embedder,
+        "counts": counts,
+    }
+
+
+async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    """The lines after the header, the last one included."""
+    number = 0
+    async for record in _records(source, taken):
+        number += 1
+        yield record
+    yield {"type": "end", "lines": number}
+
+
+async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    values = at_rest(taken.values)
+    if values:
+        messages = messages_to_dict(values.get("messages", []))
+        yield {"type": "state", "values": {**values, "messages": messages}}
+    aside = {item.key for item in taken.aside}
+    done = await _contained(source, values, [item.key for item in taken.waiting])
+    for item in taken.waiting:
+        if item.key not in aside | done:
+            yield _item(("inbox",), item)
+    for item in taken.aside:
+        yield _item(("set_aside",), item)
+    tick = int(values.get("tick", 0))
+    async for shelf in shelves(source.store, source.scope):
+        kind = shelf.labels[0] if shelf.labels else ""
+        if kind in NOT_MOVED or kind in (inbox.INBOX, inbox.SET_ASIDE):
+            continue
+        for item in shelf.items:
+            # Of a tick that the state does not contain nothing is handled.
+            if kind != inbox.HANDLED or item.value["tick"] <= tick:
+                yield _item(shelf.labels, item)
+    async for fact in _facts(source):
+        yield {"type": "fact", "fact": fact}
+
+
+async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[str]) -> set[str]:
+    """Those of `ids` whose ticks the state contains."""
+    marks = {mark["id"] for mark in values.get("handled", [])}
+    namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
+    for one in ids:
+        item = await source.store.aget(namespace, one)
+        if item is not None and item.value["tick"] <= tick:
+            marks.add(one)
+    return marks
+
+
+def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
+    return {"type": "item", "namespace": list(labels), "key": item.key, "value": item.value}
+
+
+async def _facts(source: Source) -> AsyncIterator[Fact]:
+    """Page by page, oldest first; those that there were when it began."""
+    mine = fact_filters(source.scope)
+    total = left = await source.semantic.count(source.scope)
+    first = last = 0
+    while left > 0 and first <= last + GAP:
+        rows = await source.semantic._run(_numbered, source.semantic, first)
+        for seq, row in sorted(rows.items()):
+            last = seq
+            if mine.items() <= row.payload.items():
+                left -= 1
+                yield fact_of(row)
+        first += PAGE
+    if left > 0 and await source.semantic.count(source.scope) > total - left:
+        raise MemoryStoreError("facts were changed while they were read; export again")
+
+
+def _numbered(semantic: SemanticMemory, first: int) -> dict[int, Row]:
+    """The rows of one page, of every scope."""
+    return semantic._open_table().numbered(range(first + 1, first + PAGE + 1))

@@ -1,0 +1,61 @@
+"""Leaving on the disk nothing of what was deleted: free pages, logs, old versions of rows.
+
+In SQLite a deleted row stays in its page, and a page in the file and in the write-ahead log, until
+they are written over. In PostgreSQL its old versions stay until a vacuum; what an archive of its
+log or a backup holds is beyond this.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import aiosqlite
+
+from memory.errors import MemoryStoreError
+
+SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+STORE_TABLES = ("store", "memories", "memory_history", "memory_messages")
+"""With those that semantic memory has written anew already: their statistics."""
+
+
+async def clean(part: Any, tables: tuple[str, ...]) -> None:
+    """Write anew where a saver or a store keeps its records; `tables`: in PostgreSQL.
+
+    Raises:
+        MemoryStoreError: another process holds on to the file.
+    """
+    if isinstance(getattr(part, "conn", None), aiosqlite.Connection):
+        async with part.lock:
+            await _vacuum_file(part.conn)
+    elif hasattr(part, "pool"):
+        await _vacuum_tables(part.pool, tables)
+
+
+async def _vacuum_file(conn: aiosqlite.Connection) -> None:
+    try:
+        await conn.execute_fetchall("PRAGMA secure_delete = ON")
+        await conn.execute_fetchall("VACUUM")
+        (row,) = await conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise MemoryStoreError(
+            f"what is forgotten is deleted, but the file still holds it ({error}): forget again"
+        ) from error
+    if row[0]:
+        raise MemoryStoreError(
+            "what is forgotten is deleted, but another process reads the file that still holds "
+            "it: close it, and forget again"
+        )
+
+
+async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
+    """Write the tables anew, and what the planner knows of common values.
+
+    What is not ours to vacuum the server leaves alone, to its own vacuum.
+    """
+    from memory.postgres.pool import clear_errors
+
+    with clear_errors(pool.name):
+        async with pool.connection() as conn:
+            await conn.execute(f"VACUUM (FULL, ANALYZE) {', '.join(tables)}")
+            await conn.execute("VACUUM (FULL) pg_catalog.pg_statistic")

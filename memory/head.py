@@ -1,0 +1,89 @@
+"""What an installation was made with, and the rules by which it is opened again.
+
+A folder keeps it in a file, a database in a table.
+"""
+
+from __future__ import annotations
+
+from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel
+
+from memory.errors import FolderError
+from memory.models.hashing import DIMENSION as OFFLINE_DIMENSION
+from memory.models.seam import OFFLINE, choose_embedder, embedding_dimension, load_embedder
+
+_CUSTOM = "custom:"
+
+
+class Head(BaseModel):
+    """What stands in the file or in the table."""
+
+    schema_version: int
+    embedder: str
+    """A model's name, or `custom:<class>` where the embeddings were given from Python."""
+    dimension: int
+    """Numbers in one vector."""
+
+
+class Wanted:
+    """The embedder that a caller wants: by name, as an object, or whatever is recorded."""
+
+    def __init__(self, embedder: str | None, offline: bool, embeddings: Embeddings | None) -> None:
+        self._offline, self._embeddings = offline, embeddings
+        self.name = _name(embedder, offline, embeddings)
+        """What the caller insists on. None: what is recorded, else the default."""
+
+    def new(self, schema: int) -> Head:
+        """The head of a new installation. Blocking.
+
+        The default is offline where asked for, or where no OpenAI key is set. A dimension that is
+        not known is found by embedding one word.
+
+        Raises:
+            InputError: the embedder is unknown or lacks its key.
+        """
+        name = self.name or choose_embedder(None, offline=self._offline)
+        return Head(schema_version=schema, embedder=name, dimension=self._dimension(name))
+
+    def changed(self, head: Head) -> Head:
+        """`head` with the embedder wanted in place of the one recorded. As `new`."""
+        name = self.name or head.embedder
+        if name.startswith(_CUSTOM) and self._embeddings is None:
+            return head
+        return head.model_copy(update={"embedder": name, "dimension": self._dimension(name)})
+
+    def check(self, head: Head, where: str) -> None:
+        """Raise FolderError where `where`, with its head, cannot be opened with what is wanted."""
+        made = f"{where} was made with the embedder {head.embedder}"
+        if self.name is not None and self.name != head.embedder:
+            raise FolderError(f"{made}, not {self.name}; {self._way()}")
+        if head.embedder.startswith(_CUSTOM) and self._embeddings is None:
+            raise FolderError(
+                f"{where} was made with embeddings given from Python ({head.embedder}); open it "
+                "from Python with the same ones, or `circadian reindex --embedder NAME` for others"
+            )
+        if head.embedder == OFFLINE and head.dimension != OFFLINE_DIMENSION:
+            raise FolderError(
+                f"{made} when its vectors had {head.dimension} numbers; now they have "
+                f"{OFFLINE_DIMENSION}: `circadian reindex --embedder {OFFLINE}` embeds all anew"
+            )
+
+    def load(self, name: str) -> Embeddings:
+        """The embedder. Raises InputError where it cannot be loaded, as without its key."""
+        return self._embeddings if self._embeddings is not None else load_embedder(name)
+
+    def _dimension(self, name: str) -> int:
+        return embedding_dimension(name, self.load(name))
+
+    def _way(self) -> str:
+        """How to come from the embedder recorded to the one wanted."""
+        if self._embeddings is not None:
+            return "`memory.reindex` changes it and embeds every memory anew"
+        return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"
+
+
+def _name(embedder: str | None, offline: bool, embeddings: Embeddings | None) -> str | None:
+    """An object given says more than any name."""
+    if embeddings is not None:
+        return f"{_CUSTOM}{type(embeddings).__name__}"
+    return embedder or (OFFLINE if offline else None)

@@ -1,0 +1,121 @@
+"""Links between memories, both ways (data-flow-03, sections 3.2 and 4.1).
+
+Store namespace (below `(user, thread)`): `links` id -> {linked_to, created, relations}. An id is a
+journal entry's or a fact's; `relations` says of each other end how and why: {relation, reason, at}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from typing_extensions import TypedDict
+
+from memory.records import Operation
+from memory.scope import Scope
+
+LINKS = "links"
+
+
+class End(TypedDict):
+    """One end of links."""
+
+    linked_to: list[str]
+    """Ids of the other ends, sorted."""
+    created: str
+    relations: dict[str, dict[str, str]]
+    """How it stands to each of them: {relation, reason, at}."""
+
+
+async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
+    """The ends that exist among `ids`."""
+    wanted = list(dict.fromkeys(ids))
+    found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
+    return {
+        one: end_of(item.value)
+        for one, item in zip(wanted, found, strict=True)
+        if isinstance(item, Item)
+    }
+
+
+def end_of(value: Mapping[str, Any]) -> End:
+    """An end as it was stored, also before relations were."""
+    return {
+        "linked_to": list(value["linked_to"]),
+        "created": value["created"],
+        "relations": dict(value.get("relations", {})),
+    }
+
+
+def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:
+    """The ids of the two ends; None where a fact of them does not exist.
+
+    `facts`: fact ids by operation id.
+    """
+    value = operation["after"] or operation["before"]
+    one, other = operation["target"], value["other"]
+    if value["of"] == "facts":
+        one = facts.get(one, "")
+    if value["of"] in ("facts", "entry_fact"):
+        other = facts.get(other, "")
+    return (one, other) if one and other and one != other else None
+
+
+def fact_ops(operation: Operation) -> set[str]:
+    """The operation ids of the facts that a link names."""
+    value = operation["after"] or operation["before"]
+    ends = {"facts": (operation["target"], value["other"]), "entry_fact": (value["other"],)}
+    return set(ends.get(value["of"], ()))
+
+
+def after(
+    ends: Mapping[str, End], operations: Sequence[Operation], facts: Mapping[str, str]
+) -> dict[str, End]:
+    """The overlay: the ends once the links among `operations` are made and unmade, in order."""
+    changed = dict(ends)
+    for operation in operations:
+        named = ends_named(operation, facts)
+        if named is None:
+            continue
+        for one, other in (named, named[::-1]):
+            if operation["kind"] == "link":
+                changed[one] = _joined(changed.get(one), other, operation["after"])
+            elif one in changed:
+                changed[one] = _parted(changed[one], other)
+    return changed
+
+
+def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
+    created, relations = value["created"], dict(end["relations"]) if end else {}
+    relations.setdefault(
+        other, {"relation": value["relation"], "reason": value["reason"], "at": created}
+    )
+    return {
+        "linked_to": sorted({*(end["linked_to"] if end else []), other}),
+        "created": end["created"] if end else created,
+        "relations": relations,
+    }
+
+
+def _parted(end: End, other: str) -> End:
+    return {
+        **end,
+        "linked_to": [one for one in end["linked_to"] if one != other],
+        "relations": {one: value for one, value in end["relations"].items() if one != other},
+    }
+
+
+async def puts_after(
+    store: BaseStore, scope: Scope, operations: Sequence[Operation], facts: Mapping[str, str]
+) -> list[PutOp]:
+    """The store writes that make the links among `operations` so; an end without links goes."""
+    mine = [one for one in operations if one["kind"] in ("link", "unlink")]
+    named = (ends_named(one, facts) for one in mine)
+    standing = await read(store, scope, [id_ for both in named if both for id_ in both])
+    namespace = scope.namespace(LINKS)
+    return [
+        PutOp(namespace, id_, dict(end) if end["linked_to"] else None)
+        for id_, end in after(standing, mine, facts).items()
+        if end != standing.get(id_)
+    ]

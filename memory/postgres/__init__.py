@@ -1,0 +1,1 @@
+"""An installation in PostgreSQL, for several processes on several hosts."""

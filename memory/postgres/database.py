@@ -1,0 +1,183 @@
+"""An installation in PostgreSQL: several hosts share it, each with this code and one setting."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import psycopg
+from langchain_core.embeddings import Embeddings
+from psycopg.rows import class_row
+from pydantic import SecretStr
+
+from memory.consequences import NOT_ACCEPTED
+from memory.errors import FolderError
+from memory.head import Head, Wanted
+from memory.postgres.address import Address, address_of
+from memory.postgres.history import PostgresHistory
+from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
+from memory.postgres.pool import BlockingPool, Connection, clear_errors
+from memory.postgres.schema import lock_key
+from memory.postgres.table import PostgresTable
+from memory.semantic import SemanticMemory
+
+DATABASE_SCHEMA = 1
+"""The tables that this version reads and writes."""
+
+
+class Database:
+    """One open database. Opening it writes nothing but a new one's head."""
+
+    def __init__(self, address: Address, head: Head, load: Callable[[], Embeddings]) -> None:
+        """Use the database that `head` was read from; `load` makes its embedder, once."""
+        self.address = address
+        self.name = address.name
+        self.embedder, self.dimension = head.embedder, head.dimension
+        self._load = load
+        self._opened: BlockingPool | None = None
+        self._table: PostgresTable | None = None
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The database's embedder. InputError where it cannot be loaded, as without its key."""
+        return self._load()
+
+    def semantic(self) -> SemanticMemory:
+        """The database's facts: the same object at every call."""
+        return self._semantic
+
+    @cached_property
+    def _semantic(self) -> SemanticMemory:
+        return SemanticMemory(
+            self._open_table,
+            mem0_dir=Path(self._scratch.name),
+            dimension=self.dimension,
+            embeddings=lambda: self.embeddings,
+            open_history=self._open_history,
+        )
+
+    @cached_property
+    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
+        """What Mem0 writes when it is imported. It holds nothing that is to be kept."""
+        return tempfile.TemporaryDirectory(prefix="circadian-mem0-", ignore_cleanup_errors=True)
+
+    def agent_lock(
+        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+    ) -> DatabaseAgentLock:
+        """The right to run the agent of one thread."""
+        return DatabaseAgentLock(self.address, thread, role=role, timeout=timeout)
+
+    def server_lock(self, *, timeout: float = 30.0) -> DatabaseServerLock:
+        """The right to run every agent of the database, shared with other servers."""
+        return DatabaseServerLock(self.address, timeout=timeout)
+
+    def close(self) -> None:
+        """Close what is open of it. A later call opens it again."""
+        self.semantic().close()
+        pool, self._opened, self._table = self._opened, None, None
+        if pool is not None:
+            pool.close()
+        self._scratch.cleanup()
+
+    def _open_table(self) -> PostgresTable:
+        if self._opened is None:
+            self._opened = BlockingPool(self.address)
+        self._table = PostgresTable(self._opened, model=self.embedder, dimension=self.dimension)
+        return self._table
+
+    def _open_history(self) -> PostgresHistory:
+        """In the same transactions as the table."""
+        return PostgresHistory(self._table or self._open_table())
+
+
+def open_database(
+    url: SecretStr,
+    *,
+    embedder: str | None = None,
+    offline: bool = False,
+    embeddings: Embeddings | None = None,
+    change: bool = False,
+) -> Database:
+    """Open the database at `url`, and write its head where it has none. Blocking.
+
+    The embedder is chosen and kept as `memory.folder.open_folder` does.
+
+    Raises:
+        DatabaseDown: it cannot be reached.
+        FolderError: it lacks pgvector, was made by a newer version, or with another embedder.
+        InputError: no connection string; or the embedder of a new database is unknown or lacks its
+            key.
+    """
+    address = address_of(url)
+    wanted = Wanted(embedder, offline, embeddings)
+    with _connected(address) as conn:
+        head = _read(conn, address) or _make(conn, address, wanted.new(DATABASE_SCHEMA))
+        if change and (new := wanted.changed(head)) != head:
+            head = _write(conn, new)
+    wanted.check(head, f"the database {address.name}")
+    return Database(address, head, lambda: wanted.load(head.embedder))
+
+
+def is_made(url: SecretStr) -> bool:
+    """Whether anything is kept at `url`. Writes nothing. Raises as `open_database`."""
+    address = address_of(url)
+    with _connected(address) as conn:
+        return _read(conn, address) is not None
+
+
+@contextmanager
+def _connected(address: Address) -> Iterator[Connection]:
+    """A connection for one look, or one change, at the head."""
+    with (
+        clear_errors(address.name, lambda: NOT_ACCEPTED),
+        psycopg.connect(address.conninfo, autocommit=True) as conn,
+    ):
+        yield conn
+
+
+def _read(conn: Connection, address: Address) -> Head | None:
+    """The head, or None where nothing is kept there yet."""
+    if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
+        return None
+    with conn.cursor(row_factory=class_row(Head)) as cursor:
+        head = cursor.execute(
+            "SELECT schema_version, embedder, dimension FROM circadian_head"
+        ).fetchone()
+    if head is not None and head.schema_version > DATABASE_SCHEMA:
+        raise FolderError(
+            f"the database {address.name} was made by a newer Circadian (schema "
+            f"{head.schema_version}, this one reads {DATABASE_SCHEMA}); update Circadian"
+        )
+    return head
+
+
+def _make(conn: Connection, address: Address, head: Head) -> Head:
+    """Write the head, unless another process just did; the first one decides."""
+    known = conn.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
+    if known.fetchone() is None:
+        raise FolderError(
+            f"the database {address.name} has no pgvector: install that extension on its server"
+        )
+    with conn.transaction():
+        conn.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("schema"),))
+        conn.execute(
+            "CREATE TABLE IF NOT EXISTS circadian_head ("
+            " one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),"
+            " schema_version INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL)"
+        )
+        return _read(conn, address) or _write(conn, head)
+
+
+def _write(conn: Connection, head: Head) -> Head:
+    """Put `head` in the place of what stands."""
+    conn.execute(
+        "INSERT INTO circadian_head (schema_version, embedder, dimension)"
+        " VALUES (%(schema_version)s, %(embedder)s, %(dimension)s)"
+        " ON CONFLICT (one) DO UPDATE SET schema_version = EXCLUDED.schema_version,"
+        " embedder = EXCLUDED.embedder, dimension = EXCLUDED.dimension",
+        head.model_dump(),
+    )
+    return head

@@ -1,0 +1,245 @@
+"""Connections to PostgreSQL: pools that give up soon, whole transactions, and one clear error.
+
+A database that is down is told within three seconds, whatever was asked of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg.generators import execute
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_dumps
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from memory.consequences import NOT_ACCEPTED, UNSURE, consequence
+from memory.errors import DatabaseDown, MemoryStoreError
+from memory.postgres.address import Address
+
+TIMEOUT = 2.0
+"""Seconds to wait for a connection."""
+
+ANSWER = 1.0
+"""Seconds in which an open connection has to answer before it is used."""
+
+SIZE = 8
+"""Connections of one pool, at most. They are opened when they are needed."""
+
+IDLE = 60.0
+"""Seconds after which a connection that nobody used is closed."""
+
+SESSION = (
+    # How long a statement waits for another process's transaction.
+    "SELECT set_config('lock_timeout', '30s', false),"
+    # A process that stands still in a transaction keeps what it changed from all others.
+    " set_config('idle_in_transaction_session_timeout', '60s', false)"
+)
+
+_DOWN = ("08", "57P01", "57P02", "57P03", "53300")
+"""SQLSTATEs of a database that goes down, comes up, or takes no more connections."""
+
+AsyncConnection = psycopg.AsyncConnection[DictRow]
+Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.AsyncCursor[DictRow]
+
+
+class Pool(AsyncConnectionPool[AsyncConnection]):
+    """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
+
+    Those who use it take turns: its timeout is for the database, and not for one another.
+    """
+
+    def __init__(self, address: Address) -> None:
+        _quiet()
+        self._turns = asyncio.Semaphore(SIZE)
+        # Unprepared: psycopg loses statements that it prepares inside a pipeline, and each is
+        # planned for its own values.
+        super().__init__(
+            address.conninfo,
+            name=address.name,
+            kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+            min_size=0,
+            max_size=SIZE,
+            max_idle=IDLE,
+            timeout=TIMEOUT,
+            reconnect_timeout=TIMEOUT,
+            configure=_configure,
+            open=False,
+        )
+
+    @asynccontextmanager
+    async def connection(  # the signature is the base class's
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncIterator[AsyncConnection]:
+        """A connection that answers."""
+        async with self._turns, super().connection(timeout) as conn:
+            yield conn
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection:  # noqa: ASYNC109
+        """A connection that answers.
+
+        The base class would pause after each that does not, as all do once the database was down.
+        """
+        end = monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            conn = await super().getconn(end - monotonic())
+            try:
+                conn.pgconn.send_query(b"")
+                await conn.wait(execute(conn.pgconn), timeout=min(ANSWER, end - monotonic()))
+                if not conn.closed:
+                    return conn
+            except psycopg.OperationalError:
+                await conn.close()
+            except BaseException:
+                await conn.close()
+                await self.putconn(conn)
+                raise
+            await self.putconn(conn)
+
+    async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109
+        """Close it, also where its tasks were cancelled, as by one who ends the event loop.
+
+        The base class waits for them, fails, and leaves the connections open.
+        """
+        for _ in range(0 if self.closed else self.get_stats()["pool_available"]):
+            conn = await super().getconn()
+            await conn.close()
+        try:
+            await super().close(timeout)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+
+
+class BlockingPool(ConnectionPool[Connection]):
+    """A pool for threads, as the table of memories needs it. Open once made; to be closed."""
+
+    def __init__(self, address: Address) -> None:
+        _quiet()
+        self._turns = threading.Semaphore(SIZE)
+        super().__init__(
+            address.conninfo,
+            name=address.name,
+            min_size=0,
+            max_size=SIZE,
+            max_idle=IDLE,
+            timeout=TIMEOUT,
+            reconnect_timeout=TIMEOUT,
+            configure=_configure_blocking,
+            open=True,
+        )
+
+    @contextmanager
+    def connection(self, timeout: float | None = None) -> Iterator[Connection]:
+        """A connection that answers."""
+        with self._turns, super().connection(timeout) as conn:
+            yield conn
+
+    def getconn(self, timeout: float | None = None) -> Connection:
+        """A connection that answers. See `Pool`."""
+        end = monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            conn = super().getconn(end - monotonic())
+            try:
+                conn.pgconn.send_query(b"")
+                conn.wait(execute(conn.pgconn), timeout=min(ANSWER, end - monotonic()))
+                if not conn.closed:
+                    return conn
+            except psycopg.OperationalError:
+                conn.close()
+            except BaseException:
+                conn.close()
+                self.putconn(conn)
+                raise
+            self.putconn(conn)
+
+
+@asynccontextmanager
+async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
+    """Commit what the block did as a whole, or roll back on any exception, cancellation included.
+
+    What the block executes is sent together, up to the next result that it fetches; an error of a
+    statement is raised there, or at the end.
+
+    Raises:
+        DatabaseDown: it cannot be reached.
+        MemoryStoreError: it refused.
+    """
+    committing = False
+
+    def means() -> str:
+        return UNSURE if committing and consequence() == NOT_ACCEPTED else consequence()
+
+    with clear_errors(pool.name, means):
+        async with pool.connection() as conn:
+            try:
+                async with conn.pipeline(), conn.cursor(binary=True) as cursor:
+                    await conn.execute("BEGIN")
+                    yield cursor
+                    committing = True
+                    await conn.execute("COMMIT")
+            except BaseException:
+                await conn.rollback()  # does nothing where no transaction is open
+                raise
+
+
+@contextmanager
+def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
+    """What goes wrong inside, as one clear line about the database called `name`."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise clear_error(name, error, means()) from error
+
+
+def clear_error(name: str, error: psycopg.Error, means: str) -> MemoryStoreError:
+    """DatabaseDown where the database cannot be reached, else MemoryStoreError."""
+    told = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(_DOWN):
+        return DatabaseDown(
+            f"the database {name} cannot be reached ({told}): {means}. Start it, or mend "
+            "CIRCADIAN_DATABASE_URL, and try again"
+        )
+    return MemoryStoreError(f"the database {name} refused ({told}): {means}")
+
+
+async def _configure(conn: AsyncConnection) -> None:
+    set_json_dumps(_dumps, conn)
+    await conn.execute(SESSION)
+
+
+def _configure_blocking(conn: Connection) -> None:
+    set_json_dumps(_dumps, conn)
+    conn.execute(SESSION)
+    conn.commit()
+
+
+def _dumps(value: Any) -> str:
+    """JSON that `jsonb` takes: it holds no NUL in a text."""
+    text = json.dumps(value)
+    return json.dumps(_without_nul(value)) if "\\u0000" in text else text
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, list | tuple):
+        return [_without_nul(one) for one in value]
+    if isinstance(value, dict):
+        return {_without_nul(key): _without_nul(one) for key, one in value.items()}
+    return value
+
+
+def _quiet() -> None:
+    """What the pool would warn of in the log is raised as an error of ours."""
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)

@@ -1,0 +1,175 @@
+"""Writing rows: the table, its vectors and its words stay in step. All within one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from memory.postgres.entry import Entry
+from memory.postgres.text import ADD_WORDS, REMOVE_WORDS
+from memory.postgres.write import Write
+from memory.vectorstore.filters import Sql
+from memory.vectorstore.payload import embedded_text
+
+_INSERT = """
+WITH added AS (
+    INSERT INTO memories (scope, id, space, payload, terms)
+    SELECT %(scope)s, %(id)s, %(space)s::text, %(payload)s::jsonb, %(terms)s::text[]
+    WHERE NOT EXISTS (
+        SELECT FROM memory_aliases AS a JOIN memories AS m USING (seq)
+        WHERE a.op = %(op)s::text AND m.scope = %(scope)s AND m.kind = %(kind)s::text
+    )
+    ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq
+), words AS (
+    INSERT INTO memory_terms (scope, term, seq, count, length)
+    SELECT %(scope)s, term, seq, count(*), cardinality(%(terms)s::text[])
+    FROM added CROSS JOIN unnest(%(terms)s::text[]) AS word (term) GROUP BY seq, term
+), vector AS (
+    INSERT INTO memory_vectors (seq, scope, space, embedding)
+    SELECT seq, %(scope)s, %(space)s, %(vector)s::vector FROM added
+    WHERE %(vector)s::text IS NOT NULL
+)
+SELECT seq FROM added
+"""
+"""One statement: going there and back costs more than the work."""
+
+_EMBED = """
+WITH embedded AS (
+    UPDATE memories AS m SET space = %s
+    FROM unnest(%s::text[], %s::text[]) AS given (id, embedding) WHERE m.id = given.id
+    RETURNING m.seq, m.scope, m.space, given.embedding
+)
+INSERT INTO memory_vectors (seq, scope, space, embedding)
+SELECT seq, scope, space, embedding::vector FROM embedded
+ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.embedding
+RETURNING seq, scope
+"""
+
+_UNEMBED = """
+WITH gone AS (DELETE FROM memory_vectors WHERE seq = %(seq)s)
+UPDATE memories SET space = NULL WHERE seq = %(seq)s
+"""
+
+_DELETE = """
+WITH gone AS (
+    DELETE FROM memories AS m WHERE {where} RETURNING m.seq, m.scope, m.terms
+), words AS (
+    DELETE FROM memory_terms AS t USING gone
+    WHERE t.scope = gone.scope AND t.seq = gone.seq AND t.term = ANY(gone.terms)
+)
+SELECT scope, count(*), count(*) FILTER (WHERE cardinality(terms) > 0),
+    coalesce(sum(cardinality(terms)), 0)
+FROM gone GROUP BY scope
+"""
+
+Terms = Sequence[str] | None
+
+
+class Rows:
+    """The rows, as one transaction writes them. A vector is given as PostgreSQL reads it."""
+
+    def __init__(self, write: Write, space: str) -> None:
+        self._write, self._connection, self._space = write, write.connection, space
+
+    def add(self, row_id: str, vector: str | None, entry: Entry) -> None:
+        """Add a row, unless its operation made one in its scope and kind already."""
+        scope = self._write.hold(entry.ids)
+        values = {
+            "scope": scope,
+            "id": row_id,
+            "payload": entry.payload,
+            "terms": entry.terms,
+            "op": entry.kept.get("op"),
+            "kind": entry.kept.get("kind", "fact"),
+            "space": None if vector is None else self._space,
+            "vector": vector,
+        }
+        added = self._connection.execute(_INSERT, values).fetchone()
+        if added is not None:
+            self._count(scope, entry.terms, 1)
+            if vector is not None:
+                self._write.embedded.append((added[0], scope))
+
+    def change(self, row_id: str, vector: str | None, entry: Entry | None) -> None:
+        """Replace a row's vector, payload or both. The vector of an old text goes with it."""
+        self._write.hold_those_of("m.id = %s", (row_id,))
+        standing = self._connection.execute(
+            "SELECT m.seq, m.scope, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
+            (row_id,),
+        ).fetchone()
+        if standing is None:
+            return
+        seq, scope, terms, old = standing
+        if entry is not None:
+            self._rewrite(seq, scope, terms, entry)
+            if vector is None and embedded_text(entry.kept) != embedded_text(old):
+                self._connection.execute(_UNEMBED, {"seq": seq})
+        if vector is not None:
+            self._embed({row_id: vector})
+
+    def _rewrite(self, seq: int, scope: int, terms: Terms, entry: Entry) -> None:
+        """Give a row another payload; its scope may be another, too."""
+        here = self._write.hold(entry.ids)
+        reworded = (scope, terms) != (here, entry.terms)
+        if reworded:
+            self._remove_words(seq, scope, terms)
+        self._connection.execute(
+            "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
+            (here, entry.payload, entry.terms, seq),
+        )
+        if reworded:
+            self._add_words(seq, here, entry.terms)
+        if scope != here:
+            self._connection.execute(
+                "UPDATE memory_vectors SET scope = %s WHERE seq = %s", (here, seq)
+            )
+
+    def embed(self, vectors: Mapping[str, str]) -> None:
+        """Give rows their vectors, by id; one that is gone is skipped."""
+        self._write.hold_those_of("m.id = ANY(%s)", (list(vectors),))
+        self._embed(vectors)
+
+    def _embed(self, vectors: Mapping[str, str]) -> None:
+        rows = self._connection.execute(
+            _EMBED, (self._space, list(vectors), list(vectors.values()))
+        )
+        self._write.embedded.extend(rows)
+
+    def alias(self, row_id: str, op: str) -> None:
+        """Let an operation be known as having made a row, too."""
+        self._connection.execute(
+            "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
+            " ON CONFLICT DO NOTHING",
+            (op, row_id),
+        )
+
+    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each row."""
+        self._write.hold_those_of("m.id = ANY(%s)", (list(row_ids),))
+        self._connection.execute(
+            "UPDATE memories SET access_count = access_count + 1, last_access = %s"
+            " WHERE id = ANY(%s)",
+            (at.isoformat(), list(row_ids)),
+        )
+
+    def remove(self, where: Sql) -> int:
+        """Remove the rows that match, leaving of each no more than its number; how many."""
+        self._write.hold_those_of(*where)
+        gone = self._connection.execute(_DELETE.format(where=where.text), where.values).fetchall()
+        for scope, _, rows, length in gone:
+            self._write.count(scope, -rows, -int(length))
+        return sum(count for _, count, _, _ in gone)
+
+    def _add_words(self, seq: int, scope: int, terms: Terms) -> None:
+        if terms:
+            self._connection.execute(ADD_WORDS, ([seq],))
+        self._count(scope, terms, 1)
+
+    def _remove_words(self, seq: int, scope: int, terms: Terms) -> None:
+        if terms:
+            self._connection.execute(REMOVE_WORDS, ([seq],))
+        self._count(scope, terms, -1)
+
+    def _count(self, scope: int, terms: Terms, rows: int) -> None:
+        if terms:
+            self._write.count(scope, rows, rows * len(terms))

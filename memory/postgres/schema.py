@@ -1,0 +1,42 @@
+"""Tables that are made whole or not at all, by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from memory.postgres.pool import Cursor
+
+
+def lock_key(*names: str) -> int:
+    """The number of the advisory lock that these names mean (64 bits, signed)."""
+    digest = hashlib.sha256("\n".join(("circadian", *names)).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+async def hold(cursor: Cursor, *names: str) -> None:
+    """Wait for all others that hold these names, and hold them until the transaction's end."""
+    await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(*names),))
+
+
+async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None:
+    """Apply those of `statements` that `table` does not count as applied, in a transaction.
+
+    LangGraph applies its own one by one, and two processes that do so at once fail. CONCURRENTLY
+    cannot stand in a transaction, and spares nobody while the tables are empty.
+    """
+    await hold(cursor, "schema")
+    await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))
+    if await _value(cursor, "missing"):
+        await cursor.execute(f"CREATE TABLE {table} (v INTEGER PRIMARY KEY)")
+    await cursor.execute(f"SELECT coalesce(max(v), -1) AS done FROM {table}")
+    done: int = await _value(cursor, "done")
+    for version, statement in enumerate(statements[done + 1 :], start=done + 1):
+        await cursor.execute(statement.replace(" CONCURRENTLY", ""))
+        await cursor.execute(f"INSERT INTO {table} (v) VALUES (%s)", (version,))
+
+
+async def _value(cursor: Cursor, name: str) -> Any:
+    row = await cursor.fetchone()
+    return row[name] if row else None

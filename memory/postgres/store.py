@@ -1,0 +1,145 @@
+"""LangGraph's PostgreSQL store with whole batches, and with reads that do not page.
+
+As `memory.sqlite.store`, for several processes on several hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from langgraph.store.base import GetOp, Item, Op, PutOp, Result
+from langgraph.store.postgres.aio import AsyncPostgresStore
+from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.types.json import Jsonb
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
+
+from memory.postgres.pool import Cursor, Pool, clear_errors, transaction
+from memory.postgres.schema import migrate
+
+PUTS_PER_STATEMENT = 1_000
+"""The base class writes a batch as one statement; PostgreSQL takes 65,535 parameters in one."""
+
+_SCHEMA = (
+    # The order of bytes, whatever the locale of the database.
+    'CREATE INDEX circadian_store_keys ON store (prefix COLLATE "C", key COLLATE "C")',
+)
+_PREFIX = 'prefix COLLATE "C"'
+
+_ops: ContextVar[Sequence[Op]] = ContextVar("_ops", default=())
+
+
+def _collided(error: BaseException) -> bool:
+    """Whether a transaction was rolled back since it and another one waited for each other."""
+    return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
+
+
+_again = retry(
+    retry=retry_if_exception(_collided),
+    stop=stop_after_attempt(5),
+    wait=wait_random(0.0, 0.1),
+    reraise=True,
+)
+
+
+class CircadianPostgresStore(AsyncPostgresStore):
+    """A store in which a batch is one transaction: written as a whole or not at all.
+
+    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.pool = pool
+
+    async def setup(self) -> None:
+        """Make the table, and an index of ours."""
+        async with transaction(self.pool) as cursor:
+            await migrate(cursor, "store_migrations", self.MIGRATIONS)
+            await migrate(cursor, "circadian_store_migrations", _SCHEMA)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run the operations in one transaction. Reads see the store as it was before the puts."""
+        return await self._whole(list(ops))
+
+    @_again
+    async def _whole(self, ops: list[Op]) -> list[Result]:
+        token = _ops.set(ops)
+        try:
+            return await super().abatch(ops)
+        finally:
+            _ops.reset(token)
+
+    @_again
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        """Put what has no value yet, in one transaction; returns what stands then, in order."""
+        gets = [GetOp(op.namespace, op.key, refresh_ttl=False) for op in puts]
+        found: list[Result] = [None] * len(puts)
+        async with transaction(self.pool) as cursor:
+            await cursor.executemany(
+                "INSERT INTO store (prefix, key, value) VALUES (%s, %s, %s)"
+                " ON CONFLICT (prefix, key) DO NOTHING",
+                [
+                    (".".join(op.namespace), op.key, Jsonb(op.value))
+                    for op in sorted(puts, key=lambda op: (op.namespace, op.key))
+                ],
+            )
+            await self._batch_get_ops(list(enumerate(gets)), found, cursor)
+        return [
+            dict(item.value if isinstance(item, Item) else op.value or {})
+            for op, item in zip(puts, found, strict=True)
+        ]
+
+    async def alist(
+        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
+    ) -> list[Item]:
+        """The items of exactly this namespace, by key; `newest_first`: by key, descending."""
+        order = "DESC" if newest_first else "ASC"
+        async with self._cursor() as cursor:
+            await cursor.execute(
+                "SELECT key, value, created_at, updated_at FROM store"
+                f' WHERE {_PREFIX} = %s ORDER BY key COLLATE "C" {order} LIMIT %s',
+                (".".join(namespace), limit),
+            )
+            rows = await cursor.fetchall()
+        return [Item(namespace=namespace, **row) for row in rows]
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        """The number of items in this namespace and in all below it. Labels match whole."""
+        path = ".".join(prefix)
+        # All namespaces below it sort between "path." and "path/", the next character.
+        where = f"{_PREFIX} = %s OR ({_PREFIX} > %s AND {_PREFIX} < %s)" if prefix else "TRUE"
+        params = (path, f"{path}.", f"{path}/") if prefix else ()
+        async with self._cursor() as cursor:
+            await cursor.execute(f"SELECT count(*) AS items FROM store WHERE {where}", params)
+            return sum(row["items"] for row in await cursor.fetchall())
+
+    async def aclose(self) -> None:
+        """End the task that batches, which may roll a batch back. The pool stays open."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
+        """What the base class works with: a transaction for a batch (`pipeline`)."""
+        if not pipeline:
+            with clear_errors(self.pool.name):
+                async with self.pool.connection() as conn, conn.cursor(binary=True) as cursor:
+                    yield cursor
+            return
+        ops = _ops.get()
+        async with transaction(self.pool) as cursor:
+            if len(ops) > 1 and not any(isinstance(op, PutOp) for op in ops):
+                # All of them see the store as it is now, and no half of another's batch.
+                await cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield cursor
+
+    async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
+        # In one order, so that two batches seldom wait for each other.
+        ordered = sorted(put_ops, key=lambda one: (one[1].namespace, one[1].key))
+        for start in range(0, len(ordered), PUTS_PER_STATEMENT):
+            await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)

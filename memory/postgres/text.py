@@ -1,0 +1,57 @@
+"""The words of memories in PostgreSQL: an inverted index in a table, ranked by BM25. Pure.
+
+As in SQLite, what is looked up are index terms, exactly as they are, and a word is rare or common
+within one scope (see `memory.vectorstore.bm25` for the formula). Not by `tsvector`: it would have
+to be taken apart again to count how often a row has a word, which is many times as slow (measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.postgres.storable import storable
+from memory.vectorstore.bm25 import LENGTH_PART, SATURATION
+from memory.vectorstore.words import MAX_QUERY_WORDS
+
+LONGEST = 500
+"""Characters of a term that count: an entry of an index may have 2,704 bytes."""
+
+ADD_WORDS = """
+INSERT INTO memory_terms (scope, term, seq, count, length)
+SELECT m.scope, word.term, m.seq, count(*), cardinality(m.terms)
+FROM memories AS m CROSS JOIN LATERAL unnest(m.terms) AS word (term)
+WHERE m.seq = ANY(%s) GROUP BY m.seq, word.term
+"""
+
+REMOVE_WORDS = """
+DELETE FROM memory_terms AS t USING memories AS m
+WHERE m.seq = ANY(%s) AND t.scope = m.scope AND t.seq = m.seq AND t.term = ANY(m.terms)
+"""
+
+RANKED = f"""
+WITH hits AS (
+    SELECT t.seq, t.count, s.rows,
+        {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * t.length::float8 * s.rows / s.length)
+            AS damping,
+        count(*) OVER (PARTITION BY t.scope, t.term) AS having_it
+    FROM memory_terms AS t JOIN memory_scopes AS s ON s.number = t.scope
+    WHERE t.scope = ANY(%s) AND t.term = ANY(%s)
+), ranked AS (
+    SELECT seq, sum(
+        ln(1 + (rows - having_it + 0.5::float8) / (having_it + 0.5::float8))
+        * count * {SATURATION + 1}::float8 / (count + damping)
+    ) AS score
+    FROM hits GROUP BY seq ORDER BY score DESC, seq
+)
+"""
+"""The rows of these scopes that have any of these terms, best first."""
+
+
+def as_kept(terms: Sequence[str]) -> list[str]:
+    """Terms as the index has them."""
+    return [storable(term.lower()[:LONGEST]) for term in terms if term]
+
+
+def as_asked(terms: Sequence[str]) -> list[str]:
+    """The terms of a query, each once: a pasted page is not a query."""
+    return list(dict.fromkeys(as_kept(terms)))[:MAX_QUERY_WORDS]

@@ -1,0 +1,134 @@
+"""Transactions on the tables of memories: one at a time for each thread."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from psycopg_pool import ConnectionPool
+
+from memory.errors import MemoryStoreError
+from memory.postgres.pool import Connection, clear_errors
+from memory.postgres.storable import storable
+
+Ids = tuple[str | None, str | None]
+"""`user_id` and `agent_id`."""
+
+
+def scope_key(ids: Ids) -> str:
+    """The name of a scope."""
+    return json.dumps(storable(ids))
+
+
+class Write:
+    """A transaction, and the scopes that it holds against all others until its end.
+
+    A scope is held before anything in it is read or changed. So two transactions never wait for one
+    another, and what one has looked up still stands when it writes.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.embedded: list[tuple[int, int]] = []
+        """The vectors written so far: `seq` and scope."""
+        self._held: dict[Ids, int] = {}
+        self._locked: set[int] = set()
+        self._rows: dict[int, int] = {}
+        self._length: dict[int, int] = {}
+
+    def hold(self, ids: Ids) -> int:
+        """Take a scope, made when it is first named; its number."""
+        if ids not in self._held:
+            row = self.connection.execute(
+                "INSERT INTO memory_scopes (key, user_id, agent_id) VALUES (%s, %s, %s)"
+                " ON CONFLICT (key) DO UPDATE SET key = EXCLUDED.key RETURNING number",
+                (scope_key(ids), *storable(ids)),
+            ).fetchone()
+            assert row is not None
+            self._held[ids] = row[0]
+            self._locked.add(row[0])
+        return self._held[ids]
+
+    def hold_those_of(self, where: str, values: Sequence[object]) -> None:
+        """Take the scopes of the rows `m` that match, always in the same order."""
+        rows = self.connection.execute(
+            f"SELECT DISTINCT m.scope FROM memories AS m WHERE {where}", values
+        )
+        numbers = sorted({scope for (scope,) in rows} - self._locked)
+        if numbers:
+            self.connection.execute(
+                "SELECT FROM memory_scopes WHERE number = ANY(%s) ORDER BY number FOR UPDATE",
+                (numbers,),
+            )
+            self._locked.update(numbers)
+
+    def count(self, scope: int, rows: int, length: int) -> None:
+        """A scope has so many more rows with terms, and so many more terms in them."""
+        self._rows[scope] = self._rows.get(scope, 0) + rows
+        self._length[scope] = self._length.get(scope, 0) + length
+
+    def settle(self) -> None:
+        """Write what was counted: once, for all that was written."""
+        for scope in sorted(self._rows):
+            self.connection.execute(
+                "UPDATE memory_scopes SET rows = rows + %s, length = length + %s WHERE number = %s",
+                (self._rows[scope], self._length[scope], scope),
+            )
+        self._rows, self._length = {}, {}
+
+
+class Transactions:
+    """The transactions of a pool's threads: one at a time for each.
+
+    Raises MemoryStoreError where the database cannot be reached or refuses.
+    """
+
+    def __init__(self, pool: ConnectionPool[Connection]) -> None:
+        self.pool = pool
+        self._of_thread = threading.local()
+
+    @property
+    def current(self) -> Write | None:
+        """This thread's, if it has one open."""
+        write: Write | None = getattr(self._of_thread, "write", None)
+        return write
+
+    @contextmanager
+    def open(self) -> Iterator[Write]:
+        """Commit what is written inside as a whole, or roll it back. Joins one that is open."""
+        with clear_errors(self.pool.name):
+            if (joined := self.current) is not None:
+                yield joined
+                return
+            with self.pool.connection() as connection, connection.transaction():
+                write = self._of_thread.write = Write(connection)
+                try:
+                    yield write
+                    write.settle()
+                finally:
+                    self._of_thread.write = None
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """That of the open transaction, else one for what is read inside."""
+        with clear_errors(self.pool.name):
+            if (joined := self.current) is not None:
+                yield joined.connection
+                return
+            with self.pool.connection() as connection:
+                yield connection
+
+    @contextmanager
+    def outside(self) -> Iterator[Connection]:
+        """One without a transaction, for what cannot stand in one. Raises MemoryStoreError."""
+        if self.current is not None:
+            raise MemoryStoreError("this cannot be done within a transaction")
+        with clear_errors(self.pool.name), self.pool.connection() as connection:
+            before, connection.autocommit = connection.autocommit, True
+            try:
+                yield connection
+            finally:
+                if not connection.closed:
+                    connection.autocommit = before

@@ -1,0 +1,237 @@
+"""Ranking: which of the memories that a search found come first, and why. Pure.
+
+Relevance is made of words (BM25) and meaning (cosine), each scaled to 0..1, of how well the rest of
+an entry's session fits, and of who spoke, when, and how much was said. To it come recency,
+importance and trust in the form of Generative Agents (Park et al. 2023), small: they break ties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import Any
+
+from memory.analysis import Query, asks
+from memory.settings import Settings
+from memory.vectorstore.table import Row
+
+Scored = Sequence[tuple[Row, float]]
+
+WEIGHTS: Mapping[str, float] = {
+    "words": 1.0,
+    "meaning": 1.0,
+    "session": 0.6,
+    "date": 1.2,
+    "substance": 0.5,
+    "speaker": 0.3,
+    "question": -0.3,
+}
+"""Of the parts of relevance. Chosen on the development split of LoCoMo (Maharana et al. 2024)."""
+FAINT_MEANING = 0.02
+"""The weight of meaning where the embedder compares little more than words."""
+NEAR = 0.3
+"""Cosine below which nothing is near."""
+TOP_OF_SESSION = 3
+"""So many of a session's entries, the best by words and meaning, say how well it fits."""
+LONG = 60
+"""Words of a text that has all the substance there is."""
+LETTERS = 6
+"""Of a word with its blank, about."""
+HOURLY_DECAY = 0.995
+"""Of recency."""
+LOWEST, HIGHEST = 1, 10
+"""Importance."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A memory with what its score is made of."""
+
+    row: Row
+    parts: Mapping[str, float]
+    """Name -> weighted share; the score is their sum."""
+    sources: tuple[str, ...]
+    """Ids of the events that it comes from."""
+    stands_for: frozenset[str] = frozenset()
+    """Ids of the facts and entries that say the same and are not shown beside it."""
+
+    @property
+    def id(self) -> str:
+        """A fact's own; of an entry the journal's, under which links know it."""
+        payload = self.row.payload
+        return self.row.id if payload["kind"] == "fact" else str(payload["op"])
+
+    @property
+    def score(self) -> float:
+        """0..1; compares the memories of one search."""
+        return max(0.0, sum(self.parts.values()))
+
+    @property
+    def superseded(self) -> bool:
+        """No longer held to be true."""
+        return self.row.payload.get("invalid_at") is not None
+
+
+def rank(
+    query: Query,
+    near: Scored,
+    worded: Scored,
+    *,
+    beside: Iterable[Row] = (),
+    now: datetime,
+    settings: Settings,
+    by_words: bool = False,
+) -> list[Candidate]:
+    """What was found by meaning (with cosine) or by words (with BM25), best first.
+
+    What neither is near nor shares a word is left out, but for what stands `beside` a find in its
+    session. Of equals the newer comes first. `by_words`: the embedder compares little more than
+    words.
+    """
+    words, meaning = scaled(worded), stretched(near)
+    rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}
+    rows |= {row.id: row for row in beside}
+    weights = _weights(query, FAINT_MEANING if by_words else WEIGHTS["meaning"] if near else 0.0)
+    fits = _sessions(rows.values(), words, meaning, weights["meaning"])
+    shares = _shares(weights, settings)
+    found = []
+    for id_, row in rows.items():
+        told = {
+            "words": words.get(id_, 0.0),
+            "meaning": meaning.get(id_, 0.0),
+            "session": fits[id_],
+            **_told(row.payload, query),
+            **_weighed(row, now),
+        }
+        parts = {name: shares[name] * part for name, part in told.items() if part}
+        found.append(Candidate(row, parts, tuple(row.payload["source_events"])))
+    return ordered(found)
+
+
+def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
+    """The `count` best of what was found, by meaning and words alone, best first."""
+    words, meaning = scaled(worded), stretched(near)
+    rows = {row.id: row for row, _ in (*near, *worded)}
+    fits = {id_: words.get(id_, 0.0) + meaning.get(id_, 0.0) for id_ in rows}
+    return [rows[id_] for id_ in nlargest(count, fits, key=fits.__getitem__) if fits[id_] > 0]
+
+
+def ordered(found: Iterable[Candidate]) -> list[Candidate]:
+    """Best first; of equals the newer, then the lower id."""
+    newest = sorted(found, key=lambda one: one.row.id)
+    newest.sort(key=lambda one: moment(one.row.payload["valid_from"]), reverse=True)
+    return sorted(newest, key=lambda one: one.score, reverse=True)
+
+
+def scaled(scores: Scored) -> dict[str, float]:
+    """BM25 min-max over the whole scope, by row: 0 is no match, 1 the best.
+
+    No match is 0 in BM25 too, so that is the minimum, not the last candidate: else the last of
+    two good matches would count for nothing.
+    """
+    best = max((score for _, score in scores), default=0.0)
+    return {row.id: score / best for row, score in scores if score > 0}
+
+
+def stretched(scores: Scored) -> dict[str, float]:
+    """Cosines min-max over the candidates, by row, for embedders differ in what is far to them.
+
+    What has no positive cosine is near to nothing. Few candidates say little of what is far: the
+    fewer they are, the nearer to 0 is what counts as the minimum. Where even the nearest is far,
+    it does not count in full.
+    """
+    near = {row.id: score for row, score in scores if score > 0}
+    if not near:
+        return {}
+    low = min(near.values()) * (1 - 1 / len(near))
+    span = max(NEAR, *near.values()) - low
+    return {id_: (score - low) / span for id_, score in near.items()}
+
+
+def recency(row: Row, now: datetime) -> float:
+    """0.995 to the power of the hours since the last access, or since it came to be; 1 is now."""
+    last = moment(row.payload["valid_from"])
+    if row.last_access is not None:
+        last = max(last, moment(row.last_access))
+    return math.pow(HOURLY_DECAY, max(0.0, (now - last).total_seconds() / 3_600))
+
+
+def moment(at: str) -> datetime:
+    """An ISO 8601 time; UTC where it names no zone."""
+    told = datetime.fromisoformat(at)
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+
+
+def _sessions(
+    rows: Collection[Row],
+    words: Mapping[str, float],
+    meaning: Mapping[str, float],
+    weight: float,
+) -> dict[str, float]:
+    """How well each row's session fits, 0..1, by the session's best entries.
+
+    A fact stands for itself: it fits as a session would of which all entries were as good.
+    """
+    fits = {row.id: words.get(row.id, 0.0) + weight * meaning.get(row.id, 0.0) for row in rows}
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if (session := row.payload.get("session")) is not None:
+            found[session].append(fits[row.id])
+    sums = {session: sum(nlargest(TOP_OF_SESSION, some)) for session, some in found.items()}
+    best = max(sums.values(), default=0.0) or TOP_OF_SESSION * max(fits.values(), default=0.0)
+    whole = {
+        row.id: sums.get(row.payload.get("session") or "", TOP_OF_SESSION * fits[row.id])
+        for row in rows
+    }
+    return {id_: min(1.0, one / best) if best else 0.0 for id_, one in whole.items()}
+
+
+def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
+    """What a memory's own fields say to the query, each part 0..1."""
+    text, people = payload["data"], {name.casefold() for name in query.people}
+    about = {name.casefold() for name in (payload.get("speaker"), *payload["entities"]) if name}
+    at = moment(payload["valid_from"]).astimezone(UTC)
+    return {
+        "date": max((day.closeness(at) for day in query.days), default=0.0),
+        "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
+        "speaker": float(not people.isdisjoint(about)),
+        "question": float(payload.get("kind") != "fact" and asks(text)),
+    }
+
+
+def _weighed(row: Row, now: datetime) -> dict[str, float]:
+    """Recency, importance and trust, each 0..1."""
+    importance = (row.payload["importance"] - LOWEST) / (HIGHEST - LOWEST)
+    return {
+        "recency": recency(row, now),
+        "importance": min(1.0, max(0.0, importance)),
+        "trust": min(1.0, max(0.0, row.payload["trust"])),
+    }
+
+
+def _weights(query: Query, meaning: float) -> dict[str, float]:
+    """The weights of relevance for this query: of what it does not ask for there is none."""
+    asked = {"meaning": meaning}
+    if not query.days:
+        asked["date"] = 0.0
+    if not query.people:
+        asked["speaker"] = 0.0
+    return {**WEIGHTS, **asked}
+
+
+def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float]:
+    """What each part adds at most to a score of 1; relevance as a whole has the weight 1."""
+    relevance = sum(weight for weight in weights.values() if weight > 0)
+    beside = {
+        "recency": settings.recall_weight_recency,
+        "importance": settings.recall_weight_importance,
+        "trust": settings.recall_weight_trust,
+    }
+    whole = 1.0 + sum(beside.values())
+    return {name: weight / relevance / whole for name, weight in weights.items()} | {
+        name: weight / whole for name, weight in beside.items()
+    }

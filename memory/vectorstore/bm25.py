@@ -1,0 +1,50 @@
+"""BM25: how well texts match words, a rare word counting for more (Robertson and Zaragoza 2009).
+
+Pure. The inverse document frequency is that of Lucene, log(1 + (N - n + 0.5) / (n + 0.5)): above 0
+for every word, so that a word of half of the texts still tells them from the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+SATURATION, LENGTH_PART = 1.2, 0.75
+"""k1 and b."""
+
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+
+
+def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers) -> Scores:
+    """The score of each text; 0 where it has none of the words.
+
+    `postings` holds for each word of the query the numbers of the texts that have it, once for each
+    time, in ascending order. `texts` are the numbers of all texts, ascending, and `lengths` how
+    many words each has. Numbers in `postings` that are no text are left out.
+    """
+    scores = np.zeros(len(texts))
+    if not len(texts) or not lengths.any():
+        return scores
+    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / lengths.mean())
+    for posting in postings:
+        numbers, counts = np.unique(posting, return_counts=True)
+        places = np.searchsorted(texts, numbers)
+        known = places < len(texts)
+        known[known] = texts[places[known]] == numbers[known]
+        places, counts = places[known], counts[known]
+        rarity = math.log(1 + (len(texts) - len(places) + 0.5) / (len(places) + 0.5))
+        scores[places] += rarity * counts * (SATURATION + 1) / (counts + damping[places])
+    return scores
+
+
+def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """The `limit` best of them with their scores, best first; of equals the lower number first."""
+    if 0 < limit < len(scores):
+        least = np.partition(scores, -limit)[-limit]
+        numbers, scores = numbers[scores >= least], scores[scores >= least]
+    order = np.lexsort((numbers, -scores))[: max(limit, 0)]
+    return [(int(numbers[place]), float(scores[place])) for place in order]

@@ -1,0 +1,112 @@
+"""Both homes of an installation for tests that must hold for either, and looking into their tables.
+
+A test file that wants them has a fixture of three lines:
+
+    @pytest.fixture(params=KINDS)
+    def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+        return home_of(request, tmp_path)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import SecretStr
+
+from memory.folder import Folder, open_folder
+from memory.home import Home
+from memory.postgres.database import Database, open_database
+from memory.postgres.pool import Pool, transaction
+from memory.sqlite.saver import CircadianSaver
+from memory.sqlite.store import CircadianStore
+
+KINDS = ["folder", "database"]
+
+
+def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """A new home of the kind that the fixture's parameter names."""
+    if request.param == "folder":
+        return folder_in(tmp_path)
+    return open_database(SecretStr(request.getfixturevalue("postgres_url")), embedder="offline")
+
+
+def folder_in(tmp_path: Path) -> Folder:
+    """A data folder with the hashing embedder: the same at every call."""
+    return open_folder(tmp_path / "data", embedder="offline")
+
+
+Opened = BaseCheckpointSaver[str] | BaseStore
+
+
+async def fetch(opened: Opened, statement: str) -> list[tuple[Any, ...]]:
+    """The rows that a statement gives, asked through the connection of a saver or a store.
+
+    A table of writes is called `writes` in both.
+    """
+    if isinstance(opened, CircadianSaver | CircadianStore):
+        return [tuple(row) for row in await opened.conn.execute_fetchall(statement)]
+    async with _pool(opened).connection() as conn:
+        found = await conn.execute(_renamed(statement))
+        return [tuple(row.values()) for row in await found.fetchall()]
+
+
+async def rows(opened: Opened, table: str, where: str = "TRUE") -> int:
+    """How many rows `table` has."""
+    [[count]] = await fetch(opened, f"SELECT count(*) FROM {table} WHERE {where}")
+    return int(count)
+
+
+async def refuse(opened: Opened, event: str, table: str, when: str = "TRUE") -> None:
+    """Let every `event` (INSERT, DELETE) on a row of `table` for which `when` holds fail.
+
+    `when` speaks of NEW or OLD.
+    """
+    if isinstance(opened, CircadianSaver | CircadianStore):
+        await opened.conn.executescript(
+            f"CREATE TRIGGER refuse BEFORE {event} ON {table} WHEN {when}"
+            " BEGIN SELECT RAISE(FAIL, 'refused'); END"
+        )
+        return
+    async with transaction(_pool(opened)) as cursor:
+        await cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
+            " AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$"
+        )
+        await cursor.execute(
+            f"CREATE TRIGGER refuse BEFORE {event} ON {_renamed(table)} FOR EACH ROW"
+            f" WHEN ({when}) EXECUTE FUNCTION refuse()"
+        )
+
+
+def _pool(opened: Opened) -> Pool:
+    pool = getattr(opened, "pool", None)
+    assert isinstance(pool, Pool)
+    return pool
+
+
+def _renamed(text: str) -> str:
+    return text.replace("writes", "checkpoint_writes")
+
+
+def is_database(home: Home) -> bool:
+    """Whether it is PostgreSQL."""
+    return isinstance(home, Database)
+
+
+def url_of(home: Home) -> str:
+    """The connection string of a database."""
+    assert isinstance(home, Database)
+    given = conninfo_to_dict(home.address.conninfo)
+    return f"postgresql://{given['user']}:@/{given['dbname']}?host={given['host']}"
+
+
+def variables(home: Home) -> dict[str, str]:
+    """The variables with which another process opens the same home."""
+    if isinstance(home, Folder):
+        return {"CIRCADIAN_DATA": str(home.path)}
+    return {"CIRCADIAN_DATABASE_URL": url_of(home)}

@@ -1,0 +1,175 @@
+"""Analysis: index terms in any language, what is embedded, and how a query is read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memory.analysis import (
+    asks,
+    embedded_text,
+    entry_terms,
+    read_query,
+    terms,
+)
+from memory.dates import Day, days_in
+
+
+def test_stop_words_are_left_out_and_english_words_stemmed() -> None:
+    assert terms("Ana was painting the old boats") == ["ana", "paint", "old", "boat"]
+    assert terms("Ana's boat") == terms("ana boats")
+    assert terms("don't") == ["dont"]
+
+
+def test_a_text_of_stop_words_alone_has_them_as_terms() -> None:
+    assert terms("Who was he?") == ["who", "was", "he"]
+    assert terms("?!") == []
+
+
+def test_case_accents_and_wide_letters_make_no_difference() -> None:
+    assert (
+        terms("CAFÉ") == terms("cafe\u0301") == terms("\uff43\uff41\uff46\uff45") == terms("cafe")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("昨日東京タワーに行きました", "東京タワー"),
+        ("我喜欢在公园里散步", "公园"),
+        ("어제 서울에서 친구를 만났어요", "서울"),
+        ("ฉันไปเที่ยวเชียงใหม่", "เชียงใหม่"),
+    ],
+)
+def test_scripts_without_blanks_are_found_by_pairs_of_characters(text: str, query: str) -> None:
+    assert set(terms(query)) <= set(terms(text))
+    assert {len(term) for term in terms(query)} == {2}
+
+
+def test_a_single_character_is_a_term_by_itself() -> None:
+    assert terms("猫") == ["猫"]
+
+
+def test_vowel_signs_do_not_cut_a_word() -> None:
+    assert terms("हिन्दी किताब") == ["हिन्दी", "किताब"]
+    assert len(terms("كِتَاب")) == 1
+
+
+def test_words_of_other_scripts_are_not_stemmed() -> None:
+    assert terms("книгами") == ["книгами"]
+
+
+def test_scripts_mixed_in_a_word_are_told_apart() -> None:
+    assert terms("iPhone手机") == ["iphon", "手机"]
+
+
+def test_an_entrys_own_words_count_twice_and_those_before_it_once() -> None:
+    found = entry_terms("A harp", "Ana", ["What did you buy?", "Hello Ben"])
+    assert sorted(found) == ["ana", "ana", "ben", "buy", "harp", "harp", "hello"]
+
+
+def test_what_is_embedded_has_no_names_of_those_who_talk() -> None:
+    assert embedded_text("Thanks, Ana! The harp is here.", ["Ana", "Ben"]) == (
+        "Thanks! The harp is here."
+    )
+    assert embedded_text("Ana's harp and Anabel", ["Ana"]) == "Ana's harp and Anabel"
+    assert embedded_text("Ana!", ["Ana"]) == "Ana!"
+    assert embedded_text("Hello", []) == embedded_text("Hello", [" "]) == "Hello"
+
+
+def test_a_speakers_name_in_a_query_says_who_and_is_not_embedded() -> None:
+    read = read_query("What did ana say about Ben's harp?", ["Ana", "Ben", "An"])
+    assert read.people == {"Ana", "Ben"}
+    assert read.terms == ("ana", "say", "ben", "harp")
+    assert read.text == "What did say about harp?"
+
+
+def test_a_query_of_nothing_but_a_name_is_embedded_as_it_is() -> None:
+    read = read_query("Ana", ["Ana"])
+    assert (read.terms, read.text) == (("ana",), "Ana")
+
+
+def test_a_name_of_which_a_query_has_only_a_part_is_not_in_it() -> None:
+    assert read_query("What is an analogy?", ["Ana"]).people == frozenset()
+
+
+def test_a_term_is_looked_up_once() -> None:
+    assert read_query("harp, harps and a harp", []).terms == ("harp",)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What used to be Ana's job?",
+        "Where did Ana live before?",
+        "Where did Ana live before she came here?",
+        "What was the plan previously?",
+        "What does Ana no longer eat?",
+        "Ana's former boss",
+    ],
+)
+def test_a_query_may_ask_for_what_used_to_be(query: str) -> None:
+    assert read_query(query, []).past
+
+
+@pytest.mark.parametrize(
+    "query", ["How old is Ana?", "Where does Ana live?", "Remind me before noon of the form"]
+)
+def test_other_queries_ask_for_what_is(query: str) -> None:
+    assert not read_query(query, []).past
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Is it?", True),
+        ('"Is it?"', True),
+        ("Is it? [image: a harp]", True),
+        ("本当\uff1f", True),
+        ("Is it? Yes.", False),
+        ("", False),
+    ],
+)
+def test_a_text_that_ends_in_a_question_asks(text: str, question: bool) -> None:
+    assert asks(text) is question
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("on 8 May, 2023", [Day(2023, 5, 8)]),
+        ("on May 8th", [Day(None, 5, 8)]),
+        ("the 3rd of June 2022", [Day(2022, 6, 3)]),
+        ("in Sept. 2022", [Day(2022, 9)]),
+        ("In 2022, in July", [Day(2022, 7)]),
+        ("2023-05-08", [Day(2023, 5, 8)]),
+        ("2023-05", [Day(2023, 5)]),
+        ("in 2021", [Day(2021)]),
+        ("between 1 May and 4 June 2020", [Day(2020, 5, 1), Day(2020, 6, 4)]),
+        ("in May", [Day(None, 5)]),
+        ("What may he do?", []),
+        ("the 31 June", []),
+        ("room 2023-99-99", [Day(2023)]),
+        ("he marched on", []),
+    ],
+)
+def test_dates_are_read_as_people_write_them(text: str, days: list[Day]) -> None:
+    assert days_in(text) == days
+
+
+def test_a_moment_is_the_closer_to_a_day_the_nearer_it_is() -> None:
+    noon = datetime(2023, 5, 8, 12, tzinfo=UTC)
+    day = Day(2023, 5, 8)
+    assert day.closeness(noon) == 1
+    assert 1 > day.closeness(noon.replace(day=9)) > day.closeness(noon.replace(day=20)) > 0
+    assert Day(None, 5, 8).closeness(noon) == 1
+    assert Day(2022, 2, 29).closeness(noon) < 0.01
+
+
+def test_a_month_or_a_year_holds_all_its_moments_alike() -> None:
+    noon = datetime(2023, 5, 8, 12, tzinfo=UTC)
+    assert [Day(2023, 5).closeness(noon), Day(2023, 6).closeness(noon)] == [1, 0]
+    assert Day(2022, 5).closeness(noon) == 0
+    assert 0 < Day(2023).closeness(noon) < 1
+    assert Day(2022).closeness(noon) == 0

@@ -1,0 +1,67 @@
+"""Forgetting and moving on PostgreSQL: the same as in files."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from graph.forgetting import forget, forget_fact
+from graph.handle import AsyncAgent
+from graph.transfer import export_memory, import_memory
+from memory.transfer import line_of
+from tests.agents import entries, said
+from tests.clock import Clock
+from tests.lives import BENS, ZORAS, at_home, live
+from tests.postgres import Postgres
+
+
+@pytest.fixture
+async def agent(
+    postgres_url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[AsyncAgent]:
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
+    async with at_home(None, clock) as handle:
+        await live(handle, clock)
+        yield handle
+
+
+def holding(postgres: Postgres, words: tuple[str, ...]) -> list[str]:
+    """`file: word`; what is written is in the files once a checkpoint is made."""
+    postgres.execute("CHECKPOINT")
+    spelled = {form for word in words for form in (word, word.capitalize())}
+    return [
+        f"{file.name}: {form}" for form in spelled for file in postgres.files_with(form.encode())
+    ]
+
+
+async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
+    agent: AsyncAgent, postgres: Postgres
+) -> None:
+    assert holding(postgres, ZORAS[:1])
+    counts = (await forget(agent, "zora", dry_run=True))["counts"]
+    assert (await forget(agent, "zora"))["counts"] == counts
+    assert counts["facts"] == 3
+    assert holding(postgres, ZORAS) == []
+    assert holding(postgres, BENS[:1])
+    facts = await agent.resources.semantic.all(agent.scope)
+    assert [fact["speaker"] for fact in facts] == ["Ben"] * 3
+    (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
+    assert archive["content"] == "[CONTEXT SYNTHESIS]\nBen grows tomatoes on his balcony."
+    out = await agent.ainvoke(said("Do my tomatoes grow?", sender="Ben"))
+    assert out["report"]["failures"] == []
+    await forget_fact(agent, facts[0]["id"])
+    assert len(await agent.resources.semantic.all(agent.scope)) == 2
+
+
+async def test_a_memory_moves_from_a_database_to_a_folder_and_back(
+    agent: AsyncAgent, tmp_path: Path, clock: Clock
+) -> None:
+    lines = [line_of(record) async for record in export_memory(agent)]
+    async with at_home(tmp_path / "data", clock) as other:
+        await import_memory(other, lines)
+        assert [line_of(record) async for record in export_memory(other)][1:] == lines[1:]
+    async with at_home(None, clock, "back") as back:
+        done = await import_memory(back, lines)
+        assert done["renamed"] == 6
+        assert len(await back.resources.semantic.all(back.scope)) == 6
+        assert await import_memory(back, lines) == {**done, "already": True, "renamed": 0}

@@ -1,0 +1,225 @@
+from typing import Any, cast
+
+import pytest
+
+from memory.forgetting.erasure import Acts, Erasure, Known, acts_of, decide, events_of, names_of
+from memory.forgetting.lineage import fact_after
+from memory.forgetting.profiles import profile_after
+from memory.profiles import EntityProfile, new_profile
+from memory.records import Event, Fact, JournalEntry
+
+NOTHING = Acts(frozenset(), frozenset())
+
+
+def entry(id_: str, content: str, who: str | None, *sources: str, **more: Any) -> JournalEntry:
+    made = {
+        "id": id_,
+        "timestamp": "2026-03-02T09:00:00+00:00",
+        "content": content,
+        "source_type": "direct" if id_.startswith("event_") else "inference",
+        "source_trust": 0.9,
+        "source_entity": who,
+        "importance": 5,
+        "scoring_method": "llm",
+        "tags": [],
+        "related_projects": [],
+        "sources": list(sources),
+        "channel": None,
+        "consolidation": "consolidated",
+    }
+    return cast(JournalEntry, {**made, **more})
+
+
+def fact(id_: str, text: str, entries: list[str], events: list[str], **more: Any) -> Fact:
+    made = {
+        "id": id_,
+        "op": f"op_{id_}",
+        "text": text,
+        "source_entries": entries,
+        "source_events": events,
+        "speaker": None,
+        "entities": [],
+        "trust": 0.9,
+        "importance": 5,
+        "created": "",
+        "valid_from": "",
+        "invalid_at": None,
+        "superseded_by": None,
+    }
+    return cast(Fact, {**made, **more})
+
+
+SAID = [
+    entry("event_20260302_z1", "I keep a parrot in my kitchen.", "Zora", "z1"),
+    entry("event_20260302_z2", "Zora has a parrot, I hear.", "Ben", "z2"),
+    entry("event_20260302_b1", "I grow beans on the roof.", "Ben", "b1"),
+]
+
+
+def erasure(*more: JournalEntry, facts: tuple[Fact, ...] = (), **given: Any) -> Erasure:
+    known = Known([*SAID, *more], list(facts), given.pop("profiles", []), [], [])
+    names, profiles = names_of("Zora", known)
+    return decide(known, names, profiles, events_of(known, names), given.pop("acts", NOTHING))
+
+
+def test_events_are_erased_that_the_person_sent_or_that_name_them() -> None:
+    waiting = [
+        {"id": "w1", "at": "", "sender": "zora", "text": "Hi"},
+        {"id": "w2", "at": "", "sender": "Ben", "text": "Where is Zora?"},
+        {"id": "w3", "at": "", "sender": "Ben", "text": "Where is the roof?"},
+        {"id": "zora_3", "at": "", "sender": "Ben", "text": "Where is the roof?"},
+    ]
+    known = Known(SAID, [], [], cast(list[Event], waiting), [])
+    names, _ = names_of("Zora", known)
+    assert events_of(known, names) == {"z1", "z2", "w1", "w2", "zora_3"}
+
+
+STAND: list[tuple[JournalEntry, str | None]] = [
+    (entry("note_20260302_1", "A parrot eats seeds.", None, "z1"), None),
+    (entry("note_20260302_2", "A parrot eats seeds.", None, "z1", "z2"), None),
+    (entry("note_20260302_3", "Beans need water.", "Zora", "b1"), None),
+    (entry("note_20260302_4", "There is a parrot. Beans grow.", None, "b1", "z1"), "Beans grow."),
+    (entry("note_20260302_5", "There is a parrot.", None, "b1", "z1"), None),
+    (entry("note_20260302_6", "Zora came. Beans grow.", None), "Beans grow."),
+    (entry("note_20260302_7", "There is a parrot. Beans grow.", None, "b1"), "same"),
+    (
+        entry("compact_20260302_1", "[CONTEXT SYNTHESIS]\nA parrot. Beans.", None, "b1", "z1"),
+        "[CONTEXT SYNTHESIS]\nBeans.",
+    ),
+    (
+        entry(
+            "correction_20260302_1",
+            "Correction: Zora owns the parrot",
+            "Ben",
+            "c1",
+            source_type="direct",
+        ),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "content"), STAND)
+def test_what_stands_on_erased_events_alone_goes_and_else_is_written_anew(
+    made: JournalEntry, content: str | None
+) -> None:
+    after = erasure(made).entries[made["id"]]
+    if content is None:
+        assert after is None
+    else:
+        assert after is not None
+        assert after["content"] == (made["content"] if content == "same" else content)
+        assert after["sources"] == [one for one in made["sources"] if one != "z1"]
+
+
+GOING = [
+    fact("f1", "A parrot lives there.", ["event_20260302_z1"], ["z1"]),
+    fact("f2", "Beans grow.", ["event_20260302_b1", "event_20260302_z1"], ["b1", "z1"]),
+    fact("f3", "Beans grow.", [], ["b1", "z1"]),
+    fact("f4", "Beans grow.", ["event_20260302_b1"], ["b1"], speaker="zora"),
+    fact("f5", "Beans grow.", ["event_20260302_b1"], ["b1"], entities=["Zora"]),
+    fact("f6", "Zora likes beans.", ["event_20260302_b1"], ["b1"]),
+    fact("f7", "There is a parrot.", ["note_20260302_4"], ["b1", "z1"]),
+]
+STAYING = [
+    fact("s1", "Beans grow.", ["event_20260302_b1"], ["b1"]),
+    fact("s2", "Beans grow.", ["note_20260302_4"], ["b1", "z1"]),
+]
+NOTE = entry("note_20260302_4", "There is a parrot. Beans grow.", None, "b1", "z1")
+
+
+@pytest.mark.parametrize("one", GOING, ids=lambda one: str(one["id"]))
+def test_a_fact_goes_with_any_source_and_with_any_name(one: Fact) -> None:
+    assert list(erasure(NOTE, facts=(one,)).facts) == [one["id"]]
+
+
+@pytest.mark.parametrize("one", STAYING, ids=lambda one: str(one["id"]))
+def test_a_fact_stays_whose_sources_stay(one: Fact) -> None:
+    assert erasure(NOTE, facts=(one,)).facts == {}
+
+
+def test_a_fact_that_stays_loses_what_points_to_the_erased() -> None:
+    noted = {
+        "context": "Beans, beside the parrot. A garden.",
+        "tags": ["beans", "parrot"],
+        "earlier": [{"context": "Zora's"}, {"context": "Green."}],
+        "disputed": ["op_f1", "op_x"],
+    }
+    old = fact("s1", "Beans grow.", [], ["b1", "z1"], superseded_by="f1", invalid_at="2026")
+    scrub, going = erasure().scrubber, {"f1": GOING[0]}
+    assert fact_after(cast(Fact, {**old, **noted}), {"z1"}, going, scrub) == {
+        "source_events": ["b1"],
+        "superseded_by": None,
+        "invalid_at": None,
+        "context": "A garden.",
+        "tags": ["beans"],
+        "earlier": [{"context": "Green."}],
+        "disputed": ["op_x"],
+    }
+    assert fact_after({**old, "superseded_by": "s2"}, {"z9"}, going, scrub) == {}
+
+
+def test_an_insight_goes_with_all_of_its_evidence_and_else_loses_what_is_theirs() -> None:
+    some = entry("insight_20260302_1", "Birds live here. Beans grow.", None, "b1", evidence=["f1"])
+    more = entry("insight_20260302_2", "Birds live here.", None, evidence=["f1", NOTE["id"]])
+    note = entry(NOTE["id"], "A parrot.", None, "z1")
+    said = entry("event_20260302_z9", "Some birds live here.", "Zora", "z9")
+    after = erasure(some, more, note, said, facts=(GOING[0],)).entries
+    assert after[more["id"]] is None
+    left = after[some["id"]]
+    assert left is not None
+    assert (left["content"], left["evidence"]) == ("Beans grow.", [])
+
+
+def test_the_log_tells_what_was_made_for_an_erased_event() -> None:
+    def line(origin: str, what: str, target: str, args: Any = None) -> Any:
+        return {"origin": origin, "what": what, "target": target, "detail": {"args": args}}
+
+    log = [
+        line("z1", "goal_created", "goal_1_1"),
+        line("b1", "goal_created", "goal_2_2"),
+        line("z1", "tool_call", "add_goal", {"description": "Feed it", "steps": ["Buy seeds"]}),
+        line("b1", "tool_call", "add_goal", {"description": "Water them"}),
+    ]
+    assert acts_of(log, frozenset(("z1", "z2"))) == Acts(
+        frozenset(("goal_1_1",)), frozenset(("Feed it", "Buy seeds"))
+    )
+
+
+def observation(id_: str, text: str, *sources: str) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "text": text,
+        "at": "",
+        "speaker": "Ben",
+        "trust": 0.9,
+        "sources": [*sources],
+    }
+
+
+def test_of_another_profile_goes_what_was_noticed_through_the_person() -> None:
+    ben = cast(
+        EntityProfile,
+        {
+            **new_profile("e2", "Ben", ""),
+            "aliases": ["Benny", "Zora's neighbour"],
+            "observations": [
+                observation("o1", "Grows beans.", "b1"),
+                observation("o2", "Likes birds.", "z1"),
+                observation("o3", "Is a friend of Zora.", "b1"),
+            ],
+            "attributes": {
+                "garden": {"value": "beans", "evidence": ["o1"], "at": "", "replaced": []},
+                "birds": {"value": "likes", "evidence": ["o2"], "at": "", "replaced": []},
+                "friend": {"value": "Zora", "evidence": ["o1"], "at": "", "replaced": []},
+            },
+        },
+    )
+    zora = new_profile("e1", "Zora", "")
+    known = erasure(profiles=[zora, ben])
+    after = profile_after(ben, known)
+    assert after is not None
+    assert after["aliases"] == ["Benny"]
+    assert [one["id"] for one in after["observations"]] == ["o1"]
+    assert list(after["attributes"]) == ["garden"]
+    assert profile_after(zora, known) is None

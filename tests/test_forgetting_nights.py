@@ -1,0 +1,88 @@
+"""What a forget leaves of the records of nights."""
+
+from typing import Any, cast
+
+from memory.forgetting.nights import operation_after, plans_after, record_after
+from memory.records import NightRecord, Operation, PlanRecord
+from tests.test_forgetting_state import known
+
+
+def plan(key: str, phase: str, inputs: list[str], text: str, **more: Any) -> PlanRecord:
+    operation = {
+        "id": f"op_{key}",
+        "kind": "add_fact",
+        "target": f"op_{key}",
+        "before": None,
+        "after": {"text": text},
+        "sources": inputs,
+        "reason": "store_memory",
+    }
+    made = {
+        "key": key,
+        "order": 0,
+        "step": "consolidate",
+        "phase": phase,
+        "operations": [operation],
+        "inputs": inputs,
+        "left": inputs,
+        "errors": [],
+        "exchange": [{"type": "ai", "data": {"content": text}}],
+    }
+    return cast(PlanRecord, {**made, **more})
+
+
+PLANS = [
+    plan("p1", "compacting", ["event_20260302_z1"], "A parrot lives there."),
+    plan("p2", "compacting", ["event_20260302_b1"], "Beans grow."),
+    plan("p3", "dreaming", ["event_20260302_b1"], "Beans grow."),
+]
+
+
+def night(ended: str | None, *applied: str) -> NightRecord:
+    made = {"id": "n", "pending": ["event_20260302_z1", "event_20260302_b1"], "held": []}
+    return cast(NightRecord, {**made, "ended": ended, "applied": list(applied), "errors": []})
+
+
+def test_a_night_that_ended_keeps_its_list_without_the_texts() -> None:
+    one = known()
+    first, second, third = plans_after(PLANS, night("now"), one, one.gone)
+    assert first is not None
+    operation = first["operations"][0]
+    assert (operation["id"], operation["kind"], operation["target"]) == (
+        "op_p1",
+        "add_fact",
+        "op_p1",
+    )
+    assert (operation["after"], operation["sources"]) == (None, [])
+    assert (first["inputs"], first["left"], first["exchange"]) == ([], [], [])
+    assert [second, third] == PLANS[1:]
+    set_out = cast(NightRecord, {**night("now"), "facts": ["op_0f", "op_x"], "stopped": "Zora."})
+    record = record_after(set_out, one, one.gone, touched=True, at="then")
+    assert (record["pending"], record["forgotten"]) == (["event_20260302_b1"], "then")
+    assert (record["facts"], record["stopped"]) == (["op_x"], "[forgotten]")
+
+
+def test_an_operation_on_something_that_stays_goes_where_its_other_end_is_erased() -> None:
+    one = known()
+    link = {"kind": "link", "target": "x", "before": None, "reason": "near", "sources": ["x"]}
+    made = cast(Operation, {**link, "id": "l", "after": {"other": "op_0f", "relation": "near"}})
+    assert operation_after(made, one, one.gone)["after"] is None
+    other = cast(Operation, {**made, "after": {"other": "y", "relation": "near"}})
+    assert operation_after(other, one, one.gone) == other
+
+
+def test_a_night_on_its_way_thinks_anew_where_it_is_touched() -> None:
+    one = known()
+    assert plans_after(PLANS, night(None), one, one.gone) == [None, None, None]
+    first, *rest = plans_after(PLANS, night(None, "compacting"), one, one.gone)
+    assert first is not None
+    assert first["operations"][0]["after"] is None
+    assert rest == PLANS[1:]
+    assert plans_after(PLANS[1:], night(None), one, one.gone) == PLANS[1:]
+
+
+def test_a_night_that_had_nothing_of_the_person_can_still_be_undone() -> None:
+    untouched = {**night("now"), "pending": ["event_20260302_b1"]}
+    one = known()
+    record = cast(NightRecord, untouched)
+    assert record_after(record, one, one.gone, touched=False, at="then") == untouched

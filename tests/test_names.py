@@ -1,0 +1,107 @@
+"""Names: when two spellings are one, and where one stands in a text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.names import MOST_WORDS, longest, name_key, places, says, shown_name, spellings
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(str.strip)
+
+
+def named(text: str, *known: str) -> list[str]:
+    """The names among `known` that `text` says, in order."""
+    return longest(places(text), {name_key(one) for one in known})
+
+
+@pytest.mark.parametrize("spelled", ["Ana Lopez", " ana  LOPEZ ", "@Ana Lopez", "ANA\nLOPEZ"])
+def test_case_blanks_and_a_leading_at_make_no_other_name(spelled: str) -> None:
+    assert name_key(spelled) == "ana lopez"
+
+
+def test_an_accent_is_one_letter_however_it_is_encoded() -> None:
+    assert name_key("Zo\u00eb") == name_key("Zoe\u0308") != name_key("Zoe")
+
+
+@pytest.mark.parametrize("other", ["Ana Lopes", "Ana L.", "AnaLopez", "Ana-Lopez", "Lopez Ana"])
+def test_a_near_name_is_another(other: str) -> None:
+    assert "ana lopez" not in spellings(other)
+
+
+@pytest.mark.parametrize("spelled", ["Ana's", "Ana\u2019s", "Ana'"])
+def test_a_genitive_may_be_the_name_itself_or_its_owners(spelled: str) -> None:
+    assert spellings(spelled)[1] == "ana"
+    assert spellings("Ana") == ["ana"]
+
+
+@pytest.mark.parametrize("odd", ["@", "@@", "'s", "'", "  ' "])
+def test_no_name_is_folded_to_nothing(odd: str) -> None:
+    assert all(spellings(odd))
+    assert shown_name(odd)
+
+
+@given(NAMES)
+def test_a_folded_name_is_found_as_what_it_was_folded_from(name: str) -> None:
+    assert name_key(name_key(name)) == name_key(name)
+    assert name_key(shown_name(name)) == name_key(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I saw Ana Lopez.",
+        "(ana lopez) is here",
+        "**Ana Lopez** said so",
+        "Is that Ana Lopez's hat?",
+        "@Ana Lopez, look",
+        "the mill\u2014Ana Lopez\u2014burned",
+        "\u201cAna Lopez\u201d, they said",
+    ],
+)
+def test_a_name_is_found_whatever_stands_round_it(text: str) -> None:
+    assert named(text, "Ana Lopez") == ["ana lopez"]
+    assert says(text, "Ana Lopez")
+
+
+@pytest.mark.parametrize(
+    "text", ["Anabel Lopez", "Ana, Lopez and I", "Ana. Lopez", "banana lopez", "Lopez Ana", ""]
+)
+def test_half_a_name_or_a_part_of_a_word_is_no_mention(text: str) -> None:
+    assert named(text, "Ana Lopez") == []
+    assert not says(text, "Ana Lopez")
+
+
+def test_a_longer_name_counts_and_not_the_shorter_one_in_it() -> None:
+    people = ("Ana", "Ana Lopez", "Lopez")
+    assert named("Ana Lopez came", *people) == ["ana lopez"]
+    assert named("Ana Lopez met Ana", *people) == ["ana lopez", "ana"]
+
+
+def test_a_name_with_a_genitives_ending_goes_before_its_owners() -> None:
+    assert named("We ate at McDonald's.", "McDonald", "McDonald's") == ["mcdonald's"]
+    assert named("We ate at McDonald's.", "McDonald") == ["mcdonald"]
+
+
+def test_names_are_found_that_hold_marks() -> None:
+    text = "C++ is not C, says user.1 to bob@example.org and O'Brien"
+    found = ["c++", "c", "user.1", "bob@example.org", "o'brien"]
+    assert named(text, *found) == found
+    assert named("Ask Ana L., or Bob.", "Ana L.", "Bob", "Ana L") == ["ana l.", "bob"]
+
+
+def test_an_ordinary_word_is_a_name_only_where_it_is_written_as_one() -> None:
+    assert named("I will go", "Will") == []
+    assert named("Ask Will, or will you?", "Will") == ["will"]
+
+
+def test_names_come_in_order_and_once() -> None:
+    assert named("Bea and Ana; Bea again", "Ana", "Bea") == ["bea", "ana"]
+
+
+def test_of_a_long_text_a_bounded_part_is_read() -> None:
+    text = "word " * MOST_WORDS
+    assert named(f"Ana {text}", "Ana") == ["ana"]
+    assert named(f"{text} Ana", "Ana") == []
+    assert len({one.key for one in places("Many words, all of them different. " * 10_000)}) < 100

@@ -1,0 +1,124 @@
+"""Connections to PostgreSQL: cut off, short of, refused; and what may stand in a text."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langgraph.store.base import PutOp
+from pydantic import SecretStr
+
+from graph.persistence import open_saver, open_store
+from memory import inbox
+from memory.consequences import accepting
+from memory.errors import DatabaseDown, MemoryStoreError
+from memory.postgres import pool as pools
+from memory.postgres.address import address_of
+from memory.postgres.database import Database, open_database
+from memory.postgres.pool import Pool, transaction
+from tests.saver_graph import Story, thread
+
+INBOX = ("local", "t", inbox.INBOX)
+
+
+@pytest.fixture
+def home(postgres_url: str) -> Database:
+    return open_database(SecretStr(postgres_url), embedder="offline")
+
+
+async def test_connections_that_were_cut_off_are_made_anew_without_a_word(home: Database) -> None:
+    async with open_store(home) as store, open_saver(home) as saver:
+        graph = Story().compile(saver)
+        for _ in range(3):
+            await graph.ainvoke({}, thread())
+            await store.aput(INBOX, "a", {})
+            with pytest.raises(DatabaseDown):
+                async with Pool(home.address) as pool, transaction(pool) as cursor:
+                    await cursor.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        " WHERE datname = current_database() ORDER BY pid = pg_backend_pid()"
+                    )
+        assert (await graph.aget_state(thread())).values["count"] == 333
+
+
+async def test_where_the_connection_ends_with_the_commit_nobody_says_what_is_not_known(
+    home: Database,
+) -> None:
+    async with open_store(home) as store:
+        pool: Any = getattr(store, "pool", None)
+        async with transaction(pool) as cursor:
+            await cursor.execute(
+                "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+            )
+            await cursor.execute(
+                "CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON store DEFERRABLE INITIALLY DEFERRED"
+                " FOR EACH ROW WHEN (NEW.key = 'cut') EXECUTE FUNCTION cut()"
+            )
+        with (
+            accepting(),
+            pytest.raises(DatabaseDown, match="may have been accepted or not: sent again with"),
+        ):
+            await store.abatch([PutOp(INBOX, "cut", {})])
+        with pytest.raises(DatabaseDown, match="what was being done stopped there"):
+            await store.abatch([PutOp(INBOX, "cut", {})])
+        await store.aput(INBOX, "a", {})
+
+
+async def test_many_at_once_wait_for_each_other_and_are_not_told_that_it_is_down(
+    home: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "TIMEOUT", 0.3)
+    async with Pool(address_of(SecretStr(home.address.conninfo))) as pool:
+
+        async def one() -> None:
+            async with transaction(pool) as cursor:
+                await cursor.execute("SELECT pg_sleep(0.2)")
+
+        await asyncio.gather(*(one() for _ in range(4 * pools.SIZE)))
+
+
+async def test_a_pool_whose_tasks_were_cancelled_still_closes_its_connections(
+    home: Database,
+) -> None:
+    mine = asyncio.all_tasks()
+    async with Pool(home.address) as pool:
+        async with pool.connection() as one, pool.connection() as two:
+            pass
+        for task in asyncio.all_tasks() - mine:
+            task.cancel()
+    assert (one.closed, two.closed) == (True, True)
+    await pool.close()
+
+
+async def test_a_pool_that_is_closed_by_who_is_cancelled_is_just_cancelled(home: Database) -> None:
+    async with Pool(home.address) as pool:
+        closing = asyncio.create_task(pool.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+
+async def test_a_text_with_a_nul_is_kept_without_it(home: Database) -> None:
+    text = "a nul \0 and \\u0000 and a \\ before it \\\0"
+    kept = text.replace("\0", "\ufffd")
+    async with open_store(home) as store, open_saver(home) as saver:
+        await store.aput(INBOX, "a", {"text": text, "\0": [text]})
+        found = await store.aget(INBOX, "a")
+        assert found is not None
+        assert found.value == {"text": kept, "\ufffd": [kept]}
+        graph = Story().compile(saver)
+        await graph.ainvoke({"blob": text}, thread())
+        assert (await graph.aget_state(thread())).values["blob"] == kept
+
+
+async def test_what_the_database_refuses_is_one_line_that_names_it(home: Database) -> None:
+    async with Pool(home.address) as pool:
+        with pytest.raises(MemoryStoreError) as refused:
+            async with transaction(pool) as cursor:
+                await cursor.execute("SELECT nothing FROM nowhere")
+    assert not isinstance(refused.value, DatabaseDown)
+    assert str(refused.value).startswith(f"the database {home.name} refused (relation")
+    assert "\n" not in str(refused.value)

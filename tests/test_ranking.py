@@ -1,0 +1,340 @@
+"""Ranking: what a score is made of, and in which direction each part goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.analysis import read_query
+from memory.duplicates import merged
+from memory.ranking import Candidate, rank, recency, scaled, stretched
+from memory.settings import Settings
+from memory.vectorstore.table import Row
+
+NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+QUERY = read_query("Where is the harp?", [])
+
+
+def row(one: str, text: str = "The harp is here", **fields: Any) -> Row:
+    access = {key: fields.pop(key) for key in ("access_count", "last_access") if key in fields}
+    payload = {
+        "kind": "episode",
+        "op": one,
+        "data": text,
+        "speaker": None,
+        "entities": [],
+        "trust": 0.8,
+        "importance": 5,
+        "valid_from": "2026-03-01T10:00:00+00:00",
+        "invalid_at": None,
+        "source_entries": [one],
+        "source_events": [f"event {one}"],
+        "session": None,
+    }
+    return Row(0, f"row {one}", {**payload, **fields}, **access)
+
+
+def fact(one: str, text: str, *sources: str, **fields: Any) -> Row:
+    events = [f"event {source}" for source in sources]
+    made = {"kind": "fact", "source_entries": list(sources), "source_events": events}
+    return row(one, text, **{**made, **fields})
+
+
+def ids(found: list[Candidate]) -> list[str]:
+    return [one.row.payload["op"] for one in found]
+
+
+def ranked(*rows: Row, query: str = "Where is the harp?", **settings: Any) -> list[Candidate]:
+    """Rows that match alike by words."""
+    speakers = {row.payload["speaker"] for row in rows if row.payload["speaker"]}
+    read = read_query(query, speakers)
+    return rank(read, [], [(one, 2.0) for one in rows], now=NOW, settings=Settings(**settings))
+
+
+def test_the_parts_of_a_score_add_up_to_it() -> None:
+    worded = [(row("a", session="s", speaker="Ana"), 3.0), (row("b"), 1.0)]
+    near = [(worded[0][0], 0.8), (row("c"), 0.2)]
+    read = read_query("Where was Ana's harp on 1 March 2026?", ["Ana"])
+    first, *others = rank(read, near, worded, now=NOW, settings=Settings())
+    assert set(first.parts) == {
+        *("words", "meaning", "session", "date", "substance", "speaker"),
+        *("recency", "importance", "trust"),
+    }
+    for one in (first, *others):
+        assert one.score == pytest.approx(sum(one.parts.values()))
+        assert 0 < one.score <= 1
+    assert ids([first, *others])[0] == "a"
+
+
+def test_a_perfect_memory_scores_one() -> None:
+    best = row(
+        "a",
+        "harp " * 80,
+        trust=1.0,
+        importance=10,
+        session="s",
+        valid_from=NOW.isoformat(),
+    )
+    [one] = rank(QUERY, [(best, 1.0)], [(best, 5.0)], now=NOW, settings=Settings())
+    assert one.score == pytest.approx(1.0)
+
+
+def test_words_and_meaning_count_alike() -> None:
+    both, worded, near = row("both"), row("worded"), row("near")
+    read = read_query("harp", [])
+    found = rank(
+        read,
+        [(both, 0.9), (near, 0.9), (row("far"), 0.1)],
+        [(both, 4.0), (worded, 4.0)],
+        now=NOW,
+        settings=Settings(),
+    )
+    scores = {one.row.payload["op"]: one for one in found}
+    assert ids(found)[0] == "both"
+    assert scores["worded"].parts["words"] == pytest.approx(scores["near"].parts["meaning"])
+    assert ids(found)[-1] == "far"
+
+
+def test_an_embedder_that_compares_words_only_hardly_counts() -> None:
+    near, worded = row("near"), row("worded")
+    options: dict[str, Any] = {"now": NOW, "settings": Settings()}
+    found = rank(QUERY, [(near, 0.9)], [(worded, 1.0)], by_words=True, **options)
+    assert ids(found) == ["worded", "near"]
+    assert 0 < found[1].parts["meaning"] < 0.1 * found[0].parts["words"]
+
+
+def test_the_best_match_by_words_counts_one_and_no_match_nothing() -> None:
+    a, b = row("a"), row("b")
+    assert scaled([(a, 4.0), (b, 1.0)]) == {a.id: 1.0, b.id: 0.25}
+    assert scaled([(a, 0.0)]) == scaled([]) == {}
+
+
+def test_cosines_are_stretched_over_the_candidates() -> None:
+    many = [(row(str(number)), 0.5 + number / 1000) for number in range(100)]
+    found = stretched(many)
+    assert max(found.values()) == 1
+    assert min(found.values()) < 0.1
+    assert list(found.values()) == sorted(found.values())
+
+
+def test_the_last_of_two_that_are_near_counts_for_something() -> None:
+    a, b, away = row("a"), row("b"), row("away")
+    found = stretched([(a, 0.8), (b, 0.7), (away, -0.1)])
+    assert found[a.id] == 1
+    assert found[b.id] > 0.5
+    assert away.id not in found
+    assert stretched([]) == stretched([(away, -0.1)]) == {}
+
+
+def test_where_even_the_nearest_is_far_it_does_not_count_in_full() -> None:
+    a, b = row("a"), row("b")
+    assert stretched([(a, 0.5)]) == {a.id: 1.0}
+    assert stretched([(a, 0.1), (b, 0.0)]) == {a.id: pytest.approx(1 / 3)}
+
+
+def test_what_does_not_match_at_all_is_left_out() -> None:
+    found = rank(QUERY, [(row("a"), 0.0), (row("b"), -0.5)], [], now=NOW, settings=Settings())
+    assert found == []
+
+
+def test_what_stands_beside_a_find_is_ranked_by_its_session_and_date() -> None:
+    match = row("match", session="s")
+    beside, other = row("beside", "Yes, in Porto", session="s"), row("other", "No", session="t")
+    found = rank(QUERY, [], [(match, 2.0)], beside=[other, beside], now=NOW, settings=Settings())
+    assert ids(found) == ["match", "beside", "other"]
+    assert "session" in found[1].parts
+    assert "session" not in found[2].parts
+
+
+def test_a_fact_that_matches_as_well_fits_as_well_as_a_session() -> None:
+    said = [(row(f"e{n}", session="s"), 3.0) for n in range(3)]
+    good, poor = fact("good", "The harp is here", "x"), fact("poor", "The harp is old", "y")
+    found = rank(QUERY, [], [*said, (good, 3.0), (poor, 1.0)], now=NOW, settings=Settings())
+    fits = {one.row.payload["op"]: one.parts["session"] for one in found}
+    assert fits["good"] == fits["e0"] > 2 * fits["poor"] > 0
+
+
+def test_a_session_fits_by_its_best_entries_not_by_their_number() -> None:
+    good = [(row(f"g{n}", session="good"), 3.0) for n in range(3)]
+    many = [(row(f"m{n}", session="many"), 1.0) for n in range(30)]
+    found = rank(QUERY, [], [*good, *many], now=NOW, settings=Settings())
+    parts = {one.row.payload["session"]: one.parts["session"] for one in found}
+    assert parts["good"] > 2 * parts["many"]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"speaker": "Ana"}, {"speaker": "Ben"}),
+        ({"entities": ["ana"], "speaker": None}, {"speaker": "Ben"}),
+        ({"valid_from": "2026-01-02T10:00:00+00:00"}, {"valid_from": "2026-02-01T10:00:00+00:00"}),
+        ({"data": "The harp is here, by the old mill"}, {"data": "harp"}),
+        ({"data": "The harp is here."}, {"data": "The harp is here?"}),
+    ],
+)
+def test_who_and_when_and_how_much_was_said_tell_memories_apart(
+    better: dict[str, Any], worse: dict[str, Any]
+) -> None:
+    # Of equals the lower id would come first.
+    rows = [row("a", **worse), row("b", **better)]
+    read = read_query("Where was Ana's harp on 2 January 2026?", ["Ana"])
+    found = rank(read, [], [(one, 1.0) for one in rows], now=NOW, settings=Settings())
+    assert ids(found) == ["b", "a"]
+
+
+def test_a_fact_loses_nothing_by_a_question_mark() -> None:
+    asked = fact("a", "Ana asked: where is the harp?")
+    [one] = ranked(asked)
+    assert "question" not in one.parts
+
+
+@pytest.mark.parametrize(
+    ("field", "low", "high"),
+    [
+        ("valid_from", "2026-03-01T10:00:00+00:00", "2026-03-04T10:00:00+00:00"),
+        ("last_access", None, "2026-03-05T10:00:00+00:00"),
+        ("importance", 3, 4),
+        ("trust", 0.3, 0.9),
+    ],
+)
+def test_newer_used_important_and_trusted_come_first(field: str, low: Any, high: Any) -> None:
+    # The id would put the other one first.
+    assert ids(ranked(row("a", **{field: low}), row("b", **{field: high}))) == ["b", "a"]
+
+
+moments = st.integers(min_value=-24 * 400, max_value=24 * 4000)
+
+
+@given(moments, moments)
+def test_newer_is_never_lower_than_older(one: int, other: int) -> None:
+    older, newer = sorted((one, other), reverse=True)
+
+    def before(hours: int) -> str:
+        return (NOW - timedelta(hours=hours)).isoformat()
+
+    found = ranked(row("a", valid_from=before(older)), row("b", valid_from=before(newer)))
+    scores = {one.row.payload["op"]: one.score for one in found}
+    assert scores["b"] >= scores["a"]
+    if older != newer:
+        assert ids(found) == ["b", "a"]
+
+
+def test_recency_halves_in_about_six_days_and_an_access_renews_it() -> None:
+    old = "2026-02-27T17:00:00+00:00"
+    assert recency(row("a", valid_from=NOW.isoformat()), NOW) == 1
+    assert recency(row("a", valid_from=old), NOW) == pytest.approx(0.5, abs=0.01)
+    assert recency(row("a", valid_from=old, last_access=NOW.isoformat()), NOW) == 1
+    assert recency(row("a", valid_from=NOW.isoformat(), last_access=old), NOW) == 1
+    assert recency(row("a", valid_from="2027-01-01"), NOW) == 1
+
+
+def test_recency_importance_and_trust_break_ties_and_drown_nothing() -> None:
+    best: dict[str, Any] = {"valid_from": NOW.isoformat(), "importance": 10, "trust": 1.0}
+    worst: dict[str, Any] = {
+        "valid_from": "2020-01-01T00:00:00+00:00",
+        "importance": 1,
+        "trust": 0.0,
+    }
+    worded = [(row("match", **worst), 4.0), (row("new", **best), 2.0)]
+    found = rank(QUERY, [], worded, now=NOW, settings=Settings())
+    assert ids(found) == ["match", "new"]
+
+
+@pytest.mark.parametrize("name", ["recency", "importance", "trust"])
+def test_their_weights_are_settings(name: str) -> None:
+    worded = [
+        (row("match", valid_from="2020-01-01T00:00:00+00:00", importance=1, trust=0.0), 4.0),
+        (row("other", valid_from=NOW.isoformat(), importance=10, trust=1.0), 2.0),
+    ]
+    heavy = Settings(**{f"recall_weight_{name}": 5.0})
+    assert ids(rank(QUERY, [], worded, now=NOW, settings=heavy)) == ["other", "match"]
+    none: dict[str, Any] = {
+        f"recall_weight_{one}": 0.0 for one in ("recency", "importance", "trust")
+    }
+    for one in rank(QUERY, [], worded, now=NOW, settings=Settings(**none)):
+        assert not one.parts.get(name)
+
+
+def test_of_equals_the_newer_comes_first_then_the_lower_id() -> None:
+    rows = [
+        row("b", valid_from="2026-03-01T00:00:00+00:00"),
+        row("a", valid_from="2026-03-01T00:00:00Z"),
+        row("new", valid_from="2026-03-01T02:30:00+02:00"),
+        row("naive", valid_from="2026-03-01T00:20:00"),
+    ]
+    none: dict[str, Any] = {
+        f"recall_weight_{one}": 0.0 for one in ("recency", "importance", "trust")
+    }
+    assert ids(ranked(*rows, **none)) == ["new", "naive", "a", "b"]
+
+
+# Duplicates
+
+
+def once(*rows: Row) -> list[Candidate]:
+    """These, the best first, each thing once."""
+    worded = [(one, 10.0 - place) for place, one in enumerate(rows)]
+    return merged(rank(QUERY, [], worded, now=NOW, settings=Settings()))
+
+
+def test_a_fact_that_says_what_its_entry_says_is_one_hit_with_both_sources() -> None:
+    said = row("e", "I sold the harp in Porto", speaker="Ana")
+    held = fact("f", "Ana sold the harp in Porto", "e", "e2", speaker="Ana")
+    for rows in ((said, held), (held, said)):
+        [one] = once(*rows)
+        assert one.row == held
+        assert set(one.sources) == {"event e", "event e2"}
+        assert one.stands_for == {"e"}
+
+
+def test_it_takes_the_better_place_of_the_two() -> None:
+    said = row("e", "I sold the harp in Porto")
+    other, held = (
+        row("x", "The harp is old"),
+        fact("f", "Ana sold the harp in Porto", "e", speaker="Ana"),
+    )
+    assert ids(once(said, other, held)) == ["f", "x"]
+
+
+def test_an_entry_that_says_more_than_its_facts_stands_for_them() -> None:
+    said = row("e", "I sold the harp. My dog Rex died on Monday, and the mill burned down.")
+    facts = [fact("f", "The harp sold", "e"), fact("g", "The mill burned down", "e")]
+    [one] = once(facts[0], said, facts[1])
+    assert one.row == said
+    assert one.stands_for == {facts[0].id, facts[1].id}
+
+
+def test_a_fact_that_says_something_else_stays_beside_its_entry() -> None:
+    said, held = row("e", "The harp is gone"), fact("f", "Ana was robbed in Porto", "e")
+    assert ids(once(said, held)) == ["e", "f"]
+
+
+def test_a_fact_of_another_entry_stays_beside_one_that_says_the_same() -> None:
+    said, held = row("e", "The harp is gone now"), fact("f", "The harp is gone", "other")
+    assert ids(once(said, held)) == ["e", "f"]
+
+
+def test_the_same_text_of_two_sources_is_one_hit_with_both() -> None:
+    rows = [fact("f", "The harp is old", "e1"), fact("g", "the  harp is OLD", "e2")]
+    [one] = once(*rows)
+    assert one.sources == ("event e1", "event e2")
+
+
+def test_what_holds_is_not_one_with_what_held() -> None:
+    gone = fact("f", "The harp is old", "e1", invalid_at="2026-03-02")
+    assert ids(once(gone, fact("g", "The harp is old", "e2"))) == ["f", "g"]
+
+
+def test_an_entry_goes_the_way_of_the_fact_that_says_the_same() -> None:
+    said = row("e", "I live in Porto, by the harp")
+    gone = fact("f", "Ana lives in Porto by the harp", "e", speaker="Ana", invalid_at="2026-03-02")
+    [one] = once(said, gone)
+    assert one.superseded
+    longer = row("e", f"{said.payload['data']}. Rex my dog is well, and the mill burned down.")
+    [one] = once(longer, gone)
+    assert not one.superseded
+    assert one.row == longer

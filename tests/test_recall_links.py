@@ -1,0 +1,107 @@
+"""Recall with what belongs together: facts, the entries they come from, and what replaced them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory import journal
+from memory.semantic import SemanticMemory
+from memory.settings import Settings
+from tests.facts import ANA, memory_at
+from tests.recalling import Asking, link
+
+
+@pytest.fixture
+def store() -> InMemoryStore:
+    return InMemoryStore()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
+    opened = memory_at(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
+    return Asking(memory, store)
+
+
+async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
+    asking: Asking,
+) -> None:
+    old, new = await asking.learn("Ana lives in Porto"), await asking.learn("Ana lives in Rome")
+    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    [only] = await asking.ask("Where does Ana live?")
+    assert only["id"] == new["id"]
+    assert "superseded" not in only
+    for hits in (
+        await asking.ask("Where does Ana live?", include_superseded=True),
+        await asking.ask("Where did Ana live before?"),
+    ):
+        assert {hit["id"]: hit.get("superseded", False) for hit in hits} == {
+            old["id"]: True,
+            new["id"]: False,
+        }
+
+
+async def test_the_entry_that_said_what_no_longer_holds_does_not_stand_for_it(
+    asking: Asking,
+) -> None:
+    said = await asking.hear("I live in Porto", speaker="Ana")
+    old = await asking.learn("Ana lives in Porto", speaker="Ana", source_entries=[said["id"]])
+    await link(asking, said["id"], old["id"])
+    new = await asking.learn("Ana lives in Rome", source_entries=["other"])
+    await link(asking, said["id"], new["id"])
+    assert len(await asking.ask("Where does Ana live?")) == 2
+    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    assert await asking.texts("Where does Ana live?") == ["Ana lives in Rome"]
+    [first, second] = await asking.ask("Where did Ana live before?")
+    assert {first["id"], second["id"]} == {old["id"], new["id"]}
+
+
+async def test_a_fact_and_the_entry_that_says_the_same_are_one_hit(asking: Asking) -> None:
+    said = await asking.hear("I sold the harp", speaker="Ana")
+    fact = await asking.learn(
+        "Ana sold the harp", speaker="Ana", source_entries=[said["id"]], source_events=["v9"]
+    )
+    await link(asking, said["id"], fact["id"])
+    [hit] = await asking.ask("Who sold the harp?")
+    assert hit["id"] == fact["id"]
+    assert sorted(hit["sources"]) == ["v0", "v9"]
+
+
+async def test_what_is_linked_to_a_hit_comes_with_it_at_a_share_of_its_score(
+    asking: Asking,
+) -> None:
+    said = await asking.hear("Rex barks at night", speaker="Ana")
+    fact = await asking.learn("Ana owns an old dog", source_entries=["none"])
+    await link(asking, said["id"], fact["id"])
+    first, second = await asking.ask("Which dog is old?")
+    assert (first["id"], second["id"]) == (fact["id"], said["id"])
+    assert second["parts"] == {"link": pytest.approx(first["score"] / 2)}
+    first, second = await asking.ask("Who barks?")
+    assert (first["id"], second["id"]) == (said["id"], fact["id"])
+    assert second["parts"] == {"link": pytest.approx(first["score"] / 2)}
+
+
+@pytest.mark.parametrize("why", ["superseded", "self", "untrusted", "gone"])
+async def test_a_link_does_not_bring_in_what_recall_leaves_out(asking: Asking, why: str) -> None:
+    settings = Settings(min_source_trust=0.5)
+    fact = await asking.learn("Ana owns an old dog", source_entries=["none"])
+    linked = "event_20260305_none"
+    if why == "superseded":
+        linked = (await asking.learn("Rex barks"))["id"]
+        await asking.memory.update(ANA, linked, {"invalid_at": "2026-03-04"})
+    elif why != "gone":
+        changes = {"tags": [journal.SELF]} if why == "self" else {"source_trust": 0.3}
+        linked = (await asking.hear("Rex barks", **changes))["id"]
+    await link(asking, fact["id"], linked)
+    assert await asking.texts("Which dog is old?", settings=settings) == ["Ana owns an old dog"]

@@ -1,0 +1,291 @@
+"""A whole memory out of one agent and into another, whatever keeps them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph import transfer
+from graph.handle import AsyncAgent
+from graph.status import status
+from graph.transfer import JsonLines, export_memory, import_memory
+from memory import import_writes, importing, journal
+from memory.errors import InputError
+from memory.store_access import list_items
+from memory.store_walk import namespaces
+from memory.transfer import line_of
+from memory.vectorstore.payload import scope_filters
+from tests.agents import entries, opened, said
+from tests.clock import Clock
+from tests.facts import WordEmbeddings
+from tests.lives import Lived, at_home, copied, lived_in
+from tests.scripted import scripted
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    return lived_in(tmp_path_factory.mktemp("lived"))
+
+
+@pytest.fixture(scope="module")
+def lines(lived: Lived, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The export of an agent that has lived, with one fact that recall gave it twice."""
+    data = copied(lived, tmp_path_factory.mktemp("exported") / "data")
+
+    async def export() -> list[str]:
+        async with at_home(data, Clock(lived.now)) as agent:
+            fact = (await agent.resources.semantic.all(agent.scope))[0]
+            await agent.resources.semantic.touch(agent.scope, [fact["id"]], lived.now)
+            await agent.resources.semantic.touch(agent.scope, [fact["id"]], lived.now)
+            return await exported(agent)
+
+    return asyncio.run(export())
+
+
+@pytest.fixture
+async def empty(tmp_path: Path, clock: Clock, lived: Lived) -> AsyncIterator[AsyncAgent]:
+    clock.set(lived.now)
+    async with at_home(tmp_path / "new", clock, "somebody") as agent:
+        yield agent
+
+
+async def exported(agent: AsyncAgent) -> list[str]:
+    return [line_of(record) async for record in export_memory(agent)]
+
+
+def records(lines: list[str], kind: str) -> list[dict[str, Any]]:
+    loaded: list[dict[str, Any]] = [json.loads(line) for line in lines[1:]]
+    return [one for one in loaded if kind in (one["type"], one.get("namespace", [""])[0])]
+
+
+def changed(lines: list[str], at: int, **changes: Any) -> list[str]:
+    one = {**json.loads(lines[at]), **changes}
+    return [*lines[:at], json.dumps(one), *lines[at + 1 :]]
+
+
+async def test_exported_imported_and_exported_again_is_the_same_but_for_the_header(
+    lines: list[str], empty: AsyncAgent
+) -> None:
+    done = await import_memory(empty, lines)
+    assert (done["records"], done["already"], done["renamed"]) == (len(lines) - 2, False, 0)
+    again = await exported(empty)
+    assert again[1:] == lines[1:]
+    header = json.loads(lines[0])
+    assert {**json.loads(again[0]), "agent": header["agent"]} == header
+    assert (header["format"], header["version"]) == ("circadian-memory", 1)
+
+
+async def test_what_was_imported_goes_on_as_it_was(
+    lines: list[str], empty: AsyncAgent, clock: Clock
+) -> None:
+    await import_memory(empty, lines)
+    now = await status(empty)
+    assert now["memory"]["facts"] == len(records(lines, "fact")) == 6
+    assert now["memory"]["journal"] == len(records(lines, "journal"))
+    assert now["inbox"]["waiting"] == 3
+    assert len(now["inbox"]["set_aside"]) == 1
+    assert [one["tool"] for one in now["approvals"]] == ["launch"]
+    assert await empty.resources.semantic.count_unembedded(empty.scope) == 0
+    facts = await empty.resources.semantic.all(empty.scope)
+    assert facts == [one["fact"] for one in records(lines, "fact")]
+    assert facts[0].get("access_count", 0) >= 2
+    found = await list_items(empty.store, empty.scope.namespace(journal.PENDING))
+    assert [item.key for item in found] == [one["key"] for one in records(lines, "pending")]
+    assert await empty.recall("tomatoes balcony")
+    out = await empty.ainvoke(said("My train to Turin leaves late.", sender="Ben"))
+    assert "Have a good trip to Turin." in [one["reply"] for one in out["report"]["ticks"]]
+    clock.advance(hours=8)
+    out = await empty.ainvoke({"request": "sleep"})
+    assert out["report"]["night"]["complete"] is True
+
+
+async def test_every_journal_entry_is_to_be_found_again(
+    lines: list[str], empty: AsyncAgent
+) -> None:
+    await import_memory(empty, lines)
+    filters = {**scope_filters(empty.scope), "kind": "episode"}
+    rows = empty.resources.semantic._open_table().select(filters)
+    assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
+
+
+async def test_a_copy_in_the_same_home_gets_its_own_fact_ids_with_all_that_points_to_them(
+    lived: Lived, lines: list[str], tmp_path: Path, clock: Clock
+) -> None:
+    data = copied(lived, tmp_path / "data")
+    async with at_home(data, clock) as old, at_home(data, clock, "copy") as new:
+        before = await exported(old)
+        assert (await import_memory(new, lines))["renamed"] == 6
+        assert (await exported(old))[1:] == before[1:]
+        theirs = {one["id"] for one in await old.resources.semantic.all(old.scope)}
+        mine = {one["id"] for one in await new.resources.semantic.all(new.scope)}
+        assert theirs.isdisjoint(mine)
+        links = {one["key"] for one in records(await exported(new), "links")}
+        assert mine <= links
+        assert theirs.isdisjoint(links)
+        assert len(await entries(new)) == len(await entries(old))
+
+
+async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, clock: Clock) -> None:
+    from graph.agent import open_agent
+
+    embeddings = WordEmbeddings()
+    data = tmp_path / "other"
+    async with open_agent(data, model=scripted(), embedder=embeddings, clock=clock) as agent:
+        await import_memory(agent, lines)
+        assert (await exported(agent))[1:] == lines[1:]
+        assert await agent.resources.semantic.count_unembedded(agent.scope) == 0
+    texts = {text for call in embeddings.calls for text in call}
+    assert {one["fact"]["text"] for one in records(lines, "fact")} <= texts
+
+
+async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAgent) -> None:
+    await import_memory(empty, lines)
+    await empty.ainvoke(said("I am new.", sender="Carl"))
+    before = await exported(empty)
+    assert (await import_memory(empty, lines))["already"] is True
+    assert (await exported(empty))[1:] == before[1:]
+
+
+@pytest.mark.parametrize("begin", ["post", "run"])
+async def test_an_agent_that_is_not_empty_is_refused_and_left_as_it_is(
+    lines: list[str], tmp_path: Path, clock: Clock, begin: str
+) -> None:
+    async with opened(tmp_path / "data", scripted("Hi."), clock) as agent:
+        if begin == "post":
+            await agent.post({"id": "a", "text": "Hello"})
+        else:
+            await agent.ainvoke(said("Hello", id="a"))
+        before = await exported(agent)
+        with pytest.raises(InputError, match="the agent is not empty"):
+            await import_memory(agent, lines)
+        assert (await exported(agent))[1:] == before[1:]
+
+
+WRONG: list[tuple[str, str]] = [
+    ("not json", "Expecting value"),
+    ('{"type": "novel"}', "novel"),
+    ('{"type": "fact", "fact": {"id": "x"}}', r"fact\.fact\.op"),
+    ('{"type": "item", "namespace": [], "key": "a", "value": {}}', "namespace"),
+    ('{"type": "item", "namespace": ["journal", "20260302"], "key": "a", "value": {}}', "id"),
+    ('{"type": "item", "namespace": ["inbox"], "key": "a", "value": {"event": 1}}', "event"),
+    (
+        '{"type": "item", "namespace": ["handled"], "key": "a",'
+        ' "value": {"id": "b", "tick": 1, "at": ""}}',
+        "key",
+    ),
+    ('{"type": "item", "namespace": ["forgetting"], "key": "open", "value": {}}', "not moved"),
+    ('{"type": "item", "namespace": ["x"], "key": "a", "value": {"n": NaN}}', "NaN"),
+    ('{"type": "item", "namespace": ["x"], "key": "a", "value": {"n": "\\ud800"}}', "surrogate"),
+    ('{"type": "state", "values": {"tick": "one", "schema_version": 1}}', "tick"),
+    (
+        '{"type": "state", "values": {"messages": [{"type": "rogue"}], "schema_version": 1}}',
+        "message",
+    ),
+    ('{"type": "state", "values": {"tick": 1}}', "schema_version"),
+    ('{"type": "end", "lines": 3}', "cut|behind"),
+]
+
+
+@pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
+async def test_a_wrong_line_is_named_and_nothing_is_imported(
+    lines: list[str], empty: AsyncAgent, line: str, problem: str
+) -> None:
+    at = 1 if '"state"' in line else 4
+    with pytest.raises(InputError, match=problem) as caught:
+        await import_memory(empty, [*lines[:at], line, *lines[at + 1 :]])
+    if '"end"' not in line:
+        assert str(caught.value).startswith(f"line {at + 1}: ")
+    assert "\n" not in str(caught.value)
+    assert await namespaces(empty.store, empty.scope) == []
+    assert await empty.resources.semantic.count(empty.scope) == 0
+    assert (await empty.aget_state()).values == {}
+
+
+async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) -> None:
+    for some, problem in (
+        ([], "the file is empty"),
+        (['{"a": 1}'], "line 1: no export of a memory: format"),
+        (changed(lines, 0, version=2), "version 2, and this Circadian reads 1"),
+        (lines[:-1], "the file is cut"),
+        ([*lines[:5], *lines[6:]], "the file is cut"),
+        ([*lines, lines[3]], "behind the last line"),
+        ([*lines[:2], lines[1], *lines[2:]], "a second state"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            await import_memory(empty, some)
+
+
+@pytest.mark.parametrize("part", ["other_ids", "write", "_write_state", "mark", "_embed"])
+@pytest.mark.parametrize("done", [False, True])
+async def test_broken_off_at_any_part_the_same_file_goes_on(
+    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch, part: str, done: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    homes: list[Any] = [importing, import_writes, transfer]
+    home = next(one for one in homes if hasattr(one, part))
+    wanted = getattr(home, part)
+
+    async def dying(*args: Any, **kwargs: Any) -> None:
+        if done:
+            await wanted(*args, **kwargs)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(home, part, dying)
+        with pytest.raises(Killed):
+            await import_memory(empty, lines)
+    await import_memory(empty, lines)
+    assert (await exported(empty))[1:] == lines[1:]
+
+
+async def test_an_agent_that_ran_since_is_not_written_over(
+    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*args: Any, **kwargs: Any) -> None:
+        raise InputError("broken off")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transfer, "_write_state", broken)
+        with pytest.raises(InputError, match="broken off"):
+            await import_memory(empty, lines)
+    await empty.ainvoke(said("Hello", sender="Carl"))
+    with pytest.raises(InputError, match="not empty"):
+        await import_memory(empty, lines)
+
+
+async def test_recall_between_two_tries_leaves_no_entry_out(
+    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = {"left": 3}
+
+    def stop(written: int) -> None:
+        batch["left"] -= 1
+        if not batch["left"]:
+            raise InputError("broken off")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(import_writes, "BATCH", 10)
+        with pytest.raises(InputError, match="broken off"):
+            await import_memory(empty, lines, progress=lambda what, done, of: stop(done))
+    assert len(await entries(empty)) < len(records(lines, "journal"))
+    await empty.recall("tomatoes")
+    await import_memory(empty, lines)
+    filters = {**scope_filters(empty.scope), "kind": "episode"}
+    rows = empty.resources.semantic._open_table().select(filters)
+    assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
+
+
+async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:
+    file = tmp_path / "memory.jsonl"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert importing.check(JsonLines(file)).digest == importing.check(lines).digest
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8"):
+        list(JsonLines(file))
+    with pytest.raises(InputError, match="No such file"):
+        list(JsonLines(tmp_path / "missing"))
