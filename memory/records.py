@@ -246,7 +246,7 @@ class NightRecord(TypedDict):
     stopped: NotRequired[str | None]
     """Why it stopped thinking before everything was done; the rest is for the next night."""
     gate: NotRequired[dict[str, Any]]
-    """What the gate measured (`memory.dreaming.gate.Verdict`)."""
+    """What was measured before it was applied."""
     phase: Literal["compacting", "dreaming"]
     applied: list[str]
     """The phases whose operations are applied; written last."""

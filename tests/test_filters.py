@@ -172,7 +172,7 @@ def test_values_that_must_hold_are_read_off_a_condition() -> None:
     assert fixed(condition_of({"OR": [{"user_id": "ana"}], "NOT": [{"op": "a"}]})) == {}
 
 
-TEXTS = st.text(alphabet="aAbß%_'\" \u0000é", max_size=3)
+TEXTS = st.text(alphabet="aAbß%_'\" é", max_size=3)
 NUMBERS = st.integers(-3, 3) | st.sampled_from([0.5, -1.5, 2.0])
 VALUES = st.none() | st.booleans() | NUMBERS | TEXTS
 FIELDS = st.sampled_from(["x", "y", "a field"])
