@@ -46,12 +46,15 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
 def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
     """The entry among the fact's sources that has all of its words; names aside."""
     payload = fact.row.payload
+    sources = [source for source in payload["source_entries"] if source in entries]
+    if not sources:
+        return None
     names = {
         term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
     }
     says = set(terms(payload["data"])) - names
-    for source in payload["source_entries"]:
-        if source in entries and says <= set(terms(entries[source].row.payload["data"])):
+    for source in sources:
+        if says <= set(terms(entries[source].row.payload["data"])):
             return str(source)
     return None
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
@@ -59,13 +60,18 @@ class Candidate:
     stands_for: frozenset[str] = frozenset()
     """Ids of the facts and entries that say the same and are not shown beside it."""
 
+    @cached_property
+    def at(self) -> datetime:
+        """When it came to be, or to hold; UTC."""
+        return moment(self.row.payload["valid_from"])
+
     @property
     def id(self) -> str:
         """A fact's own; of an entry the journal's, under which links know it."""
         payload = self.row.payload
         return self.row.id if payload["kind"] == "fact" else str(payload["op"])
 
-    @property
+    @cached_property
     def score(self) -> float:
         """0..1; compares the memories of one search."""
         return max(0.0, sum(self.parts.values()))
@@ -123,7 +129,7 @@ def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
 def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     """Best first; of equals the newer, then the lower id."""
     newest = sorted(found, key=lambda one: one.row.id)
-    newest.sort(key=lambda one: moment(one.row.payload["valid_from"]), reverse=True)
+    newest.sort(key=lambda one: one.at, reverse=True)
     return sorted(newest, key=lambda one: one.score, reverse=True)
 
 
@@ -192,15 +198,22 @@ def _sessions(
 
 def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
     """What a memory's own fields say to the query, each part 0..1."""
-    text, people = payload["data"], {name.casefold() for name in query.people}
-    about = {name.casefold() for name in (payload.get("speaker"), *payload["entities"]) if name}
-    at = moment(payload["valid_from"]).astimezone(UTC)
-    return {
-        "date": max((day.closeness(at) for day in query.days), default=0.0),
+    text = payload["data"]
+    told = {
         "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
-        "speaker": float(not people.isdisjoint(about)),
-        "question": float(payload.get("kind") != "fact" and asks(text)),
+        "question": float(payload["kind"] != "fact" and asks(text)),
     }
+    if query.days:
+        at = moment(payload["valid_from"]).astimezone(UTC)
+        told["date"] = max(day.closeness(at) for day in query.days)
+    if query.people:
+        about = (payload["speaker"], *payload["entities"])
+        told["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
+    return told
+
+
+def _is_one_of(name: str, people: Collection[str]) -> bool:
+    return name in people or name.casefold() in map(str.casefold, people)
 
 
 def _weighed(row: Row, now: datetime) -> dict[str, float]:
