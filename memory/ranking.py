@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
@@ -48,7 +47,7 @@ LOWEST, HIGHEST = 1, 10
 """Importance."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A memory with what its score is made of."""
 
@@ -60,7 +59,7 @@ class Candidate:
     stands_for: frozenset[str] = frozenset()
     """Ids of the facts and entries that say the same and are not shown beside it."""
 
-    @cached_property
+    @property
     def at(self) -> datetime:
         """When it came to be, or to hold; UTC."""
         return moment(self.row.payload["valid_from"])
@@ -71,7 +70,7 @@ class Candidate:
         payload = self.row.payload
         return self.row.id if payload["kind"] == "fact" else str(payload["op"])
 
-    @cached_property
+    @property
     def score(self) -> float:
         """0..1; compares the memories of one search."""
         return max(0.0, sum(self.parts.values()))

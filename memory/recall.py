@@ -29,9 +29,9 @@ from memory.settings import Settings
 from memory.tokens import approximate_tokens, cut_to
 from memory.vectorstore.table import Kind, Row, Vector
 
-CANDIDATES = 200
+CANDIDATES = 150
 """Memories taken from each of the two searches, at the least."""
-LEADING, ASIDE = 50, 3
+LEADING, ASIDE = 50, 2
 """The best so many bring with them so many entries on each side in their sessions."""
 LINKED = 10
 """Of the best, so many lead on; and at most so many are led to."""

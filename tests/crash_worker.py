@@ -22,6 +22,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -220,11 +221,11 @@ async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, R
     settings = Settings(**job.settings)
     model, tools = model_of(job, points), [launch_tool(job, points)]
     data = None if job.database else Path(job.data)
-    if job.database:
-        os.environ["CIRCADIAN_DATABASE_URL"] = job.database
-    async with opened(data, model, clock, settings=settings, tools=tools) as agent:
-        run = plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
-        yield agent, partial(step, agent, run)
+    named = {"CIRCADIAN_DATABASE_URL": job.database} if job.database else {}
+    with patch.dict(os.environ, named):
+        async with opened(data, model, clock, settings=settings, tools=tools) as agent:
+            run = plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
+            yield agent, partial(step, agent, run)
 
 
 async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
