@@ -44,7 +44,7 @@ async def reindex(
     change nothing here. `progress` gets how many are done, and how many there are to do.
 
     Raises:
-        BusyError: another process runs an agent.
+        BusyError: another process runs an agent, or a server does.
         InputError: the embedder is unknown or lacks its key; nothing was changed.
         ModelError: the embedder failed; what is done stays done.
     """
@@ -59,7 +59,7 @@ async def reindex(
     )
     recorded, was = await asyncio.to_thread(_recorded, as_recorded, changed)
     try:
-        async with recorded.server_lock(timeout=deployment.lock_timeout):
+        async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
             home = await asyncio.to_thread(changed)
             try:
                 done = await embed_anew(home.semantic(), progress)

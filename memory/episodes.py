@@ -204,8 +204,6 @@ async def _mark_all_once(store: BaseStore, index: MemoryIndex, scope: Scope) -> 
     for day in days:
         space = scope.namespace(JOURNAL, day)
         entries = [cast(JournalEntry, item.value) for item in await list_items(store, space)]
-        if isinstance(note, Item):
-            await index.drop_episodes(scope, [entry["id"] for entry in entries])
         await write_batch(store, [journal.unindexed(scope, entry) for entry in entries])
     if days:
         await write_batch(store, [PutOp(namespace, JOURNAL, dict(current))])

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, Item
 from memory import inbox
 from memory.at_rest import at_rest
 from memory.errors import InputError, MemoryStoreError
-from memory.forgetting.open_forget import begun
+from memory.forgetting.open_forget import unfinished
 from memory.records import Fact
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
@@ -55,11 +55,8 @@ async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
         InputError: a forget was broken off: half of what it erases is still there.
     """
     store, scope = source.store, source.scope
-    open_forget = await begun(store, scope)
-    if open_forget is not None:
-        raise InputError(
-            f"a forget was broken off: `circadian forget {open_forget['entity']!r} --yes` first"
-        )
+    if left := await unfinished(store, scope):
+        raise InputError(left)
     waiting = await list_items(store, scope.namespace(inbox.INBOX))
     return waiting, await list_items(store, scope.namespace(inbox.SET_ASIDE))
 
@@ -137,7 +134,7 @@ async def _facts(source: Source) -> AsyncIterator[Fact]:
     total = left = await source.semantic.count(source.scope)
     first = last = 0
     while left > 0 and first <= last + GAP:
-        rows = await source.semantic._run(_numbered, source.semantic, first)
+        rows = await source.semantic.run(_numbered, source.semantic, first)
         for seq, row in sorted(rows.items()):
             last = seq
             if mine.items() <= row.payload.items():
@@ -150,4 +147,4 @@ async def _facts(source: Source) -> AsyncIterator[Fact]:
 
 def _numbered(semantic: SemanticMemory, first: int) -> dict[int, Row]:
     """The rows of one page, of every scope."""
-    return semantic._open_table().numbered(range(first + 1, first + PAGE + 1))
+    return semantic.open_table().numbered(range(first + 1, first + PAGE + 1))

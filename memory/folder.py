@@ -92,8 +92,8 @@ class Folder:
         """The right to run the agent of one thread."""
         return AgentLock(self.locks_dir, thread, role=role, timeout=timeout)
 
-    def server_lock(self, *, timeout: float = 30.0) -> FolderLock:
-        """The right to run every agent of the folder."""
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderLock:
+        """The right to run every agent of the folder. It is always `alone`: no server shares it."""
         return FolderLock(self.locks_dir, timeout=timeout)
 
     def close(self) -> None:
@@ -113,8 +113,8 @@ def open_folder(
 
     A new folder records its embedder: `embeddings` when given, else `embedder`, else the default
     (offline with `offline`, or when no OpenAI key is set). Every later opening uses that one; to
-    ask for another is an error, but with `change`, as `memory.reindex` needs it: then the one asked
-    for is recorded.
+    ask for another is an error, but with `change`, as `graph.reindexing` needs it: then the one
+    asked for is recorded.
 
     Raises:
         FolderError: not a folder, not writable, made by a newer version, or with another embedder.

@@ -78,7 +78,7 @@ class Wanted:
     def _way(self) -> str:
         """How to come from the embedder recorded to the one wanted."""
         if self._embeddings is not None:
-            return "`memory.reindex` changes it and embeds every memory anew"
+            return "`graph.reindexing.reindex` changes it and embeds every memory anew"
         return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"
 
 

@@ -71,8 +71,11 @@ class Home(Protocol):
         """The right to run the agent of one thread, and to keep servers off meanwhile."""
         ...
 
-    def server_lock(self, *, timeout: float = 30.0) -> WriterLock:
-        """The right to run every agent: a server's, as long as it lives."""
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
+        """The right to run every agent: a server's, as long as it lives.
+
+        Servers may share it; `alone` nobody does.
+        """
         ...
 
     def close(self) -> None:

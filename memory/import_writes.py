@@ -41,7 +41,7 @@ async def write(
             await write_batch(target.store, puts)
         if facts:
             moved = [cast(Fact, renamed(fact, ids)) for fact in facts]
-            await target.semantic._run(_insert, target.semantic, target.scope, moved)
+            await target.semantic.run(_insert, target.semantic, target.scope, moved)
         written += sum(not isinstance(one, EndLine) for one in records)
         on_batch(written)
 
@@ -58,7 +58,7 @@ def _puts(scope: Scope, line: ItemLine, ids: Mapping[str, str]) -> list[PutOp]:
 
 def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> None:
     """Write facts under their ids, without vectors; those that stand are passed over."""
-    table = semantic._open_table()
+    table = semantic.open_table()
     with table.transaction():
         standing = {row.id for row in table.select({"id": [fact["id"] for fact in facts]})}
         for fact in facts:
@@ -82,4 +82,4 @@ def _payload(scope: Scope, fact: Fact) -> dict[str, Any]:
 
 def _touch(semantic: SemanticMemory, row: str, times: int, last: str | None) -> None:
     for _ in range(times if last is not None else 0):
-        semantic._open_table().touch([row], datetime.fromisoformat(str(last)))
+        semantic.open_table().touch([row], datetime.fromisoformat(str(last)))

@@ -119,7 +119,7 @@ async def other_ids(semantic: SemanticMemory, scope: Scope, facts: Sequence[str]
     """New ids for the facts whose ids another agent of this home has, as after a copy of it."""
     found: dict[str, str] = {}
     for some in batches(facts, BATCH):
-        taken = await semantic._run(_taken, semantic, scope, some)
+        taken = await semantic.run(_taken, semantic, scope, some)
         found |= {one: str(uuid5(AGENTS, "\n".join((*scope, one)))) for one in taken}
     return found
 
@@ -133,7 +133,7 @@ def batches(some: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def _taken(semantic: SemanticMemory, scope: Scope, ids: Sequence[str]) -> list[str]:
     mine = scope_filters(scope)
-    rows = semantic._open_table().select({"id": list(ids)})
+    rows = semantic.open_table().select({"id": list(ids)})
     return [row.id for row in rows if not mine.items() <= row.payload.items()]
 
 

@@ -82,24 +82,24 @@ class MemoryIndex(OpenedMemory):
             filters["invalid_at"] = None
         if min_trust is not None:
             filters["trust"] = {"gte": min_trust}
-        return await self._run(self._find, terms, vector, filters, limit)
+        return await self.run(self._find, terms, vector, filters, limit)
 
     def _find(
         self, terms: Sequence[str], vector: Vector | None, filters: Filters, limit: int
     ) -> Found:
-        table = self._open_table()
+        table = self.open_table()
         near = [] if vector is None else table.nearest(vector, filters, limit)
         return Found(near, table.keywords(terms, filters, limit))
 
     async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[Place]:
         """The episodes of these sessions, session by session, in the order of their time."""
         filters = scope_filters(scope)
-        return await self._run(lambda: self._open_table().timeline(filters, sessions))
+        return await self.run(lambda: self.open_table().timeline(filters, sessions))
 
     async def numbered(self, scope: Scope, seqs: Iterable[int]) -> dict[int, Row]:
         """Rows by `seq`; those that are gone, or another scope's, are left out."""
         wanted, ids = list(seqs), scope_filters(scope)
-        rows = await self._run(lambda: self._open_table().numbered(wanted))
+        rows = await self.run(lambda: self.open_table().numbered(wanted))
         return {seq: row for seq, row in rows.items() if ids.items() <= row.payload.items()}
 
     async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
@@ -113,10 +113,10 @@ class MemoryIndex(OpenedMemory):
             json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:
             raise InputError(f"not an episode: {error}") from error
-        await self._run(self._put_episodes, scope, checked)
+        await self.run(self._put_episodes, scope, checked)
 
     def _put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
-        table, ids = self._open_table(), scope_filters(scope)
+        table, ids = self.open_table(), scope_filters(scope)
         with table.transaction():
             wanted = {row_id(scope, row): {**ids, **row} for row in rows}
             standing = {row.id: row.payload for row in table.select({"id": list(wanted)})}
@@ -131,14 +131,14 @@ class MemoryIndex(OpenedMemory):
         """Remove the episodes and windows that were put under these ids (`op`); how many."""
         kinds = ["episode", "window"]
         filters = {**scope_filters(scope), "kind": kinds, "op": list(ids)}
-        return await self._run(lambda: self._open_table().delete(filters))
+        return await self.run(lambda: self.open_table().delete(filters))
 
     async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
         """Count an access of each of these rows (`Row.id`, a fact's id) that is the scope's."""
-        await self._run(self._touch, {**scope_filters(scope), "id": list(ids)}, at)
+        await self.run(self._touch, {**scope_filters(scope), "id": list(ids)}, at)
 
     def _touch(self, filters: Filters, at: datetime) -> None:
-        table = self._open_table()
+        table = self.open_table()
         table.touch([row.id for row in table.select(filters)], at)
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
@@ -147,14 +147,14 @@ class MemoryIndex(OpenedMemory):
         In one call and one write; of one scope, or of all. None is left where it gives 0.
         """
         filters = scope_filters(scope) if scope else {}
-        waiting = await self._run(lambda: self._open_table().unembedded(filters, limit))
-        vectors = await self._embed([one.text for one in waiting])
+        waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
+        vectors = await self.embed([one.text for one in waiting])
         if waiting:
-            await self._run(self._keep_vectors, waiting, vectors)
+            await self.run(self._keep_vectors, waiting, vectors)
         return len(waiting)
 
     def _keep_vectors(self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector]) -> None:
-        table = self._open_table()
+        table = self.open_table()
         texts = {one.id: one.text for one in waiting}
         with table.transaction():
             # Another process may have changed a text meanwhile: it waits for its own vector.
@@ -165,15 +165,15 @@ class MemoryIndex(OpenedMemory):
     async def count_unembedded(self, scope: Scope | None = None) -> int:
         """How many rows have no vector of the embedder in use; of one scope, or of all."""
         filters = scope_filters(scope) if scope else {}
-        return await self._run(lambda: self._open_table().count_unembedded(filters))
+        return await self.run(lambda: self.open_table().count_unembedded(filters))
 
     async def scrub(self) -> None:
         """Leave on the disk nothing of the text of what was deleted or changed. Slow."""
-        await self._run(self._scrub)
+        await self.run(self._scrub)
 
     def _scrub(self) -> None:
-        self._open_table().scrub()
-        self._open_mem0().history.scrub()
+        self.open_table().scrub()
+        self.open_mem0().history.scrub()
 
 
 def row_id(scope: Scope, episode: Episode) -> str:

@@ -70,7 +70,7 @@ class OpenedMemory:
 
     async def embed_query(self, text: str) -> Vector | None:
         """The vector of a query, of length 1; None where the embedder sees nothing in it."""
-        embeddings = await asyncio.to_thread(self._open_embeddings)
+        embeddings = await asyncio.to_thread(self.open_embeddings)
         given = await embed_query(embeddings, text[:EMBEDDED_CHARS], breaker=self._embedder_breaker)
         vector = unit(given, self._dimension)
         return vector if vector.any() else None
@@ -86,7 +86,7 @@ class OpenedMemory:
         if mem0 is not None:
             mem0.history.close()
 
-    async def _run(
+    async def run(
         self, work: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
         """Do blocking work in a thread; what goes wrong with a file is a MemoryStoreError."""
@@ -107,7 +107,7 @@ class OpenedMemory:
     def _embedder_breaker(self) -> Breaker | None:
         return self.breakers.embedder if self.breakers else None
 
-    async def _embed(self, texts: Sequence[str]) -> dict[str, Vector]:
+    async def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors of `texts`, each embedded once, all in one call. A blank one is like nothing.
 
         Raises MemoryStoreError for what is no vector of this memory.
@@ -115,7 +115,7 @@ class OpenedMemory:
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
         vectors = {text: np.zeros(self._dimension, dtype=np.float32) for text in texts}
         if distinct:
-            embeddings = await asyncio.to_thread(self._open_embeddings)
+            embeddings = await asyncio.to_thread(self.open_embeddings)
             cut = [text[:EMBEDDED_CHARS] for text in distinct]
             given = await embed_texts(embeddings, cut, breaker=self._embedder_breaker)
             pairs = zip(distinct, given, strict=True)
@@ -123,24 +123,27 @@ class OpenedMemory:
         return vectors
 
     @contextmanager
-    def _writing(self) -> Iterator[Mem0]:
-        mem0 = self._open_mem0()
+    def writing(self) -> Iterator[Mem0]:
+        """Mem0, with all that is written meanwhile in one transaction. Blocking."""
+        mem0 = self.open_mem0()
         with mem0.writing():
             yield mem0
 
-    def _open_table(self) -> MemoryTable:
+    def open_table(self) -> MemoryTable:
+        """The table, opened where it is not. Blocking."""
         with self._opening:
             if self._table is None:
                 self._table = self._load_table()
             return self._table
 
-    def _open_embeddings(self) -> Embeddings:
+    def open_embeddings(self) -> Embeddings:
+        """The embedder, loaded where it is not. Blocking. Raises InputError without its key."""
         with self._opening:
             if self._embeddings is None:
                 self._embeddings = self._load_embeddings()
             return self._embeddings
 
-    def _open_mem0(self) -> Mem0:
+    def open_mem0(self) -> Mem0:
         """Mem0 is slow to import (a second), so only a write does it."""
         with self._opening:
             if self._mem0 is None:
@@ -148,8 +151,8 @@ class OpenedMemory:
                 from memory.vectorstore.mem0_adapters import open_mem0
 
                 self._mem0 = open_mem0(
-                    self._open_table(),
-                    load_embeddings=self._open_embeddings,
+                    self.open_table(),
+                    load_embeddings=self.open_embeddings,
                     dimension=self._dimension,
                     folder=self._mem0_dir,
                     chat_model=self._chat_model,

@@ -145,7 +145,7 @@ async def _found(
     beside = await _beside(leading(near, worded, LEADING), scope, semantic)
     least = settings.min_source_trust or 0.0
     trusted = [row for row in beside if row.payload["trust"] >= least]
-    by_words = isinstance(semantic._open_embeddings(), HashingEmbeddings)
+    by_words = isinstance(semantic.open_embeddings(), HashingEmbeddings)
     ranked = partial(rank, beside=trusted, now=now, settings=settings, by_words=by_words)
     return await asyncio.to_thread(lambda: merged(ranked(query, near, worded)))
 

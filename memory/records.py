@@ -296,7 +296,7 @@ class RecallHit(TypedDict):
     speaker: str | None
     """Who said it, where that is known."""
     parts: NotRequired[dict[str, float]]
-    """What the score is made of, by name; the weighted sum is the score."""
+    """What the score is made of, by name; the score is their sum."""
     superseded: NotRequired[bool]
     """No longer held to be true."""
     disputed: NotRequired[bool]

@@ -75,7 +75,7 @@ def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: fl
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
         who = one_line(hit["speaker"] or "-")
-        line = f"- [{hit['id']}] {hit['at'][:10]} {who}: {one_line(hit['text'])}"
+        line = f"- [{hit['id']}] {hit['at'][:10]} {who}{_doubt(hit)}: {one_line(hit['text'])}"
         left = tokens - sum(line_tokens(one, calibration) for one in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
         if line_tokens(line, calibration) > min(most, left):
@@ -84,6 +84,12 @@ def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: fl
             line = cut_to(line, most - 1, calibration)
         lines.append(line)
     return "\n".join(lines)
+
+
+def _doubt(hit: RecallHit) -> str:
+    if hit.get("superseded"):
+        return " (no longer holds)"
+    return " (disputed)" if hit.get("disputed") else ""
 
 
 def context_buffer(

@@ -52,25 +52,25 @@ class SemanticMemory(MemoryIndex):
             return []
         known = await self.by_op(scope, [draft["op"] for draft in checked])
         texts = [draft["text"] for draft in checked if draft["op"] not in known]
-        vectors = await self._embed(texts)
-        return await self._run(self._write, scope, checked, vectors)
+        vectors = await self.embed(texts)
+        return await self.run(self._write, scope, checked, vectors)
 
     async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
         """The facts that these operations made, by operation id."""
-        return await self._run(lambda: _made(self._open_table(), scope, ops))
+        return await self.run(lambda: _made(self.open_table(), scope, ops))
 
     async def get(self, scope: Scope, fact_id: str) -> Fact | None:
         """One fact, or None where this scope has none of that id."""
-        rows = await self._run(self._select, scope, {"id": fact_id})
+        rows = await self.run(self._select, scope, {"id": fact_id})
         return fact_of(rows[0]) if rows else None
 
     async def all(self, scope: Scope) -> list[Fact]:
         """Every fact, superseded ones too, oldest first."""
-        return [fact_of(row) for row in await self._run(self._select, scope, {})]
+        return [fact_of(row) for row in await self.run(self._select, scope, {})]
 
     async def count(self, scope: Scope) -> int:
         """How many facts there are, superseded ones too."""
-        return await self._run(lambda: self._open_table().count(fact_filters(scope)))
+        return await self.run(lambda: self.open_table().count(fact_filters(scope)))
 
     async def search(
         self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
@@ -80,7 +80,7 @@ class SemanticMemory(MemoryIndex):
         if vector is None:
             return []
         filters = fact_filters(scope, include_superseded=include_superseded)
-        rows = await self._run(lambda: self._open_table().nearest(vector, filters, limit))
+        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
         return [(fact_of(row), score) for row, score in rows]
 
     async def keywords(
@@ -88,7 +88,7 @@ class SemanticMemory(MemoryIndex):
     ) -> list[tuple[Fact, float]]:
         """At most `limit` facts that share words with `query`, best first, with BM25 (> 0)."""
         filters = fact_filters(scope, include_superseded=include_superseded)
-        rows = await self._run(lambda: self._open_table().keywords(terms(query), filters, limit))
+        rows = await self.run(lambda: self.open_table().keywords(terms(query), filters, limit))
         return [(fact_of(row), score) for row, score in rows]
 
     async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
@@ -99,21 +99,21 @@ class SemanticMemory(MemoryIndex):
         for name in changes:
             if name not in Fact.__annotations__ or name in _FIXED:
                 raise InputError(f"a fact has no field {name!r} that can be changed")
-        vectors = await self._embed([changes["text"]] if "text" in changes else [])
-        return await self._run(self._change, scope, fact_id, changes, vectors)
+        vectors = await self.embed([changes["text"]] if "text" in changes else [])
+        return await self.run(self._change, scope, fact_id, changes, vectors)
 
     async def delete(self, scope: Scope, fact_id: str) -> None:
         """Remove one fact, and its text from Mem0's history. InputError if there is none."""
-        await self._run(self._remove, scope, fact_id)
+        await self.run(self._remove, scope, fact_id)
 
     def _select(self, scope: Scope, filters: Mapping[str, object]) -> list[Row]:
-        return self._open_table().select({**fact_filters(scope), **filters})
+        return self.open_table().select({**fact_filters(scope), **filters})
 
     def _write(
         self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, Vector]
     ) -> list[Fact]:
         ops = [draft["op"] for draft in drafts]
-        with self._writing() as mem0, mem0.embedder.ready(vectors):
+        with self.writing() as mem0, mem0.embedder.ready(vectors):
             # Looked up again: another process may have written while texts were embedded.
             known = set(_made(mem0.table, scope, ops))
             for draft in drafts:
@@ -130,7 +130,7 @@ class SemanticMemory(MemoryIndex):
         changes: Mapping[str, Any],
         vectors: Mapping[str, Vector],
     ) -> Fact:
-        with self._writing() as mem0:
+        with self.writing() as mem0:
             old = _existing(mem0.table, scope, fact_id)
             new = checked_fact({**old, **changes})
             # Mem0 embeds at every update; where the text stays, so does its vector, if it has one.
@@ -140,7 +140,7 @@ class SemanticMemory(MemoryIndex):
         return new
 
     def _remove(self, scope: Scope, fact_id: str) -> None:
-        with self._writing() as mem0:
+        with self.writing() as mem0:
             _existing(mem0.table, scope, fact_id)
             mem0.delete(fact_id)
 

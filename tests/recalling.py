@@ -66,7 +66,7 @@ async def write(store: InMemoryStore, *entries: JournalEntry) -> None:
 
 
 def rows(memory: SemanticMemory, **filters: object) -> list[Row]:
-    return memory._open_table().select({**scope_filters(ANA), **filters})
+    return memory.open_table().select({**scope_filters(ANA), **filters})
 
 
 async def marks(store: InMemoryStore) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memory.forgetting import open_forget
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
 from memory.scope import LOCAL_USER, Scope, thread_id
@@ -68,6 +69,21 @@ def test_it_calls_the_model_when_asked_to(
         refused = circadian(capsys, *command, "--call")
     assert refused.status == 1
     assert "no such key" in refused.out
+
+
+def test_it_tells_of_a_forget_that_was_broken_off(capsys: Capture, data: Path) -> None:
+    async def begun() -> None:
+        async with opened(data, OfflineChatModel(), Clock()) as agent:
+            what: open_forget.Begun = {"entity": "Zora", "events": [], "texts": []}
+            await open_forget.begin(agent.store, agent.scope, what, [])
+
+    circadian(capsys, "send", "My name is Zora.", "--from", "Zora", "--data", data)
+    asyncio.run(begun())
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 1
+    assert "`circadian forget 'Zora' --yes`" in checks(done)["forget"]["detail"]
+    assert circadian(capsys, "forget", "Zora", "--yes", "--data", data).status == 0
+    assert circadian(capsys, "doctor", "--data", data).status == 0
 
 
 def test_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) -> None:

@@ -240,7 +240,7 @@ async def test_what_mem0_kept_of_an_earlier_text_and_of_messages_goes_too(
     one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     await semantic.update(scope, one["id"], {"text": "Ben and Ozzy Gorse grow tomatoes."})
     await semantic.update(scope, one["id"], {"text": one["text"]})
-    history = semantic._open_mem0().history
+    history = semantic.open_mem0().history
     ids = "&".join(f"{key}={value}" for key, value in sorted(scope_filters(scope).items()))
     history.save_messages([{"role": "user", "content": "I am Ozzy Gorse"}], ids)
     history.save_messages([{"role": "user", "content": "Ozzy Gorse too"}], "user_id=other")

@@ -104,6 +104,18 @@ async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(home:
                 await server(home).acquire()
 
 
+async def test_who_changes_all_vectors_is_alone(home: Home) -> None:
+    async with server(home):
+        with pytest.raises(BusyError):
+            await home.server_lock(timeout=0.0, alone=True).acquire()
+    async with home.server_lock(timeout=0.0, alone=True):
+        for refused in (agent(home), server(home), home.server_lock(timeout=0.0, alone=True)):
+            with pytest.raises(BusyError):
+                await refused.acquire()
+    async with server(home):
+        pass
+
+
 async def test_a_refused_lock_holds_nothing(home: Home) -> None:
     async with agent(home):
         for refused in (agent(home), server(home)):

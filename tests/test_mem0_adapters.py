@@ -14,7 +14,7 @@ from tests.facts import WordEmbeddings, memory_at
 
 
 def extraction(memory: SemanticMemory) -> Any:
-    return memory._open_mem0().memory.add("I moved to Lisbon", user_id="ana")
+    return memory.open_mem0().memory.add("I moved to Lisbon", user_id="ana")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def semantic(open_table: Open, tmp_path: Path) -> Iterator[SemanticMemory]:
 @pytest.fixture
 def mem0(semantic: SemanticMemory) -> Any:
     """Three facts of Ana and one of Ben, written by Mem0's own `add`."""
-    memory = semantic._open_mem0().memory
+    memory = semantic.open_mem0().memory
     told = [("ana", "red fox", 0.9), ("ana", "red panda", 0.5), ("ana", "blue whale", 0.2)]
     for user, text, trust in [*told, ("ben", "red fox of ben", 0.9)]:
         message = [{"role": "user", "content": text}]

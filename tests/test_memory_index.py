@@ -127,7 +127,7 @@ async def test_an_episode_put_again_is_one_and_changes_where_it_differs(
     heavier = episode("e1", "red fox", importance=9, embed="red fox")
     await memory.put_episodes(ANA, [heavier, changed, window])
     with monkeypatch.context() as watched:
-        watched.setattr(memory._open_table(), "update", None)
+        watched.setattr(memory.open_table(), "update", None)
         await memory.put_episodes(ANA, [heavier, changed])
     assert await memory.count_unembedded(ANA) == 1
     found = await look(memory, ANA, "red fox owl")
@@ -237,7 +237,7 @@ async def test_a_text_that_changes_while_it_is_embedded_waits_for_its_own_vector
 ) -> None:
     await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "red panda")])
     embed = embeddings.embed_documents
-    table = memory._open_table()
+    table = memory.open_table()
 
     def meanwhile(texts: list[str]) -> list[list[float]]:
         [row] = table.select({"op": "e1"})
@@ -298,7 +298,7 @@ WORDS = st.sampled_from(["red fox", "red panda", "blue whale", "fox fox"])
 async def test_no_lookup_gives_anything_of_another_scope(
     memory: SemanticMemory, written: list[tuple[Scope, str, bool]], asker: Scope, query: str
 ) -> None:
-    table = memory._open_table()
+    table = memory.open_table()
     table.delete({})
     expected = {}
     for number, (scope, text, is_fact) in enumerate(written):

@@ -111,7 +111,7 @@ async def test_what_others_write_meanwhile_is_embedded_too(
     embeddings = WordEmbeddings()
     new = make_memory(embeddings, model="other")
     embed = embeddings.embed_documents
-    table = old._open_table()
+    table = old.open_table()
 
     def meanwhile(texts: list[str]) -> list[list[float]]:
         if not embeddings.calls:

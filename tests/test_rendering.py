@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import (
@@ -207,6 +207,17 @@ def test_one_long_memory_does_not_hide_those_behind_it() -> None:
     lines = rendering.semantic_memories(hits, tokens=300).splitlines()
     assert lines[0].endswith(" ...")
     assert [line.split(": ")[1] for line in lines[1:]] == [f"short {n}" for n in range(1, 6)]
+
+
+def test_what_no_longer_holds_or_is_disputed_says_so() -> None:
+    doubtful = [
+        {**hit(1, "old"), "superseded": True},
+        {**hit(2, "open"), "disputed": True},
+        hit(3, "sure"),
+    ]
+    lines = rendering.semantic_memories(cast(list[RecallHit], doubtful), tokens=300).splitlines()
+    marks = [("(no longer holds)" in line, "(disputed)" in line) for line in lines]
+    assert marks == [(True, False), (False, True), (False, False)]
 
 
 def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> None:

@@ -107,7 +107,7 @@ async def test_every_journal_entry_is_to_be_found_again(
 ) -> None:
     await import_memory(empty, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
-    rows = empty.resources.semantic._open_table().select(filters)
+    rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 
@@ -276,7 +276,7 @@ async def test_recall_between_two_tries_leaves_no_entry_out(
     await empty.recall("tomatoes")
     await import_memory(empty, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
-    rows = empty.resources.semantic._open_table().select(filters)
+    rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 

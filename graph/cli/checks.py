@@ -19,6 +19,7 @@ from graph.handle import AsyncAgent
 from graph.status import status
 from memory.errors import CircadianError, InputError
 from memory.folder import FOLDER_SCHEMA, Folder
+from memory.forgetting.open_forget import unfinished
 from memory.home import Home, database_url, is_made, open_home
 from memory.models.embed import embed_query
 from memory.models.retry import retrying
@@ -221,6 +222,8 @@ async def _holder(home: Home, agent: str) -> Check:
 async def _agent(options: Options) -> Check:
     try:
         async with opened_without_running(options) as agent:
+            if left := await unfinished(agent.store, agent.scope):
+                return {"name": "forget", "ok": False, "detail": left}
             return await _inbox(agent)
     except InputError as error:
         return {"name": "agent", "ok": False, "detail": f"it cannot be opened: {error}"}

@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 async def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
     """The rows that were made of anything that goes, or is written anew."""
-    return await semantic._run(_rows_that_hold, semantic, scope, erasure)
+    return await semantic.run(_rows_that_hold, semantic, scope, erasure)
 
 
 async def erase(
@@ -41,7 +41,7 @@ async def erase(
     """
     ids = list(facts)
     for first in range(0, len(ids), BATCH):
-        await semantic._run(_erase, semantic, scope, ids[first : first + BATCH])
+        await semantic.run(_erase, semantic, scope, ids[first : first + BATCH])
     if rows:
         await semantic.drop_episodes(scope, rows)
 
@@ -57,14 +57,14 @@ async def mend(
         if changes:
             await semantic.update(scope, fact["id"], changes)
     ids = [fact["id"] for fact in staying]
-    await semantic._run(_mend_history, semantic, scope, ids, erasure)
+    await semantic.run(_mend_history, semantic, scope, ids, erasure)
 
 
 def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
     filters = {**scope_filters(scope), "kind": ["episode", "window"]}
     found = Found([], set())
-    for row in semantic._open_table().select(filters):
+    for row in semantic.open_table().select(filters):
         op, payload = row.payload["op"], row.payload
         made_of = (op, *payload["source_entries"], *payload["source_events"])
         if changed.isdisjoint(made_of):
@@ -78,7 +78,7 @@ def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) ->
 
 
 def _erase(semantic: SemanticMemory, scope: Scope, ids: Sequence[str]) -> None:
-    with semantic._writing() as mem0:
+    with semantic.writing() as mem0:
         filters = {**scope_filters(scope), "kind": "fact", "id": list(ids)}
         for row in mem0.table.select(filters):
             mem0.delete(row.id)
@@ -87,7 +87,7 @@ def _erase(semantic: SemanticMemory, scope: Scope, ids: Sequence[str]) -> None:
 def _mend_history(
     semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
 ) -> None:
-    history = semantic._open_mem0().history
+    history = semantic.open_mem0().history
     of_scope = "&".join(f"{key}={one}" for key, one in sorted(scope_filters(scope).items()))
     if history.get_last_messages(of_scope):
         # Mem0 keeps the last ten and has no way to remove any: others push them out.

@@ -53,6 +53,15 @@ async def has_residue(store: BaseStore, scope: Scope) -> bool:
     return await store.aget(scope.namespace(FORGETTING), RESIDUE) is not None
 
 
+async def unfinished(store: BaseStore, scope: Scope) -> str | None:
+    """How to finish a forget that was broken off; None: there is none."""
+    if (earlier := await begun(store, scope)) is not None:
+        return f"a forget was broken off: `circadian forget {earlier['entity']!r} --yes` ends it"
+    if await has_residue(store, scope):
+        return "a forget was broken off before its bytes were gone: forget again to clean the files"
+    return None
+
+
 async def ended(store: BaseStore, scope: Scope) -> None:
     """The bytes are clean."""
     await store.adelete(scope.namespace(FORGETTING), RESIDUE)

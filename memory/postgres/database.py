@@ -70,9 +70,9 @@ class Database:
         """The right to run the agent of one thread."""
         return DatabaseAgentLock(self.address, thread, role=role, timeout=timeout)
 
-    def server_lock(self, *, timeout: float = 30.0) -> DatabaseServerLock:
-        """The right to run every agent of the database, shared with other servers."""
-        return DatabaseServerLock(self.address, timeout=timeout)
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
+        """The right to run every agent of the database, shared with other servers or `alone`."""
+        return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def close(self) -> None:
         """Close what is open of it. A later call opens it again."""

@@ -189,14 +189,24 @@ class DatabaseAgentLock(DatabaseLock):
 class DatabaseServerLock(DatabaseLock):
     """The right to run every agent of the database, shared by servers: as long as one lives.
 
-    Where its connection is lost it is taken again, as soon as that can be done.
+    `alone` it is shared with none, as long as all vectors change. Where its connection is lost it
+    is taken again, as soon as that can be done.
     """
 
-    def __init__(self, address: Address, *, role: str = "server", timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        role: str = "server",
+        timeout: float = 30.0,
+        alone: bool = False,
+    ) -> None:
         super().__init__(address, f"the database {address.name}", role, timeout)
+        self._mode = "" if alone else "_shared"
 
     async def _attempt(self, conn: AsyncConnection) -> Refusal | None:
-        await conn.execute("SELECT pg_advisory_lock_shared(%s)", (SERVERS,))
+        if not await self._taken(conn, "pg_try_advisory_lock"):
+            return Refusal(self._timeout, partial(_holder, conn, SERVERS))
         if not await _holders(conn, AGENTS):
             return None
         await _free(conn)
@@ -212,11 +222,16 @@ class DatabaseServerLock(DatabaseLock):
         conn = await self._connect()
         try:
             # An agent that came between ends its run; no other begins one.
-            await conn.execute("SELECT pg_advisory_lock_shared(%s)", (SERVERS,))
+            await self._taken(conn, "pg_advisory_lock")
         except BaseException:
             await conn.close()
             raise
         return conn
+
+    async def _taken(self, conn: AsyncConnection, how: str) -> bool:
+        """Whether PostgreSQL's function `how` gave the lock; what only waits always does."""
+        tried = await conn.execute(f"SELECT {how}{self._mode}(%s) AS taken", (SERVERS,))
+        return await tried.fetchone() != {"taken": False}
 
 
 async def _free(conn: AsyncConnection) -> None:
