@@ -152,6 +152,11 @@ def is_pending(entry: JournalEntry, min_importance: int) -> bool:
     return entry["scoring_method"] == "heuristic" or entry["importance"] >= min_importance
 
 
+def counts(entry: JournalEntry) -> bool:
+    """Whether an entry adds to what a reflection waits for (ruling 2)."""
+    return entry["consolidation"] != "exempt"
+
+
 def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """Oldest first; the id settles a tie."""
     return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))

@@ -82,15 +82,14 @@ def after(
             if operation["kind"] == "link":
                 changed[one] = _joined(changed.get(one), other, operation["after"])
             elif one in changed:
-                changed[one] = _parted(changed[one], other)
+                changed[one] = _parted(changed[one], other, operation["before"])
     return changed
 
 
 def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
     created, relations = value["created"], dict(end["relations"]) if end else {}
-    relations.setdefault(
-        other, {"relation": value["relation"], "reason": value["reason"], "at": created}
-    )
+    if end is None or other not in end["linked_to"]:
+        relations[other] = _relation(value)
     return {
         "linked_to": sorted({*(end["linked_to"] if end else []), other}),
         "created": end["created"] if end else created,
@@ -98,7 +97,15 @@ def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
     }
 
 
-def _parted(end: End, other: str) -> End:
+def _relation(value: Mapping[str, Any]) -> dict[str, str]:
+    return {"relation": value["relation"], "reason": value["reason"], "at": value["created"]}
+
+
+def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
+    """The end without this link; one that was made before, by something else, stays."""
+    standing = end["relations"].get(other)
+    if standing is not None and standing != _relation(value):
+        return end
     return {
         **end,
         "linked_to": [one for one in end["linked_to"] if one != other],

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory import audit, inbox, journal, night
+from memory import apply, audit, inbox, journal, night, tracing
 from memory.audit import AuditEntry
 from memory.classification import wakes
 from memory.compaction import history_share
+from memory.dreaming import budget
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.night_batches import operations_of
+from memory.overlay import Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
+from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
 
@@ -34,8 +39,20 @@ class Thought:
     finished: bool = True
     overflowed: bool = False
     left_alone: bool = False
+    refused: list[str] = field(default_factory=list)
+    """What of the model's answer came to nothing, and why."""
     log: list[AuditEntry] = field(default_factory=list)
     """What its tools did."""
+
+
+class Job(NamedTuple):
+    """One batch of a step."""
+
+    inputs: Sequence[str]
+    """The ids that it works on."""
+    think: Callable[[], Awaitable[Thought]]
+    iteration: int = 0
+    """Of a loop over the same inputs."""
 
 
 @dataclass
@@ -73,21 +90,70 @@ class NightView:
         *,
         iteration: int = 0,
     ) -> PlanRecord:
-        """What `step` decides about `inputs`: the kept plan, else a new one, written at once, and
-        with it what the audit log tells of it.
+        """What `step` decides about `inputs`; see `plan_all`."""
+        return (await self.plan_all(step, [Job(inputs, think, iteration)]))[0]
 
+    async def plan_all(self, step: str, jobs: Sequence[Job]) -> list[PlanRecord]:
+        """What `step` decides in each of `jobs`, side by side; in their order.
+
+        A plan that is kept is not thought out again. A new one is written at once, and with it what
+        the audit log tells of it; where one job breaks, the others are finished first.
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
         """
-        key = night.plan_key(self.record["id"], step, iteration, inputs)
-        for kept in self.plans:
-            if kept["key"] == key:
-                return kept
-        began = time.perf_counter()
+        kept = {plan["key"]: plan for plan in self.plans}
+        first = max((plan["order"] for plan in self.plans), default=-1) + 1
+        keys = [night.plan_key(self.record["id"], step, job.iteration, job.inputs) for job in jobs]
+        made = await asyncio.gather(
+            *(
+                self._thought_out(step, job, key, first + place)
+                for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
+                if key not in kept
+            ),
+            return_exceptions=True,
+        )
+        new = [one for one in made if not isinstance(one, BaseException)]
+        self.plans += new
+        for one in made:
+            if isinstance(one, BaseException):
+                raise one
+        kept |= {plan["key"]: plan for plan in new}
+        return [kept[key] for key in keys]
+
+    def overlay(self, semantic: SemanticMemory) -> Overlay:
+        """Memory as it stands with everything that the night decided so far."""
+        return Overlay(self.store, semantic, self.scope, operations_of(self.plans))
+
+    def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+        """Journal entries as they stand with everything that the night decided so far."""
+        standing = {entry["id"]: entry for entry in entries}
+        return list(apply.entries_after(standing, operations_of(self.plans)).values())
+
+    def added_facts(self) -> list[str]:
+        """Operation ids of the facts that the night adds."""
+        return [one["target"] for one in operations_of(self.plans) if one["kind"] == "add_fact"]
+
+    def cited(self) -> set[str]:
+        """What the facts and entries stand on that the night adds."""
+        added = (one for one in operations_of(self.plans) if one["kind"].startswith("add_"))
+        return {
+            one
+            for operation in added
+            for one in (*operation["sources"], *(operation["after"] or {}).get("evidence", []))
+        }
+
+    def calls_at_once(self, settings: Settings) -> int:
+        """How many batches may be asked about now: as many as are set, within the budget."""
+        left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
+        return max(1, min(settings.night_parallel, left))
+
+    async def _thought_out(self, step: str, job: Job, key: str, order: int) -> PlanRecord:
+        inputs, began = job.inputs, time.perf_counter()
         try:
-            thought = await think()
+            with tracing.night_step(step, self.record["id"]):
+                thought = await job.think()
         except ContextOverflow as error:
-            halves = len(inputs) > 1 and iteration == 0
+            halves = len(inputs) > 1 and job.iteration == 0
             told = [] if halves else [f"{step}: {error}"]
             thought = Thought(left=list(inputs), errors=told, overflowed=True)
         except ModelError as error:
@@ -96,7 +162,7 @@ class NightView:
             thought = Thought(left=list(inputs), errors=told, left_alone=alone)
         plan: PlanRecord = {
             "key": key,
-            "order": len(self.plans),
+            "order": order,
             "step": step,
             "phase": self.record["phase"],
             "operations": thought.operations,
@@ -110,11 +176,10 @@ class NightView:
             "finished": thought.finished,
             "overflowed": thought.overflowed,
             "left_alone": thought.left_alone,
+            "refused": thought.refused,
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
-        visit = len(self.plans)
-        await audit.write(self.store, self.scope, thought.log, visit=visit, also=kept_too)
-        self.plans.append(plan)
+        await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
         return plan
 
     async def onward(
@@ -127,7 +192,6 @@ class NightView:
             self.entries,
             self.plans,
             settings,
-            failed=night.model_is_down(self.plans),
             waking=await self._waking(state, settings),
             compaction_due=due,
         )

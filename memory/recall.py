@@ -14,13 +14,14 @@ from functools import partial
 
 from langgraph.store.base import BaseStore, GetOp, Item
 
-from memory import journal
+from memory import journal, probes
 from memory.analysis import Query, read_query
 from memory.apply import LINKS
 from memory.duplicates import merged
 from memory.episodes import catch_up, episode_of, named_speakers
 from memory.errors import InputError, ModelError
 from memory.models.hashing import HashingEmbeddings
+from memory.overlay import Changes
 from memory.ranking import Candidate, leading, ordered, rank
 from memory.records import RecallHit
 from memory.scope import Scope
@@ -55,6 +56,7 @@ async def recall(
     used_by_agent: bool,
     include_superseded: bool = False,
     facts_only: bool = False,
+    changes: Changes | None = None,
 ) -> list[RecallHit]:
     """At most `limit` memories near `query`, best first; what does not match at all is no hit.
 
@@ -63,6 +65,8 @@ async def recall(
     `recall_tokens` long together, and counted as an access of the facts; a person may look at
     more, and leaves no trace. A night wants `facts_only`: the entries are its work in hand, and it
     counts nothing, for it may be a trial. Where the embedder fails, words alone decide.
+
+    `changes` are facts as a night would leave them, to try out what it would do to recall.
 
     Raises:
         InputError: the query is empty, or the limit below 1.
@@ -76,7 +80,8 @@ async def recall(
         await catch_up(store, semantic, scope)
     read = read_query(query, await named_speakers(store, scope, query))
     kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    found = await _found(read, kinds, scope, now, semantic, settings, max(CANDIDATES, 2 * limit))
+    depth = max(CANDIDATES, 2 * limit)
+    found = await _found(read, kinds, scope, now, semantic, settings, depth, changes)
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
     found = [one for one in found if include_superseded or read.past or not one.superseded]
     if not facts_only:
@@ -86,8 +91,10 @@ async def recall(
     if used_by_agent:
         hits = within(hits, settings.recall_tokens)
         used = [hit["id"] for hit in hits if hit["kind"] == "fact"]
-        if used and not facts_only:
-            await semantic.touch(scope, used, now)
+        if not facts_only:
+            await probes.keep(store, scope, query, hits, now=now, most=settings.probes_kept)
+            if used:
+                await semantic.touch(scope, used, now)
     return hits
 
 
@@ -128,6 +135,7 @@ async def _found(
     semantic: SemanticMemory,
     settings: Settings,
     depth: int,
+    changes: Changes | None,
 ) -> list[Candidate]:
     """What both searches find, ranked, each thing once.
 
@@ -142,6 +150,8 @@ async def _found(
         include_superseded=True,
         min_trust=settings.min_source_trust,
     )
+    if changes is not None:
+        near, worded = changes.seen(near), changes.seen(worded)
     beside = await _beside(leading(near, worded, LEADING), scope, semantic)
     least = settings.min_source_trust or 0.0
     trusted = [row for row in beside if row.payload["trust"] >= least]

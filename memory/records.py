@@ -245,6 +245,8 @@ class NightRecord(TypedDict):
     status: NotRequired[NightStatus]
     stopped: NotRequired[str | None]
     """Why it stopped thinking before everything was done; the rest is for the next night."""
+    reduced: NotRequired[bool]
+    """Its operations are ids only by now: it can no longer be undone."""
     gate: NotRequired[dict[str, Any]]
     """What was measured before it was applied."""
     phase: Literal["compacting", "dreaming"]
@@ -279,6 +281,8 @@ class PlanRecord(TypedDict):
     """For a loop: whether this was its last iteration."""
     overflowed: NotRequired[bool]
     """The prompt was longer than the model takes; smaller batches follow."""
+    refused: NotRequired[list[str]]
+    """What of the model's answer came to nothing, and why."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
 

@@ -13,7 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import apply, audit, compaction, tracing
+from memory import apply, audit, compaction
 from memory.errors import ModelError
 from memory.journal import archive_entry, archive_tries, first_free
 from memory.models.ask import ask
@@ -116,9 +116,10 @@ async def _in_night(
         return Thought(operations=operations, usage=summary.usage)
 
     if old:
-        with tracing.night_step("compact", view.record["id"]):
-            await view.plan("compact", inputs, think)
+        await view.plan("compact", inputs, think)
     cursor = await view.onward(state, settings, compaction_done=True)
+    if view.record["dry_run"]:
+        return {"night": cursor}
     return {**cut_as_planned(state, view), "night": cursor}
 
 

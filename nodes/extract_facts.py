@@ -16,12 +16,12 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import audit, rendering, tracing
+from memory import audit, rendering
 from memory.chat import for_model
 from memory.errors import ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
-from memory.night import operations_of
+from memory.night_batches import operations_of
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -81,8 +81,7 @@ async def extract_facts(
         thought.operations = sink.operations[len(earlier) :]
         return thought
 
-    with tracing.night_step("extract_facts", view.record["id"]):
-        plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
+    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
     exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
     return {"exchange": [] if plan.get("finished") else exchange}
 

@@ -255,6 +255,8 @@ class _Desk:
             return False
         if await night.unfinished(self.store, self.scope) is not None:
             return True
+        if await night.preview_wanted(self.store, self.scope):
+            return True
         return self.first and self.sleep_asked
 
     def _autonomous(self) -> bool:

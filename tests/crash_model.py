@@ -8,10 +8,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from memory.trust import as_said
-from tests.agents import EXTRACTING, night_model
+from tests.agents import EXTRACTING, dreamless, night_model
 from tests.scripted import calls
 
 
+@dreamless
 def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     """One answer, the same whatever the process.
 

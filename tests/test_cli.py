@@ -108,7 +108,8 @@ def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
     assert list(night) == [
         *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors")
     ]
-    assert [step["step"] for step in night["steps"]] == ["score_importance", "consolidate"]
+    steps = [step["step"] for step in night["steps"]]
+    assert steps == ["score_importance", "consolidate", "dream"]
     assert list(night["steps"][0]) == [
         *("step", "done", "skipped", "llm_calls", "tokens", "seconds")
     ]

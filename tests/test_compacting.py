@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from memory.errors import ContextOverflow
 from memory.settings import Settings
-from tests.agents import EXTRACTING, entries, night_model, opened
+from tests.agents import EXTRACTING, dreamless, entries, night_model, opened
 from tests.clock import Clock
 from tests.scripted import call, scripted
 
@@ -23,6 +23,7 @@ def talk(count: int) -> list[HumanMessage]:
 
 
 async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, clock: Clock) -> None:
+    @dreamless
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "Entries:" in str(messages[-1].text) or "Entries:" in str(messages[1].text):
             return night_model(messages, tools)
@@ -57,6 +58,7 @@ async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, cloc
 async def test_a_longer_summary_is_refused_and_the_history_stays(
     data: Path, clock: Clock, summary: str
 ) -> None:
+    @dreamless
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "Entries:" in str(messages[1].text):
             return night_model(messages, tools)

@@ -91,8 +91,9 @@ async def test_no_night_makes_a_second_fact_of_it(
     await correct(agent, paris["id"], OSLO)
     assert await journal.pending(agent.store, agent.scope) == []
     night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
-    assert night["id"] is None
+    assert [(step["step"], step["llm_calls"]) for step in night["steps"]] == [("dream", 0)]
     assert len(await stored(agent)) == 2
+    assert model.calls == []
 
 
 async def test_default_recall_finds_the_new_fact_and_not_the_old_one(

@@ -22,7 +22,7 @@ SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
 
-EMERGENCY_WRITES, NIGHT_WRITES = 41, 43
+EMERGENCY_WRITES, NIGHT_WRITES = 42, 55
 EMERGENCY = {
     "when facts are journaled": Point("puts", 2),
     "when a profile is written": Point("puts", 3),
@@ -32,9 +32,10 @@ EMERGENCY = {
 }
 NIGHT = {
     "when compacting is applied": Point("puts", 4),
-    "when the summary is kept": Point("puts", 7),
-    "when the cut is planned": Point("puts", 8),
-    "when the archive is written": Point("puts", 9),
+    "when the summary is kept": Point("puts", 10),
+    "when the cut is planned": Point("puts", 11),
+    "when the night is weighed": Point("puts", 12),
+    "when the archive is written": Point("puts", 13),
 }
 
 

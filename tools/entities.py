@@ -24,7 +24,8 @@ from memory.names import (
 )
 from memory.operations import observe_entity
 from memory.persona import is_assistant, violation
-from memory.profiles import MOST_ALIASES, EntityProfile, Observation, after, observation_id
+from memory.profile_overlay import after
+from memory.profiles import MOST_ALIASES, EntityProfile, Observation, names_of, observation_id
 from memory.records import Event, JournalEntry, Operation
 from memory.refusal import Refusal
 from memory.resources import scope_of, settings_of, store_of
@@ -78,7 +79,7 @@ async def update_entity_observation(
         known.id,
         before["name"] if before else name,
         noticed,
-        aliases=others,
+        aliases=_new_names(others, before),
         kept=settings.observations_kept,
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
@@ -231,6 +232,12 @@ async def _check_aliases(
     standing = known.profile["aliases"] if known.profile else []
     if len({name_key(one) for one in (*standing, *aliases)}) > MOST_ALIASES:
         raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
+
+
+def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
+    """Those that it is not known by yet: what takes the observation back takes no other."""
+    known = names_of(profile) if profile else []
+    return [one for one in aliases if name_key(one) not in known]
 
 
 def _planned(sink: Sink) -> list[Operation]:

@@ -1,0 +1,99 @@
+"""What observations of an entity come to (O-Mem, arXiv 2511.13593; data-flow-03, 4.2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memory.operations import change_entity
+from memory.persona import violation
+from memory.profiles import Attribute, EntityProfile, Observation
+from memory.records import Operation
+
+MOST_ATTRIBUTES = 40
+MOST_REPLACED = 10
+"""Earlier values that an attribute keeps, the newest."""
+
+
+class Synthesis(NamedTuple):
+    """An attribute as the model gives it."""
+
+    name: str
+    value: str
+    evidence: Sequence[str]
+    """Observation ids, as shown."""
+
+
+class Consolidated(NamedTuple):
+    """What comes of it."""
+
+    operation: Operation | None
+    refused: list[str]
+
+
+def ripe(profile: EntityProfile, least: int) -> list[Observation]:
+    """The observations to consolidate: those that are not yet, where there are `least` of them."""
+    waiting = [one for one in profile["observations"] if not one["consolidated"]]
+    return waiting if len(waiting) >= least else []
+
+
+def consolidated(
+    profile: EntityProfile,
+    shown: Sequence[Observation],
+    given: Iterable[Synthesis],
+    *,
+    now: str,
+    prune: bool,
+) -> Consolidated:
+    """The profile's new attributes; the shown observations are consolidated, or gone (`prune`).
+
+    An attribute without evidence among those shown is refused, and one that is about the assistant.
+    A changed attribute keeps what it replaced. Where nothing is left of what the model gave, the
+    observations stay as they are: a broken answer settles nothing.
+    """
+    known = {one["id"]: one for one in profile["observations"]}
+    ids, refused = {one["id"] for one in shown}, list[str]()
+    attributes, made = dict(profile["attributes"]), dict[str, Attribute]()
+    for one in given:
+        name, value = _name(one.name), " ".join(one.value.split())
+        evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
+        speaker = known[evidence[0]]["speaker"] if evidence else None
+        why = _problem(name, value, evidence, ids, speaker or profile["name"])
+        if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
+            why = f"{name}: there are {MOST_ATTRIBUTES} attributes already"
+        if why is not None:
+            refused.append(why)
+            continue
+        attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
+    if not made:
+        return Consolidated(None, refused)
+    cited = {each for attribute in attributes.values() for each in attribute["evidence"]}
+    gone = [one for one in known if prune and one in ids and one not in cited]
+    settled = [one for one in known if one in ids and one not in gone]
+    sources = list(dict.fromkeys(each for one in shown for each in one["sources"]))
+    reason = f"{len(shown)} observations"
+    return Consolidated(change_entity(profile, made, settled, gone, sources, reason), refused)
+
+
+def _problem(
+    name: str, value: str, evidence: Sequence[str], shown: set[str], speaker: str
+) -> str | None:
+    if not name or not value:
+        return "an attribute without a name or a value"
+    if not shown & set(evidence):
+        return f"{name}: no evidence among the observations shown"
+    return violation(value, speaker)
+
+
+def _attribute(old: Attribute | None, value: str, evidence: Sequence[str], now: str) -> Attribute:
+    if old is None:
+        return {"value": value, "evidence": list(evidence), "at": now, "replaced": []}
+    if old["value"] == value:
+        return {**old, "evidence": list(dict.fromkeys([*old["evidence"], *evidence]))}
+    was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
+    replaced = [*old["replaced"], was][-MOST_REPLACED:]
+    return {"value": value, "evidence": list(evidence), "at": now, "replaced": replaced}
+
+
+def _name(text: str) -> str:
+    return "_".join(text.casefold().split())[:60]

@@ -1,0 +1,216 @@
+"""How new facts stand to their neighbours (A-MEM, arXiv 2502.12110; design, ruling 14). Pure.
+
+A model says which facts relate, duplicate, supersede or contradict each other; here it is decided
+what comes of it. Nothing is lost by a wrong claim: what is superseded keeps its record and a
+pointer, and a claim that the two facts themselves speak against becomes a weaker one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from memory.analysis import terms
+from memory.fact_changes import facts_after
+from memory.operations import change_fact, link_facts
+from memory.records import Fact, Operation
+
+Relation = Literal["relates", "duplicates", "supersedes", "contradicts"]
+
+LEAST_ALIKE = 0.2
+"""Of the words of the shorter of two facts, the share that both must have to be one (0..1)."""
+MOST_TAGS = 12
+MOST_EARLIER = 10
+"""Earlier contexts that a fact keeps, the newest."""
+
+
+class Claim(NamedTuple):
+    """What the model says of two facts, by the ids that it was shown."""
+
+    fact: str
+    other: str
+    relation: Relation
+    reason: str
+
+
+class Context(NamedTuple):
+    """How the model describes a fact in the light of its neighbours."""
+
+    fact: str
+    context: str
+    tags: Sequence[str]
+
+
+class Settled(NamedTuple):
+    """What comes of the claims."""
+
+    operations: list[Operation]
+    refused: list[str]
+    """Why a claim came to nothing, one line each."""
+
+
+def settle(
+    claims: Iterable[Claim], shown: Mapping[str, Fact], new: Collection[str], *, now: str
+) -> Settled:
+    """The operations that the claims come to, in order; each pair of facts counts once.
+
+    `shown`: the facts by the ids shown; `new`: those of them that are new. A claim about an id that
+    was not shown, or about two old facts, is refused.
+    """
+    made = Settled([], [])
+    seen: set[frozenset[str]] = set()
+    gone: set[str] = set()
+    ids = {fact["op"]: id_ for id_, fact in shown.items()}
+    # A fact can be in several pairs: each is weighed as the ones before leave it.
+    facts = {fact["op"]: fact for fact in shown.values()}
+    for claim in claims:
+        pair = frozenset((claim.fact, claim.other))
+        problem = _problem(claim, shown, new, seen, gone)
+        if problem is not None:
+            made.refused.append(problem)
+            continue
+        seen.add(pair)
+        one, other = (facts[shown[id_]["op"]] for id_ in (claim.fact, claim.other))
+        relation, first, second = _weighed(claim, one, other)
+        operations = _operations(relation, first, second, claim.reason, now)
+        facts = facts_after(facts, operations)
+        made.operations.extend(operations)
+        if relation in ("duplicates", "supersedes"):
+            gone.add(ids[second["op"]])
+    return made
+
+
+def _problem(
+    claim: Claim,
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    seen: Collection[frozenset[str]],
+    gone: Collection[str],
+) -> str | None:
+    """Why a claim is refused."""
+    unknown = [one for one in (claim.fact, claim.other) if one not in shown]
+    if unknown:
+        return f"unknown id: {', '.join(unknown)}"
+    if claim.fact == claim.other:
+        return f"{claim.fact} is related to itself"
+    if claim.fact not in new and claim.other not in new:
+        return f"neither {claim.fact} nor {claim.other} is new"
+    if frozenset((claim.fact, claim.other)) in seen:
+        return f"{claim.fact} and {claim.other} are related already"
+    if claim.fact in gone or claim.other in gone:
+        return f"one of {claim.fact} and {claim.other} no longer holds"
+    return None
+
+
+def _weighed(claim: Claim, one: Fact, other: Fact) -> tuple[Relation, Fact, Fact]:
+    """The relation as the facts bear it out, and the two in its direction: the first one stays."""
+    if claim.relation == "supersedes":
+        if may_supersede(one, other):
+            return "supersedes", one, other
+        return "contradicts", one, other
+    if claim.relation == "duplicates":
+        if not may_be_one(one, other):
+            return "relates", one, other
+        keeps = max((one, other), key=lambda fact: (fact["trust"], _earlier(fact)))
+        return "duplicates", keeps, other if keeps is one else one
+    return claim.relation, one, other
+
+
+def may_supersede(one: Fact, other: Fact) -> bool:
+    """Whether `one` can take the place of `other`: it is not older, and at least as trusted.
+
+    A speaker may always take back what they said themselves; a stranger's word never takes the
+    place of what is better founded, it only contradicts it.
+    """
+    same = one["speaker"] is not None and one["speaker"] == other["speaker"]
+    return one["valid_from"] >= other["valid_from"] and (same or one["trust"] >= other["trust"])
+
+
+def may_be_one(one: Fact, other: Fact) -> bool:
+    """Whether two facts can be merged: nobody else says it, and they share words.
+
+    What two people say stays theirs, however alike it is.
+    """
+    if one["speaker"] != other["speaker"]:
+        return False
+    first, second = set(terms(one["text"])), set(terms(other["text"]))
+    smaller = min(len(first), len(second))
+    return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
+
+
+def _earlier(fact: Fact) -> float:
+    """Larger for what has held longer."""
+    digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
+    return -float(digits or 0)
+
+
+def _operations(
+    relation: Relation, first: Fact, second: Fact, reason: str, now: str
+) -> list[Operation]:
+    ops = [link_facts(first["op"], second["op"], relation, now, reason)]
+    if relation == "supersedes":
+        ops.append(_superseded(second, first["op"], now, reason))
+    elif relation == "duplicates":
+        ops += [*_joined(first, second, reason), _superseded(second, first["op"], now, reason)]
+    elif relation == "contradicts":
+        ops += [_disputed(first, second, reason), _disputed(second, first, reason)]
+    return [one for one in ops if one["before"] != one["after"]]
+
+
+def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
+    after = {"invalid_at": now, "superseded_by": by_op}
+    return change_fact(fact, after, [by_op, fact["op"]], reason)
+
+
+def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
+    """The fact that stays, with the sources of the other one; and as important.
+
+    Two changes: others may join the same fact meanwhile, and its sources add up all the same.
+    """
+    after = {
+        "source_entries": list(dict.fromkeys([*keeps["source_entries"], *goes["source_entries"]])),
+        "source_events": list(dict.fromkeys([*keeps["source_events"], *goes["source_events"]])),
+        "entities": list(dict.fromkeys([*keeps["entities"], *goes["entities"]])),
+    }
+    both = [keeps["op"], goes["op"]]
+    importance = {"importance": max(keeps["importance"], goes["importance"])}
+    return [
+        change_fact(keeps, after, both, reason, place=f"sources of {goes['op']}"),
+        change_fact(keeps, importance, both, reason, place=f"importance of {goes['op']}"),
+    ]
+
+
+def _disputed(fact: Fact, by: Fact, reason: str) -> Operation:
+    after = {"disputed": list(dict.fromkeys([*fact.get("disputed", []), by["op"]]))}
+    return change_fact(fact, after, [fact["op"], by["op"]], reason, place=f"disputed {by['op']}")
+
+
+def evolve(
+    contexts: Iterable[Context], shown: Mapping[str, Fact], *, now: str, night: str
+) -> Settled:
+    """New contexts and tags of facts that were shown; what they replace is kept as history."""
+    made = Settled([], [])
+    done: set[str] = set()
+    for one in contexts:
+        if one.fact not in shown or one.fact in done:
+            made.refused.append(f"unknown id: {one.fact}" if one.fact not in shown else one.fact)
+            continue
+        done.add(one.fact)
+        fact = shown[one.fact]
+        context, tags = " ".join(one.context.split()), _tags(one.tags)
+        was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
+        if {"context": context or None, "tags": tags} == was or not (context or tags):
+            continue
+        earlier = [*fact.get("earlier", []), {**was, "until": now, "night": night}]
+        known = earlier[-MOST_EARLIER:] if was["context"] or was["tags"] else []
+        after = {"context": context or None, "tags": tags, "earlier": known}
+        made.operations.append(
+            change_fact(fact, after, [fact["op"]], "seen with its neighbours", place="context")
+        )
+    return made
+
+
+def _tags(given: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(" ".join(one.casefold().split()) for one in given if one.strip()))[
+        :MOST_TAGS
+    ]
