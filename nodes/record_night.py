@@ -8,6 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import audit, night
+from memory.audit_nights import of_night
 from memory.models.naming import called
 from memory.night_view import NightView
 from memory.records import NightRecord
@@ -39,9 +40,7 @@ async def record_night(
         "complete": not errors,
     }
     operations = night.operations_of(view.plans)
-    entry = audit.of_night(
-        record, operations, tick=state["tick"], model=called(resources.chat_model)
-    )
+    entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
     puts = night.end_puts(view.scope, record)
     await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
     return {
