@@ -39,7 +39,8 @@ _ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 _PAST = re.compile(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
     r"|\bback then\b|\bin the past\b|\bbefore[.?!]*$"
-    r"|\b(?:was|were|did|had)\b.*\bbefore\b",
+    r"|\b(?:was|were|did|had)\b.*\bbefore\b|\bdid(?:n['\u2019]?t)?\b.*\buse to\b"
+    r"|\boriginally\b|\buntil recently\b",
     re.IGNORECASE,
 )
 

@@ -39,6 +39,7 @@ What = Literal[
     "goal_updated",
     "goal_completed",
     "goal_deleted",
+    "fact_corrected",
     "prompt_changed",
     "prompt_rolled_back",
     "question_asked",

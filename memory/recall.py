@@ -22,7 +22,7 @@ from memory.episodes import catch_up, episode_of, named_speakers
 from memory.errors import InputError, ModelError
 from memory.models.hashing import HashingEmbeddings
 from memory.overlay import Changes
-from memory.ranking import Candidate, leading, ordered, rank
+from memory.ranking import Candidate, leading, rank
 from memory.records import RecallHit
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
@@ -83,11 +83,13 @@ async def recall(
     depth = max(CANDIDATES, 2 * limit)
     found = await _found(read, kinds, scope, now, semantic, settings, depth, changes)
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
-    found = [one for one in found if include_superseded or read.past or not one.superseded]
+    past = include_superseded or read.past
+    shown = _asked_for(found, past=past)
     if not facts_only:
-        joining = await _linked(found[:limit], known, scope, semantic, store, settings)
-        found = ordered([*found, *joining])
-    hits = [hit_of(one) for one in found[:limit] if one.score > 0]
+        joining = await _linked(shown[:limit], known, scope, semantic, store, settings)
+        # Merged anew: a link leads from an entry to the fact that says the same, or no longer does.
+        shown = _asked_for(merged([*found, *joining]), past=past) if joining else shown
+    hits = [hit_of(one) for one in shown[:limit] if one.score > 0]
     if used_by_agent:
         hits = within(hits, settings.recall_tokens)
         used = [hit["id"] for hit in hits if hit["kind"] == "fact"]
@@ -96,6 +98,11 @@ async def recall(
             if used:
                 await semantic.touch(scope, used, now)
     return hits
+
+
+def _asked_for(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:
+    """Those that hold; with `past` all."""
+    return [one for one in found if past or not one.superseded]
 
 
 def hit_of(one: Candidate) -> RecallHit:
@@ -205,7 +212,7 @@ async def _linked(
     return [
         Candidate(row, {"link": led[id_]}, tuple(row.payload["source_events"]))
         for id_, row in rows.items()
-        if row.payload["trust"] >= least and row.payload.get("invalid_at") is None
+        if row.payload["trust"] >= least
     ]
 
 

@@ -78,6 +78,33 @@ async def test_a_fact_and_the_entry_that_says_the_same_are_one_hit(asking: Askin
     assert sorted(hit["sources"]) == ["v0", "v9"]
 
 
+async def test_a_fact_that_only_a_link_finds_is_one_hit_with_the_entry_that_says_the_same(
+    asking: Asking,
+) -> None:
+    said = await asking.hear("I moved to Oslo", speaker="Ana")
+    fact = await asking.learn(
+        "I moved to Oslo", speaker="Ana", source_entries=[said["id"]], source_events=["v9"]
+    )
+    await link(asking, said["id"], fact["id"])
+    [hit] = await asking.ask("What of Ana?")
+    assert hit["id"] == fact["id"]
+    assert sorted(hit["sources"]) == ["v0", "v9"]
+    assert "link" not in hit["parts"]
+
+
+async def test_an_entry_whose_fact_no_longer_holds_is_left_out_though_no_word_finds_the_fact(
+    asking: Asking,
+) -> None:
+    said = await asking.hear("I moved to Oslo", speaker="Ana")
+    old = await asking.learn("I moved to Oslo", speaker="Ana", source_entries=[said["id"]])
+    await link(asking, said["id"], old["id"])
+    assert await asking.texts("What of Ana?") == ["I moved to Oslo"]
+    await asking.memory.update(ANA, old["id"], {"invalid_at": "2026-03-04"})
+    assert await asking.texts("What of Ana?") == []
+    [hit] = await asking.ask("What of Ana?", include_superseded=True)
+    assert (hit["id"], hit["superseded"]) == (old["id"], True)
+
+
 async def test_what_is_linked_to_a_hit_comes_with_it_at_a_share_of_its_score(
     asking: Asking,
 ) -> None:

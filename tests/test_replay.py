@@ -288,7 +288,7 @@ def test_for_people_there_is_a_line_a_day_and_a_night(
         "Saturday 2 May 2026: 2 events, 1 answered",
         "night: 2 facts learned, 3 model calls",
         "Sunday 3 May 2026: 1 event, 1 answered",
-        "3 events: 2 ticks, 1 overheard, 0 skipped, 1 night",
+        "3 events: 2 ticks, 1 overheard, 0 lines skipped, 1 night",
     ]
 
 

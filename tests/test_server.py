@@ -225,6 +225,13 @@ def test_an_event_not_addressed_is_context_and_a_malformed_one_is_a_clear_error(
     assert thread.journal() == ["e1", "e2"]
 
 
+def test_an_event_without_an_id_is_the_users_and_of_its_run(client: SyncLangGraphClient) -> None:
+    thread = Thread(client)
+    for _ in range(2):
+        thread.run(events=[{"text": "The glass arrives on Friday.", "addressed": False}])
+    assert len(set(thread.journal())) == 2
+
+
 def test_a_run_rolled_back_by_the_next_leaves_the_thread_usable(
     client: SyncLangGraphClient,
 ) -> None:

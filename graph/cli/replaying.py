@@ -230,7 +230,7 @@ def _summary(tally: Tally) -> Text:
     return Text.assemble(
         (counted(tally.events, "event"), "bold"),
         f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, {ignored}"
-        f"{tally.skipped:,} skipped, {counted(tally.nights, 'night')}",
+        f"{counted(tally.skipped, 'line')} skipped, {counted(tally.nights, 'night')}",
         f"; {asked} (circadian status)" if tally.questions else "",
     )
 

@@ -13,7 +13,6 @@ from memory import apply, approvals, arrivals, audit, entities, inbox, journal, 
 from memory.forgetting.erasure import Erasure
 from memory.forgetting.nights import record_after
 from memory.forgetting.profiles import profile_after
-from memory.names import name_key
 
 SUMMARIES = "summaries"
 """What `compact` keeps of a summary until it stands in the history; made again when needed."""
@@ -126,7 +125,7 @@ def _profile(key: str, value: Value, context: Context) -> Value | None:
 
 def _name(key: str, value: Value, context: Context) -> Value | None:
     erasure = context.erasure
-    theirs = value.get("id") in erasure.profiles or name_key(key) in erasure.names.keys
+    theirs = value.get("id") in erasure.profiles or erasure.names.means(key)
     return None if theirs or erasure.names.within(key) else value
 
 
