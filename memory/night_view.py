@@ -43,6 +43,8 @@ class Thought:
     """What of the model's answer came to nothing, and why."""
     log: list[AuditEntry] = field(default_factory=list)
     """What its tools did."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """What the step reports of itself beside its operations."""
 
 
 class Job(NamedTuple):
@@ -177,6 +179,7 @@ class NightView:
             "overflowed": thought.overflowed,
             "left_alone": thought.left_alone,
             "refused": thought.refused,
+            "result": thought.result,
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
