@@ -77,7 +77,8 @@ def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str
     """
     if _size(text, calibration) <= tokens:
         return text
-    pieces = [(one, end) for line in text.split("\n") for one, end in _sentences(line)]
+    # What is said again and again stays once.
+    pieces = list(dict.fromkeys(one for line in text.split("\n") for one in _sentences(line)))
     spare = tokens - _size(f"\n{note}", calibration) if note else tokens
     ranked = sorted(
         range(len(pieces)), key=lambda at: (not _telling(pieces[at][0]), at * _SPREAD % 1)
