@@ -19,11 +19,11 @@ from memory.tokens import approximate_tokens, calibrated, cut_to
 
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
-LEAST = 16
-"""Tokens: where they do not have twice as many each, the oldest exchanges are only counted."""
+LEAST = 24
+"""Tokens: where exchanges do not have as many each, the oldest are only counted."""
 MOST = 240
 """Tokens of an exchange."""
-NEWEST = 4
+NEWEST = 3
 """How many times as long as the oldest exchange the newest may be."""
 
 _DETAIL = re.compile(
@@ -52,15 +52,15 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
     """
     told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
     left = tokens - _size(HEAD + "\n", calibration)
-    if left < LEAST:
-        newest = _line(told[-1], MOST, calibration) if told else ""
-        return cut_to(newest, tokens, calibration)
-    count = min(len(told), left // (2 * LEAST) or 1)
+    count = min(len(told), left // calibrated(LEAST, calibration))
     older = f"... {len(told) - count} older exchanges left out; the journal has them"
     head = [HEAD, older] if count < len(told) else [HEAD]
     left -= _size(older + "\n", calibration) if count < len(told) else 0
+    if count < 1 or left < calibrated(LEAST, calibration):
+        newest = _line(told[-1], MOST, calibration) if told else ""
+        return cut_to(newest, tokens, calibration)
     lines: list[str] = []
-    share = MOST
+    share = calibrated(MOST, calibration)
     for place in range(count - 1, -1, -1):
         # What a short one leaves over must not make an older one longer than a newer one.
         share = min(share, int(left * _weight(place, count)))
@@ -77,35 +77,34 @@ def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str
     """
     if _size(text, calibration) <= tokens:
         return text
+    lines = [sentences(line) for line in text.split("\n")]
     # What is said again and again stays once.
-    pieces = list(dict.fromkeys(one for line in text.split("\n") for one in _sentences(line)))
+    places = {
+        one: (at, n) for at, line in reversed([*enumerate(lines)]) for n, one in enumerate(line)
+    }
+    pieces = sorted((place, one) for one, place in places.items())
     spare = tokens - _size(f"\n{note}", calibration) if note else tokens
     ranked = sorted(
-        range(len(pieces)), key=lambda at: (not _telling(pieces[at][0]), at * _SPREAD % 1)
+        range(len(pieces)), key=lambda at: (not _telling(pieces[at][1]), at * _SPREAD % 1)
     )
-    kept: dict[int, str] = {}
+    kept: dict[int, list[tuple[int, str]]] = {}
     for left, at in zip(range(len(ranked), 0, -1), ranked, strict=True):
-        sentence, end = pieces[at]
+        (line, place), sentence = pieces[at]
         # No sentence takes the place of all others.
         most = spare if left == 1 else spare // 2
         shown = cut_to(sentence, most - 1, calibration)
         if shown == sentence or most >= LEAST:
-            kept[at] = shown + end
-            spare -= _size(kept[at], calibration)
-    left_over = "".join(kept[at] for at in sorted(kept)).strip()
-    if not left_over:
+            kept.setdefault(line, []).append((place, shown))
+            spare -= _size(shown + "\n", calibration)
+    told = [" ".join(one for _, one in sorted(kept[line])) for line in sorted(kept)]
+    if not told:
         return cut_to(text, tokens, calibration)
-    return f"{left_over}\n{note}" if note else left_over
-
-
-def _sentences(line: str) -> list[tuple[str, str]]:
-    """The sentences of a line, each with what stands behind it."""
-    found = sentences(line)
-    return [(one, " ") for one in found[:-1]] + [(one, "\n") for one in found[-1:]]
+    return "\n".join([*told, note] if note else told)
 
 
 def _telling(sentence: str) -> bool:
-    return bool(_DETAIL.search(sentence) or _NAME.search(sentence))
+    """Whether it holds a date, a number or a name, or says what stands there (HEAD)."""
+    return bool(sentence[:1] == "[" or _DETAIL.search(sentence) or _NAME.search(sentence))
 
 
 def _exchanges(messages: Iterable[AnyMessage]) -> list[_Exchange]:

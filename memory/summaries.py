@@ -50,10 +50,13 @@ def joined(earlier: str, new: str) -> str:
     return "\n\n".join(part for part in (earlier, new) if part)
 
 
-def extracted(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
-    """What stands for `messages` where no summary does; shorter than they are, if that can be."""
-    most = max(3 * size_of(messages, calibration) // 4, 48)
-    return extract(messages, min(tokens, most), calibration)
+def extracted(cut: Cut, tokens: int, calibration: float) -> str:
+    """What stands for what is new where no summary does; shorter than it is, if that can be.
+
+    It leaves half of the room to what comes after it.
+    """
+    most = max(3 * size_of(cut.fresh, calibration) // 4, 48)
+    return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
 
 
 def accepted(
