@@ -21,6 +21,8 @@ HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
 LEAST = 24
 """Tokens: where exchanges do not have as many each, the oldest are only counted."""
+SHORT = 8
+"""Tokens: the last sentence is cut to no fewer."""
 MOST = 240
 """Tokens of an exchange."""
 NEWEST = 3
@@ -58,7 +60,7 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
     left -= _size(older + "\n", calibration) if count < len(told) else 0
     if count < 1 or left < calibrated(LEAST, calibration):
         newest = _line(told[-1], MOST, calibration) if told else ""
-        return cut_to(newest, tokens, calibration)
+        return cut_to(f"[extract] {newest}", tokens, calibration)
     lines: list[str] = []
     share = calibrated(MOST, calibration)
     for place in range(count - 1, -1, -1):
@@ -93,7 +95,7 @@ def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str
         # No sentence takes the place of all others.
         most = spare if left == 1 else spare // 2
         shown = cut_to(sentence, most - 1, calibration)
-        if shown == sentence or most >= LEAST:
+        if shown == sentence or most >= (SHORT if left == 1 else LEAST):
             kept.setdefault(line, []).append((place, shown))
             spare -= _size(shown + "\n", calibration)
     told = [" ".join(one for _, one in sorted(kept[line])) for line in sorted(kept)]

@@ -17,7 +17,7 @@ from memory import apply, audit, compaction, cutting, summaries
 from memory.compacted import CompactionResult
 from memory.cutting import Cut
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.journal import archive_entry, archive_tries, first_free
+from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.models.ask import Answer, ask
 from memory.models.naming import called
 from memory.night_view import NightView, Thought
@@ -159,6 +159,23 @@ def cut_as_planned(state: State, view: NightView, settings: Settings) -> dict[st
                 parts = Cut(old, messages[len(old) :], 0)
                 return _replaced(state, _after(parts, made, state, settings))
     return {}
+
+
+async def archived(state: State, settings: Settings, store: BaseStore, scope: Scope) -> bool:
+    """Whether this very cut was made before, and only the history does not know of it.
+
+    So it is after a crash behind the archive, and where the tick that it was made for failed: then
+    what was to be journaled before is journaled too.
+    """
+    old = _cut(state, settings).old
+    key = operation_id("compaction", *[str(message.id) for message in old])
+    item = await store.aget(scope.namespace(SUMMARIES), key)
+    if item is None:
+        return False
+    now = datetime.fromisoformat(item.value["at"])
+    entry = archive_entry(item.value["text"], sources=compaction.covered_events(old), now=now)
+    standing = await first_free(store, scope, archive_tries(entry))
+    return await read(store, scope, standing["id"]) is not None
 
 
 def _cut(state: State, settings: Settings) -> Cut:

@@ -203,7 +203,7 @@ def test_of_an_extract_the_newest_is_told_in_detail_and_the_oldest_counted() -> 
         messages.append(AIMessage(f"Answer {number}."))
     lines = extract(messages, 600, 1.0).splitlines()
     assert "older exchanges left out" in lines[1]
-    assert len(lines[-1]) > 2 * len(lines[2])
+    assert 2 * len(lines[-1]) > 3 * len(lines[2])
     assert "Message 59." in lines[-1]
     assert "answered: Answer 59." in lines[-1]
 
