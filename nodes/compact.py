@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -77,7 +78,7 @@ async def compact(
     loop = state["loop"]
     assert loop is not None
     store, resources, scope = store_of(runtime), resources_of(config), scope_of(config)
-    parts = _cut(state, settings)
+    parts = parts_of(state, settings)
     if not parts.gives_way(state["calibration"]):
         return _ended(state, settings, {**loop, "compaction": "done"}, parts)
     origin = state["event"]["id"] if state["event"] else f"tick {state['tick']}"
@@ -122,7 +123,7 @@ async def _in_night(
     """
     view = await NightView.of(state, store_of(runtime), scope_of(config))
     now = datetime.fromisoformat(view.record["started"])
-    parts = _cut(state, settings)
+    parts = parts_of(state, settings)
 
     async def think() -> Thought:
         origin = view.record["id"]
@@ -161,13 +162,12 @@ def cut_as_planned(state: State, view: NightView, settings: Settings) -> dict[st
     return {}
 
 
-async def archived(state: State, settings: Settings, store: BaseStore, scope: Scope) -> bool:
+async def archived(old: Sequence[AnyMessage], store: BaseStore, scope: Scope) -> bool:
     """Whether this very cut was made before, and only the history does not know of it.
 
     So it is after a crash behind the archive, and where the tick that it was made for failed: then
     what was to be journaled before is journaled too.
     """
-    old = _cut(state, settings).old
     key = operation_id("compaction", *[str(message.id) for message in old])
     item = await store.aget(scope.namespace(SUMMARIES), key)
     if item is None:
@@ -178,7 +178,8 @@ async def archived(state: State, settings: Settings, store: BaseStore, scope: Sc
     return await read(store, scope, standing["id"]) is not None
 
 
-def _cut(state: State, settings: Settings) -> Cut:
+def parts_of(state: State, settings: Settings) -> Cut:
+    """The history as a compaction cuts it now."""
     window, calibration = settings.compact_preserve_window, state["calibration"]
     fits = _room(state, settings)
     return cutting.cut(state["messages"], window, fits=fits, calibration=calibration)

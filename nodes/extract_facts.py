@@ -33,7 +33,7 @@ from memory.state_check import checked
 from memory.tick import AssembledContext
 from memory.trust import as_model_sees
 from memory.usage import charged, counted_failure
-from nodes.compact import archived
+from nodes.compact import archived, parts_of
 from tools.contexts import CONTEXTS
 from tools.execute import execute
 from tools.pattern import select_execution_pattern
@@ -68,9 +68,8 @@ async def extract_facts(
     settings = settings_of(runtime.context)
     if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
         return {"exchange": []}
-    if not state["exchange"] and await archived(
-        state, settings, store_of(runtime), scope_of(config)
-    ):
+    old = parts_of(state, settings).old
+    if not state["exchange"] and await archived(old, store_of(runtime), scope_of(config)):
         return {"exchange": []}
     if state["turn"] != "night":
         return await _in_emergency(state, runtime, config)
