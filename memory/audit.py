@@ -191,12 +191,21 @@ def of_answer(question: Question, decision: Decision, *, tick: int | None) -> Au
 
 
 def of_compaction(
-    archive: str, messages: int, *, at: datetime, tick: int | None, model: str
+    archive: str,
+    messages: int,
+    *,
+    at: datetime,
+    tick: int | None,
+    model: str,
+    by: str = "summary",
+    error: str | None = None,
 ) -> AuditEntry:
-    """The old part of the history gave way to its summary, which the archive holds."""
-    return entry_of(
-        at, "compaction", archive, detail={"messages": messages}, model=model, tick=tick
-    )
+    """The old part of the history gave way to a text, which the archive holds.
+
+    `by` an extract of its own words, where the model gave no summary: `error` says why.
+    """
+    detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})
+    return entry_of(at, "compaction", archive, detail=detail, model=model, tick=tick)
 
 
 async def write(

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
+from memory.compacted import results_of
 from memory.dreaming import budget
 from memory.night_batches import comes_again, operations_of, to_consolidate, to_score
 from memory.operations import operation_id
@@ -217,6 +218,7 @@ def report_of(record: NightRecord, plans: Sequence[PlanRecord]) -> NightReport:
         "steps": record["steps"] or step_lines(plans),
         "operations": operations_of(plans),
         "errors": record["errors"],
+        **results_of(plans),
     }
 
 

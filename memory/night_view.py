@@ -43,6 +43,8 @@ class Thought:
     """What of the model's answer came to nothing, and why."""
     log: list[AuditEntry] = field(default_factory=list)
     """What its tools did."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """What the step reports of itself beside its operations."""
 
 
 class Job(NamedTuple):
@@ -177,6 +179,7 @@ class NightView:
             "overflowed": thought.overflowed,
             "left_alone": thought.left_alone,
             "refused": thought.refused,
+            "result": thought.result,
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
@@ -198,8 +201,11 @@ class NightView:
         return {"id": self.record["id"], "next": following}
 
     async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, or `request: wake` (ruling 18)."""
-        if state["mode"] == "awake":
+        """A waking event is one to act on, or `request: wake` (ruling 18).
+
+        A preview is made awake too, and is not ended by that.
+        """
+        if state["mode"] == "awake" and not self.record["dry_run"]:
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])
         owners = owners_of(settings, user=self.scope.user, served=False)

@@ -283,6 +283,8 @@ class PlanRecord(TypedDict):
     """The prompt was longer than the model takes; smaller batches follow."""
     refused: NotRequired[list[str]]
     """What of the model's answer came to nothing, and why."""
+    result: NotRequired[dict[str, Any]]
+    """What the step reports of itself beside its operations."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
+from memory.compacted import CompactionResult, ExtractionResult
 from memory.records import NightStep, Operation
 from memory.tick import (
     Assessment,
@@ -39,6 +42,9 @@ class TickReport(TypedDict):
     """Tokens per prompt component."""
     sent: list[SentMessage]
     duration_ms: int
+    extraction: NotRequired[ExtractionResult]
+    """Of an emergency: what was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
 
 
 class IgnoredReport(TypedDict):
@@ -70,6 +76,9 @@ class NightReport(TypedDict):
     steps: list[NightStep]
     operations: list[Operation]
     errors: list[str]
+    extraction: NotRequired[ExtractionResult]
+    """What was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
 
 
 class Report(TypedDict):

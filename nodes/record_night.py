@@ -47,7 +47,7 @@ async def record_night(
         return {"report": report, "night": None}
     await night.reduce_old(view.store, view.scope, keep=settings.nights_kept)
     return {
-        **cut_as_planned(state, view),
+        **({} if record["status"] == "held" else cut_as_planned(state, view, settings)),
         "report": report,
         "phase": None,
         "night": None,

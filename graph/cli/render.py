@@ -26,6 +26,7 @@ from graph.cli.console import (
     short_id,
 )
 from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
+from memory.compacted import compaction_line, extraction_line
 from memory.models.words import shortened
 from memory.records import Goal, InboxItem, NightStep, Operation
 from memory.reports import NightReport
@@ -120,9 +121,10 @@ def night_view(report: NightReport) -> RenderableType:
     facts = [one for one in report["operations"] if one["kind"] == "add_fact"]
     if facts:
         parts += [Text(f"Learned {counted(len(facts), 'fact')}", style="bold"), _facts(facts)]
-    summaries = [one for one in report["operations"] if one["kind"] == "compact"]
-    if summaries:
-        parts.append(Text("The conversation so far was compacted into a summary."))
+    if "compaction" in report:
+        parts.append(Text(compaction_line(report["compaction"])))
+        if "extraction" in report:
+            parts.append(Text(extraction_line(report["extraction"]), style="dim"))
     if report["held"]:
         parts.append(_held(report))
     for error in report["errors"]:
