@@ -16,9 +16,10 @@ from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import approvals, audit, inbox
+from memory.audit_nights import CAUSES
 from memory.errors import BusyError
 from memory.models.words import shortened
-from memory.reports import FailureReport, Report, TickReport, empty_report
+from memory.reports import FailureReport, ModeChange, Report, TickReport, empty_report
 from memory.tick import ParkedTick, Question, SentMessage
 
 CLEAR = "`circadian clear-stop` clears the stop"
@@ -150,6 +151,13 @@ def sent_line(sent: SentMessage) -> Text:
     place = f" (#{one_line(channel).removeprefix('#')})" if channel else ""
     to, text = one_line(sent["to"]), clean(sent["text"])
     return Text.assemble(("→ ", "cyan"), (to, "bold"), (place, "dim"), ": ", text)
+
+
+def mode_line(change: ModeChange) -> Text:
+    """`falls asleep at its hour · its hour has come (02:00 UTC, 4 h)`."""
+    did, style = ("falls asleep", "blue") if change["mode"] == "sleep" else ("wakes", "yellow")
+    line = Text.assemble((did, style), f" {CAUSES[change['why']]}")
+    return line.append(f" · {one_line(change['reason'])}", style="dim")
 
 
 def what_next(failure: FailureReport, most: int) -> str:
