@@ -266,9 +266,8 @@ class Watch:
         self._row(Text(), mode_line(change), at=datetime.fromisoformat(change["at"]))
 
     def _night(self, report: NightReport) -> None:
-        if report["id"] is None:
-            return self._aside("nothing to do tonight, no model was called")
-        return self._screen.show("", night_view(report), "")
+        if report["id"] is not None:  # a note says so where there was nothing to do
+            self._screen.show("", night_view(report), "")
 
     def _failure(self, failure: FailureReport) -> None:
         told = what_next(failure, self._settings.max_failed_ticks)
