@@ -16,6 +16,9 @@ from memory.tick import Classification
 
 Judged = tuple[Event, Classification]
 
+ASLEEP = "Asleep. A message or `wake` wakes the agent."
+NO_GOAL = "Nothing is pending and no goal is active."
+
 
 class Pending(NamedTuple):
     """The events that wait, by what becomes of them; each oldest first."""
@@ -65,7 +68,7 @@ def why_idle(state: State, settings: Settings, now: datetime) -> str | None:
     if not settings.enabled:
         return "Switched off (setting enabled): nothing is done."
     if state["mode"] == "sleep":
-        return "Asleep. A message or `wake` wakes the agent."
+        return ASLEEP
     if all(goal["status"] != "active" for goal in state["goals"].values()):
-        return "Nothing is pending and no goal is active."
+        return NO_GOAL
     return over(state["spending"], settings, now)

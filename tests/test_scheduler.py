@@ -83,13 +83,15 @@ async def test_what_is_posted_is_answered_and_another_run_gets_in_between(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("Hello Ada.", "Hello Ben.")
-    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
-        async with going(agent) as (_, notes, _task):
-            await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
-            await until(lambda: len(model.calls) == 1 and len(notes.rested) > 0)
-            async with opened(tmp_path, model, clock) as other:
-                await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
-                values = (await other.aget_state()).values
+    async with (
+        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+        going(agent) as (_, notes, _task),
+    ):
+        await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
+        await until(lambda: len(model.calls) == 1 and len(notes.rested) > 0)
+        async with opened(tmp_path, model, clock) as other:
+            await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
+            values = (await other.aget_state()).values
     # Which of the two takes the message is nobody's business.
     assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
 

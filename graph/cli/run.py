@@ -115,9 +115,9 @@ def _signals(
 
 def _when(settings: Settings) -> str:
     """How often, and when it sleeps, in a sentence."""
-    pace = f"a look every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
+    pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
-        return f"{pace}; no hours of sleep"
+        return f"{pace}; it has no hours of sleep"
     zone = ZoneInfo(settings.time_zone)
     next_ = next_start(utc_now(), settings).astimezone(zone)
-    return f"{pace}; sleeps at {hours_named(settings)}, next on {next_:%A %d %B, %H:%M}"
+    return f"{pace}; sleeps at {hours_named(settings)}; next {next_:%A, %H:%M}"

@@ -23,6 +23,7 @@ from memory.reports import FailureReport, ModeChange, NightReport, Report, TickR
 from memory.settings import Settings
 from memory.state import Mode
 from memory.tick import Question
+from memory.turns import ASLEEP, NO_GOAL
 
 News = tuple[str, Any]
 """(what happened, its record)."""
@@ -63,7 +64,7 @@ class Told:
         before, self._report = self._report, report
         for key, what in _LISTS.items():
             told, now = cast(Any, before)[key], cast(Any, report)[key]
-            yield from ((what, one) for one in now[len(told) :])
+            yield from ((what, one) for one in now[len(told) :] if one not in (ASLEEP, NO_GOAL))
         if report["night"] is not None and before["night"] is None:
             yield "night", report["night"]
 
@@ -180,7 +181,9 @@ class Watch:
 
     def started(self, agent: str, model: str, when: str) -> None:
         """What runs, and when."""
-        head = Text.assemble(("Circadian", "bold"), f" runs as {one_line(agent)}, model {model}")
+        # Of the offline model a note has said what it is.
+        name = one_line(model).partition(" (")[0]
+        head = Text.assemble(("Circadian", "bold"), f" runs as {one_line(agent)}, model {name}")
         self._screen.show(head, Text(f"{when}. Ctrl-C ends it.", style="dim"))
 
     def ending(self) -> None:
@@ -198,8 +201,11 @@ class Watch:
 
     async def part(self, part: dict[str, Any]) -> None:
         """Lines for what is new; at the foot which step is at work."""
-        for what, record in self._told.news(part):
+        news = list(self._told.news(part))
+        for what, record in news:
             self._tell(what, record)
+        if overheard := sum(what == "overheard" for what, _ in news):
+            self._aside(f"overheard {counted(overheard, 'message')}")
         if part["type"] == "updates" and part["ns"] and part["ns"][0].startswith("awake:"):
             self.now("thinking")
 
