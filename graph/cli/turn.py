@@ -236,7 +236,9 @@ def _views(turn: Turn) -> list[RenderableType]:
     if tick not in turn.report["ticks"]:
         parts += map(tool_line, tick["tools"])
         parts += [Text(clean(tick["reply"]))] if tick["reply"] else []
-    return [*parts, *map(sent_line, tick["sent"]), _footer(tick, turn.context)]
+    slept = [one for one in turn.report["mode_changes"] if one["mode"] == "sleep"]
+    parts += [*map(sent_line, tick["sent"]), *map(mode_line, slept)]
+    return [*parts, _footer(tick, turn.context)]
 
 
 def _footer(tick: TickReport, context: dict[str, Any]) -> Text:
