@@ -188,6 +188,27 @@ async def test_told_to_end_while_another_process_holds_the_agent_it_ends(
     assert model.calls == []
 
 
+async def test_another_process_that_keeps_the_agent_too_long_is_named_and_waited_for(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
+    slow, model = scripted("Done.", delay=2), scripted("Hello.")
+    async with (
+        opened(tmp_path, slow, clock) as other,
+        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+    ):
+        held = asyncio.create_task(other.ainvoke(said("Hi")))
+        await until(lambda: len(slow.calls) == 1)
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.errors))
+            await held
+            await agent.post({"id": "e2", "text": "Hi", "sender": "Ben"})
+            await until(lambda: bool(notes.rested))
+        tick = (await agent.aget_state()).values["tick"]
+    assert "in use by process" in notes.errors[0]
+    assert (tick, len(model.calls)) == (2, 1)
+
+
 async def test_a_model_that_fails_is_asked_less_and_less_until_the_emergency_stop(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -233,3 +254,29 @@ async def test_where_it_sees_nothing_to_do_a_run_finds_nothing_either(
         out = (await agent.ainvoke({}))["report"]
     assert (out["ticks"], out["night"], out["mode_changes"]) == ([], None, [])
     assert len(model.calls) == paid
+
+
+async def test_told_to_end_in_a_night_it_ends_at_a_step_and_no_answer_is_paid_for_twice(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(**QUICK, sleep_schedule_enabled=True)
+    clock.set(datetime(2026, 3, 3, 2, 0, tzinfo=UTC))
+    heard = [
+        {"id": f"h{n}", "text": f"Gate {n} closes", "sender": "Ada", "addressed": False}
+        for n in range(6)
+    ]
+    model = scripted(otherwise=night_model, delay=0.3)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": heard})
+        async with going(agent) as (scheduler, _, task):
+            await until(lambda: len(model.calls) == 1)
+            scheduler.end()
+            await asyncio.wait_for(task, 10)
+        assert (len(model.calls), (await outlook(agent)).rests) == (1, None)
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.rested))
+        after = (await agent.aget_state()).values
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert [one["llm_calls"] for one in after["report"]["night"]["steps"]] == [1, 1, 1]
+    assert (len(model.calls), len(facts), after["mode"]) == (3, 6, "sleep")
+    assert [one["why"] for one in after["report"]["mode_changes"]] == ["schedule"]

@@ -213,7 +213,7 @@ class Watch:
         """At the foot; but what a person has to do something about is said above it too."""
         if "circadian" in why:
             self._once(why)
-        elif not self._screen.live:
+        else:
             self._said = None
         self.now(f"{mode} · {why[0].lower()}{why[1:].rstrip('.')}")
 
