@@ -98,9 +98,13 @@ def own_sleep(
         return "schedule"
     if state["mode"] == "sleep":
         return None
-    share = history_share(state["messages"], state["calibration"], settings.max_context_tokens)
-    rested = state["slumber"]["rested"]
+    share, rested = filled(state, settings), state["slumber"]["rested"]
     return "fatigue" if tired(share, settings, pending=busy, rested=rested) else None
+
+
+def filled(state: State, settings: Settings) -> float:
+    """The share (0..) of the context that the history alone fills."""
+    return history_share(state["messages"], state["calibration"], settings.max_context_tokens)
 
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from memory.compaction import history_share
 from memory.goals import completions, recompute
 from memory.reports import ModeChange, Report
+from memory.schedule import filled
 from memory.session_memory import complete
 from memory.settings import Settings
 from memory.state import SleepCause, Slumber, State, WakeCause
@@ -48,7 +48,7 @@ def woken(
     Its metrics and caches begin anew.
     """
     asleep = state["mode"] == "sleep"
-    share = history_share(state["messages"], state["calibration"], settings.max_context_tokens)
+    share = filled(state, settings)
     after: Slumber = {**state["slumber"], "since": None, "why": None}
     changes = [_change(now, "awake", why, reason)] if asleep else []
     return {

@@ -12,7 +12,7 @@ from memory import approvals, arrivals, audit, emergency, inbox, night
 from memory.overheard import overhear
 from memory.records import Event
 from memory.reflection import is_reflection
-from memory.schedule import hours_named, hours_over, own_sleep
+from memory.schedule import filled, hours_named, hours_over, own_sleep
 from memory.session import rolled_up
 from memory.settings import Settings
 from memory.state import (
@@ -149,14 +149,14 @@ class _Desk(Visit):
             await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
     async def decide(self) -> None:
-        """Choose, in this order: an answer, a night, an event, the goals, a question, or rest."""
+        """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             self.drop_wish("the emergency stop stands")
             return self.rest()
         if hours_over(self.state, self.settings, self.now):
-            self.wake("hours", f"its hours are over ({hours_named(self.settings)})")
+            self.wake("hours", hours_named(self.settings))
         # Also before a night: it is to know what was heard by then.
         pending = await self._pending()
         ready = pending.ready(self.state, self.settings, self.now)
@@ -227,8 +227,8 @@ class _Desk(Visit):
             return False
         reasons = {
             "go_to_sleep": wish["reasoning"] if wish else "",
-            "schedule": f"its hour has come ({hours_named(self.settings)})",
-            "fatigue": "the context is filled up to fatigue_threshold, and nothing waits",
+            "schedule": hours_named(self.settings),
+            "fatigue": f"the history fills {filled(self.state, self.settings):.0%} of the context",
         }
         self.sleep(why, reasons[why])
         return True

@@ -215,7 +215,8 @@ class Watch:
             self._once(why)
         else:
             self._said = None
-        self.now(f"{mode} · {why[0].lower()}{why[1:].rstrip('.')}")
+        said = why.removeprefix("Asleep. ").rstrip(".")
+        self.now(f"{'asleep' if mode == 'sleep' else mode} · {said[0].lower()}{said[1:]}")
 
     def failed(self, error: str) -> None:
         """Said once, however often it comes again."""
