@@ -46,6 +46,8 @@ What = Literal[
     "question_answered",
     "emergency_stop",
     "stop_cleared",
+    "fell_asleep",
+    "woke",
     "night",
     "undo",
     "compaction",

@@ -8,6 +8,18 @@ from datetime import datetime
 
 from memory.audit import AuditEntry, entry_of
 from memory.records import NightRecord, Operation
+from memory.reports import ModeChange
+
+CAUSES = {
+    "request": "on request",
+    "go_to_sleep": "of its own accord",
+    "schedule": "at its hour",
+    "fatigue": "from fatigue",
+    "event": "at a message",
+    "answer": "at an answer",
+    "hours": "at the end of its hours",
+}
+"""What made it fall asleep or wake, in words."""
 
 
 def of_night(
@@ -31,6 +43,19 @@ def of_night(
         model=model,
         tick=tick,
         origin=record["id"],
+    )
+
+
+def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
+    """It fell asleep or woke, and why."""
+    return entry_of(
+        datetime.fromisoformat(change["at"]),
+        "fell_asleep" if change["mode"] == "sleep" else "woke",
+        CAUSES[change["why"]],
+        why=change["reason"],
+        detail={"why": change["why"]},
+        tick=tick,
+        origin=origin,
     )
 
 

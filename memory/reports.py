@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -81,6 +81,17 @@ class NightReport(TypedDict):
     compaction: NotRequired[CompactionResult]
 
 
+class ModeChange(TypedDict):
+    """That it fell asleep or woke, and why."""
+
+    at: str
+    mode: Literal["awake", "sleep"]
+    why: str
+    """request | go_to_sleep | schedule | fatigue; waking: request | event | answer | hours."""
+    reason: str
+    """A few words for a person."""
+
+
 class Report(TypedDict):
     """What this run did and wrote, with ids."""
 
@@ -93,6 +104,8 @@ class Report(TypedDict):
     skipped: list[str]
     """Ids that had been handled before."""
     failures: list[FailureReport]
+    mode_changes: list[ModeChange]
+    """That it fell asleep or woke in this run, in order."""
     night: NightReport | None
     notes: list[str]
     """Sentences for a person: nothing to do, emergency stop, ..."""
@@ -107,6 +120,7 @@ def empty_report() -> Report:
         "questions": [],
         "skipped": [],
         "failures": [],
+        "mode_changes": [],
         "night": None,
         "notes": [],
     }

@@ -17,7 +17,7 @@ from graph.cli.following import LOOKING_BACK, follow
 from graph.cli.options import Options
 from graph.cli.render import night_view, status_view
 from graph.cli.talk import NightWatch
-from graph.cli.turn import asking, converse, sent_line, shown, stop_line, why_stopped
+from graph.cli.turn import asking, converse, mode_line, sent_line, shown, stop_line, why_stopped
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.status import status
@@ -167,6 +167,7 @@ def _why_no_night(report: Report) -> str:
 def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
     """What a request did, for people."""
     lines: list[RenderableType] = [Text(note) for note in report["notes"]]
+    lines += [mode_line(change) for change in report["mode_changes"] if change["why"] != "request"]
     for tick in report["ticks"]:
         lines += [*map(sent_line, tick["sent"]), _tick_line(tick)]
     if report["night"] is not None:

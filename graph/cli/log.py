@@ -49,7 +49,10 @@ _DID: dict[What, str] = {
     "question_answered": "answered about",
     "emergency_stop": "set the",
     "stop_cleared": "cleared the",
+    "fell_asleep": "fell asleep",
+    "woke": "woke up",
     "night": "slept",
+    "undo": "took back",
     "compaction": "compacted into",
 }
 

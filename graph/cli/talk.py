@@ -63,8 +63,10 @@ class Talk(Silent):
         self._wait("thinking")
 
     async def night(self, node: str) -> None:
-        """An unfinished night goes on before anything else."""
-        self._wait(f"first the unfinished night: {STEP_NAMES.get(node, node)}")
+        """An unfinished night goes on before anything else; one that it wished for, after it."""
+        which = "first the unfinished night" if self._message is None else "asleep"
+        self._end_line()
+        self._wait(f"{which}: {STEP_NAMES.get(node, node)}")
 
     def end(self) -> None:
         """Leave the screen at the beginning of a line."""
