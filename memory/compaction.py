@@ -113,7 +113,7 @@ def checked_summary(summary: str, source: str) -> str:
 
 
 def _line(message: AnyMessage) -> str:
-    name = f" ({message.name})" if message.name else ""
+    name = f" ({' '.join(message.name.split())})" if message.name else ""
     calls = ""
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"

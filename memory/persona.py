@@ -119,6 +119,11 @@ def violation(
     return None
 
 
+def speaks_of_oneself(text: str) -> bool:
+    """Whether `text` is in the first person, what it quotes aside."""
+    return next(_first_person(_unquoted(text.replace(_CURLY, "'"))), None) is not None
+
+
 def is_assistant(speaker: str | None, names: Sequence[str]) -> bool:
     """Whether the one who speaks is nobody known, or the assistant under any of its names."""
     who = " ".join((speaker or "").replace("_", " ").split()).strip(" -@.:()'\"").casefold()

@@ -22,7 +22,7 @@ from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.trust import as_data
+from memory.trust import as_data, one_line
 
 PROMPT = """You consolidate what was observed of people, places and things into stable knowledge:
 confirmed facts, preferences, relationships, habits. For each entity give a few attributes: a short
@@ -103,12 +103,16 @@ def prompt(batch: Sequence[EntityProfile], settings: Settings) -> list[BaseMessa
 
 
 def _lines(profile: EntityProfile, *, settings: Settings) -> str:
-    known = [f"known {name}: {one['value']}" for name, one in profile["attributes"].items()]
+    known = [
+        f"known {one_line(name)}: {one_line(one['value'])}"
+        for name, one in profile["attributes"].items()
+    ]
     observed = [
-        f"[{one['id']}] {one['at'][:10]} {one['speaker'] or '-'}: {' '.join(one['text'].split())}"
+        f"[{one['id']}] {one['at'][:10]} {one_line(one['speaker'] or '-')}: {one_line(one['text'])}"
         for one in ripe(profile, settings.min_observations)
     ]
-    return "\n".join([f"Entity [{profile['id']}] {profile['name']}", *known, *observed])
+    name = one_line(profile["name"])
+    return "\n".join([f"Entity [{profile['id']}] {name}", *known, *observed])
 
 
 def decided(
@@ -125,7 +129,13 @@ def decided(
         ]
         shown = ripe(profile, settings.min_observations)
         prune = settings.prune_observations
-        made = consolidated(profile, shown, given, now=now, prune=prune)
+        beside = [
+            one["text"]
+            for other in batch.values()
+            for one in other["observations"]
+            if other["id"] != id_
+        ]
+        made = consolidated(profile, shown, given, now=now, prune=prune, beside=beside)
         refused += made.refused
         if made.operation is not None:
             operations.append(made.operation)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import session_memory as rules
+from memory.refusal import Refusal
+from memory.resources import settings_of
 from memory.session_memory import MemoryType
-from tools.answers import Answer, Reasoning, Runtime, answer, now_of, refusals_answered
+from memory.sink import sink_of
+from tools.answers import (
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    event_of,
+    now_of,
+    refusals_answered,
+)
+from tools.grounds import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
 
 
 @tool
@@ -23,6 +36,7 @@ async def add_session_memory(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Remember a fact or pattern for good, about the world, people or events; never about you."""
+    _check([content], runtime)
     after, result = rules.add(runtime.state["session_memory"], memory_type, content)
     return answer(runtime, result, session_memory=after)
 
@@ -37,7 +51,23 @@ async def compact_session_memory(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
+    _check([*new_facts, *new_patterns], runtime)
     after, result = rules.compact(
         runtime.state["session_memory"], new_facts, new_patterns, summary, now_of(runtime)
     )
     return answer(runtime, result, session_memory=after)
+
+
+def _check(texts: Sequence[str], runtime: Runtime) -> None:
+    """Raise a Refusal for what was recalled, or is a rule or an echo: it is no news."""
+    memory, event = runtime.state["session_memory"], event_of(runtime)
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    entries = in_sight(
+        runtime, settings_of(runtime.context), sink_of(runtime.config, runtime.store)
+    )
+    said, beside = [*grounds(entries, runtime), *standing], shown(runtime)
+    if event is not None:
+        beside.own += heard_from_others(event["sender"], runtime)
+    for text in texts:
+        if beside.recalls(text, said) or beside.returns(text, said):
+            raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from memory.bearing import Said, from_elsewhere, worded
 from memory.operations import change_entity
 from memory.persona import violation
-from memory.profiles import Attribute, EntityProfile, Observation
+from memory.profiles import Attribute, EntityProfile, Observation, speaks_as
 from memory.records import Operation
 
 MOST_ATTRIBUTES = 40
@@ -44,28 +45,35 @@ def consolidated(
     *,
     now: str,
     prune: bool,
+    beside: Sequence[str] = (),
 ) -> Consolidated:
     """The profile's new attributes; the shown observations are consolidated, or gone (`prune`).
 
     An attribute without evidence among those shown is refused, and one that is about the assistant.
-    A changed attribute keeps what it replaced. Where nothing is left of what the model gave, the
-    observations stay as they are: a broken answer settles nothing.
+    So is one that its evidence does not bear while something else does that was shown (`beside`:
+    what was observed of others), and hearsay: what others say of one who speaks for themselves stays
+    their observation. A changed attribute keeps what it replaced. Where nothing is left of what the
+    model gave, the observations stay as they are: a broken answer settles nothing. Hearsay is no
+    broken answer.
     """
     known = {one["id"]: one for one in profile["observations"]}
-    ids, refused = {one["id"] for one in shown}, list[str]()
+    ids, refused, hearsay = {one["id"] for one in shown}, list[str](), False
     attributes, made = dict(profile["attributes"]), dict[str, Attribute]()
     for one in given:
         name, value = _name(one.name), " ".join(one.value.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
-        speaker = known[evidence[0]]["speaker"] if evidence else None
+        own = _own_words(profile, [known[each] for each in evidence])
+        speaker = own[0]["speaker"] if own else None
         why = _problem(name, value, evidence, ids, speaker or profile["name"])
+        if why is None and (why := _unborne(name, value, profile, own, beside)) is not None:
+            hearsay = True
         if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
             why = f"{name}: there are {MOST_ATTRIBUTES} attributes already"
         if why is not None:
             refused.append(why)
             continue
         attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
-    if not made:
+    if not made and not hearsay:
         return Consolidated(None, refused)
     cited = {each for attribute in attributes.values() for each in attribute["evidence"]}
     gone = [one for one in known if prune and one in ids and one not in cited]
@@ -83,6 +91,30 @@ def _problem(
     if not shown & set(evidence):
         return f"{name}: no evidence among the observations shown"
     return violation(value, speaker)
+
+
+def _own_words(profile: EntityProfile, evidence: Sequence[Observation]) -> list[Observation]:
+    """Of the evidence what counts: of one who speaks for themselves, their own word alone."""
+    if not profile["senders"]:
+        return list(evidence)
+    return [one for one in evidence if one["speaker"] and speaks_as(profile, one["speaker"])]
+
+
+def _unborne(
+    name: str,
+    value: str,
+    profile: EntityProfile,
+    own: Sequence[Observation],
+    beside: Sequence[str],
+) -> str | None:
+    if not own:
+        return f"{name}: only others say so of {profile['name']}"
+    cited = {one["id"] for one in own}
+    others = [one["text"] for one in profile["observations"] if one["id"] not in cited]
+    grounds = [worded(Said(profile["name"], one["text"])) for one in own]
+    if from_elsewhere(value, grounds, [*others, *beside]):
+        return f"{name}: it stands on other observations than it names"
+    return None
 
 
 def _attribute(old: Attribute | None, value: str, evidence: Sequence[str], now: str) -> Attribute:
