@@ -107,8 +107,8 @@ def entry_by_tool(
     """The entry that `add_journal_entry` writes; its id is of its origin and its position there.
 
     `source_entity` is whose word it rests on, and `trust` how far that goes: what is concluded from
-    something is trusted no further than it. `origin` tells ticks and nights apart: `position` counts
-    within one.
+    something is trusted no further than it. `origin` tells ticks and nights apart: `position`
+    counts within one.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)

@@ -16,6 +16,7 @@ from memory.models.ask import ask_for
 from memory.night import entities_left
 from memory.night_batches import batches
 from memory.night_view import Job, NightView, Thought
+from memory.owners import owners_of
 from memory.profiles import EntityProfile
 from memory.records import Operation
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -70,7 +71,9 @@ async def consolidate_entities(
             breaker=resources.breakers.model,
         )
         by_id = {one["id"]: one for one in batch}
-        operations, refused = decided(answer, by_id, settings, now=view.record["started"])
+        owners = owners_of(settings, user=resources.user, served=resources.served)
+        now = view.record["started"]
+        operations, refused = decided(answer, by_id, settings, now=now, owners=owners)
         settled = {operation["target"] for operation in operations}
         unsettled = [one for one in by_id if one not in settled]
         return Thought(operations=operations, refused=refused, usage=usage, left=unsettled)
@@ -116,7 +119,12 @@ def _lines(profile: EntityProfile, *, settings: Settings) -> str:
 
 
 def decided(
-    answer: Attributes, batch: Mapping[str, EntityProfile], settings: Settings, *, now: str
+    answer: Attributes,
+    batch: Mapping[str, EntityProfile],
+    settings: Settings,
+    *,
+    now: str,
+    owners: Sequence[str] = (),
 ) -> tuple[list[Operation], list[str]]:
     """What the answer comes to, joined by the ids shown; what is refused, and why."""
     refused = [f"unknown id: {one.entity}" for one in answer.attributes if one.entity not in batch]
@@ -135,7 +143,9 @@ def decided(
             for one in other["observations"]
             if other["id"] != id_
         ]
-        made = consolidated(profile, shown, given, now=now, prune=prune, beside=beside)
+        made = consolidated(
+            profile, shown, given, now=now, prune=prune, beside=beside, owners=owners
+        )
         refused += made.refused
         if made.operation is not None:
             operations.append(made.operation)

@@ -9,8 +9,10 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import session_memory as rules
+from memory.owners import owners_of, set_off_by_owner
+from memory.reflection import is_reflection
 from memory.refusal import Refusal
-from memory.resources import settings_of
+from memory.resources import resources_of, settings_of
 from memory.session_memory import MemoryType
 from memory.sink import sink_of
 from tools.answers import (
@@ -37,7 +39,9 @@ async def add_session_memory(
 ) -> Answer:
     """Remember a fact or pattern for good, about the world, people or events; never about you."""
     _check([content], runtime)
-    after, result = rules.add(runtime.state["session_memory"], memory_type, content)
+    after, result = rules.add(
+        runtime.state["session_memory"], memory_type, content, by=_stranger(runtime)
+    )
     return answer(runtime, result, session_memory=after)
 
 
@@ -53,9 +57,25 @@ async def compact_session_memory(
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
     _check([*new_facts, *new_patterns], runtime)
     after, result = rules.compact(
-        runtime.state["session_memory"], new_facts, new_patterns, summary, now_of(runtime)
+        runtime.state["session_memory"],
+        new_facts,
+        new_patterns,
+        summary,
+        now_of(runtime),
+        by=_stranger(runtime),
     )
     return answer(runtime, result, session_memory=after)
+
+
+def _stranger(runtime: Runtime) -> str | None:
+    """Who set the tick off, where that is no owner; None: an owner, or nobody."""
+    event, resources = event_of(runtime), resources_of(runtime.config)
+    settings = settings_of(runtime.context)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    if event is None or is_reflection(event):
+        return None
+    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
+    return None if by_owner else event["sender"]
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:

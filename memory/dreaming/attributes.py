@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from memory.bearing import Said, from_elsewhere, worded
@@ -46,15 +46,16 @@ def consolidated(
     now: str,
     prune: bool,
     beside: Sequence[str] = (),
+    owners: Collection[str] = (),
 ) -> Consolidated:
     """The profile's new attributes; the shown observations are consolidated, or gone (`prune`).
 
-    An attribute without evidence among those shown is refused, and one that is about the assistant.
-    So is one that its evidence does not bear while something else does that was shown (`beside`:
-    what was observed of others), and hearsay: what others say of one who speaks for themselves stays
-    their observation. A changed attribute keeps what it replaced. Where nothing is left of what the
-    model gave, the observations stay as they are: a broken answer settles nothing. Hearsay is no
-    broken answer.
+    Refused is an attribute without evidence among those shown, one about the assistant, and one
+    that its evidence does not bear while something else does that was shown (`beside`: what was
+    observed of others). So is hearsay: what others than `owners` say of one who speaks for
+    themselves stays their observation. A changed attribute keeps what it replaced. Where nothing
+    is left of what the model gave, the observations stay as they are: a broken answer settles
+    nothing. Hearsay is no broken answer.
     """
     known = {one["id"]: one for one in profile["observations"]}
     ids, refused, hearsay = {one["id"] for one in shown}, list[str](), False
@@ -62,7 +63,7 @@ def consolidated(
     for one in given:
         name, value = _name(one.name), " ".join(one.value.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
-        own = _own_words(profile, [known[each] for each in evidence])
+        own = _that_count(profile, [known[each] for each in evidence], owners)
         speaker = own[0]["speaker"] if own else None
         why = _problem(name, value, evidence, ids, speaker or profile["name"])
         if why is None and (why := _unborne(name, value, profile, own, beside)) is not None:
@@ -93,11 +94,17 @@ def _problem(
     return violation(value, speaker)
 
 
-def _own_words(profile: EntityProfile, evidence: Sequence[Observation]) -> list[Observation]:
-    """Of the evidence what counts: of one who speaks for themselves, their own word alone."""
+def _that_count(
+    profile: EntityProfile, evidence: Sequence[Observation], owners: Collection[str]
+) -> list[Observation]:
+    """Of the evidence what counts: of one who speaks for themselves, their and owners' words."""
     if not profile["senders"]:
         return list(evidence)
-    return [one for one in evidence if one["speaker"] and speaks_as(profile, one["speaker"])]
+    return [
+        one
+        for one in evidence
+        if (who := one["speaker"]) is not None and (who in owners or speaks_as(profile, who))
+    ]
 
 
 def _unborne(
