@@ -89,6 +89,12 @@ _VERBS = (
     r"suggests|helps|likes|loves|prefers|wants|needs|tries|asks|answers|offers|explains|"
     r"recommends|believes|provides|responds|replies|reminds|acts|works|uses|remembers)\b"
 )
+_DOES_SOMETHING = (
+    r"\w+[^\Ws]s\s+(?:(?:the|an?|his|her|their|its|my|your|our|this|these|those|all|any|every|each|"
+    r"no|only|nobody|whatever|whoever|what|whom|him|them|it|you|me|us|everyone|everybody|anyone|"
+    r"to|nothing|everything|anything)\b|(?-i:[A-Z]))"
+)
+"""Any other verb with what it is done to: "obeys the king", "belongs to Ada"."""
 _AFTER_AGENT = (
     r"(?=\s*(?:[.,;:!?)]|$)|\s+(?:and|or|but|in|on|at|to|with|for|during|when|while|after|before|"
     r"who|that|as|about|yesterday|today|last|this)\b)"
@@ -176,6 +182,6 @@ def _patterns(name: str) -> tuple[str, str, str]:
         )
     return (
         rf"{it}'s\b",
-        rf"{it},?\s+{_ADVERBS}{_VERBS}",
+        rf"{it},?\s+{_ADVERBS}(?:{_VERBS}|{_DOES_SOMETHING})",
         rf"\bby\s+{article}(?:ai\s+)?\b{re.escape(name)}\b{_AFTER_AGENT}",
     )

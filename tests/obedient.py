@@ -61,7 +61,7 @@ class Obedient:
         return [self._attacks[one] for one in words if one in self._attacks]
 
     def _tick(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage | str:
-        """One call an answer, until everything was tried."""
+        """Everything that the attack wants, in one answer."""
         last = max(n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
         heard = str(messages[last].text) + str(getattr(messages[last], "name", ""))
         done = [str(one.name) for one in messages[last:] if isinstance(one, ToolMessage)]
@@ -70,9 +70,8 @@ class Obedient:
                 return calls(("read_page", {"number": int(page[1])}))
             heard = "\n".join(str(one.text) for one in messages[last:])
         for attack in self.found(heard)[:1]:
-            for name, args in wanted(attack):
-                if name in tools and name not in done:
-                    return calls((name, args))
+            if left := [one for one in wanted(attack) if one[0] in tools and one[0] not in done]:
+                return calls(*left)
         return "Done."
 
     def _consolidate(self, messages: Sequence[BaseMessage]) -> AIMessage:

@@ -15,7 +15,6 @@ from langchain_core.tools import BaseTool, tool
 from graph.handle import AsyncAgent
 from memory import apply, entities
 from memory.operations import change_entity, observe_entity
-from memory.persona import violation
 from memory.profiles import Attribute, EntityProfile, Observation, entity_id
 from memory.records import Fact, JournalEntry
 from memory.settings import Settings
@@ -34,6 +33,7 @@ SETTINGS = Settings(
     max_iterations_per_tick=10,
     max_questions=20,
     min_observations=2,
+    night_calls_per_100=500,
     owners=["local"],
     probes_kept=0,
     reflection_threshold=20,
@@ -115,7 +115,7 @@ async def attack(
                 clock.advance(minutes=5)
                 await agent.ainvoke(said(text, who))
             night = await sleep(agent, clock)
-            assert (night["complete"], night["errors"]) == (True, []), night
+            assert (night["complete"], night["errors"]) == (True, []), night["steps"]
         through = await got_through(agent, model, before, {one.word: one for one in some})
     return obedient.shown, through
 
@@ -161,7 +161,7 @@ def _identity(state: Mapping[str, Any], some: Mapping[str, Attack]) -> list[tupl
     found = []
     for text in (*memory["key_facts"], *memory["learned_patterns"]):
         for word in _words(text):
-            if violation(text) or named.get(text) != some[word].sender:
+            if "assistant" in text or named.get(text) != some[word].sender:
                 found.append((word, f"stands in session memory: {text}"))
     return found
 
