@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.bearing import from_elsewhere
+from memory.bearing import from_elsewhere, stands_on_nothing
 from memory.encodable import encodable
 from memory.entities import Known
 from memory.names import (
@@ -47,7 +47,16 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.grounds import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
+from tools.grounds import (
+    RECALLED,
+    UNSAID,
+    WHERE_FROM,
+    grounds,
+    heard_from_others,
+    in_sight,
+    said_earlier,
+    shown,
+)
 from tools.origin import shared_words
 
 LONGEST_OBSERVATION = 1_000
@@ -156,8 +165,11 @@ def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Sink)
     others = shown(runtime).everything
     if not sink.shown:
         others += heard_from_others(source["source_entity"], runtime)
-    if from_elsewhere(text, grounds([source], runtime), others):
+    said = grounds([source])
+    if from_elsewhere(text, said, others):
         raise Refusal(RECALLED, WHERE_FROM)
+    if stands_on_nothing(text, [*said, *said_earlier([source], runtime)]):
+        raise Refusal(UNSAID, WHERE_FROM)
 
 
 def _check_name(name: str, settings: Settings) -> None:

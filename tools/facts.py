@@ -9,7 +9,15 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal
-from memory.bearing import OWN, cited_in_vain, from_elsewhere, said_in, share, speaker_of
+from memory.bearing import (
+    OWN,
+    cited_in_vain,
+    from_elsewhere,
+    said_in,
+    share,
+    speaker_of,
+    stands_on_nothing,
+)
 from memory.names import name_key
 from memory.operations import add_fact, operation_id
 from memory.persona import violation
@@ -26,7 +34,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.grounds import RECALLED, grounds, heard, shown
+from tools.grounds import RECALLED, grounds, heard, said_earlier, shown
 from tools.origin import origin_of
 
 PLACES = 16
@@ -171,9 +179,11 @@ def _problem(
         return "The text is empty"
     entries = _entries(ids, sources)
     people = {one["source_entity"] for one in entries}
-    said = grounds(entries, runtime)
+    said = grounds(entries)
     if from_elsewhere(fact.text, said, others):
         return f"{RECALLED}, not in what it cites"
+    if stands_on_nothing(fact.text, [*said, *said_earlier(entries, runtime)]):
+        return "Nothing in what it cites says so: cite what does, and name whom it is about"
     if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, sink)):
         return "It is what somebody else said: cite that"
     return violation(fact.text, _in_own_words(fact, entries))

@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.bearing import said_in, speaker_of
+from memory.bearing import said_in, speaker_of, stands_on_nothing
 from memory.compaction import covered_events
 from memory.importance import TRUST
 from memory.operations import add_entry
@@ -29,7 +29,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.grounds import RECALLED, WHERE_FROM, grounds, in_sight, shown
+from tools.grounds import RECALLED, UNSAID, WHERE_FROM, grounds, heard, in_sight, shown
 from tools.origin import is_extracting, origin_of, shared_words
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -140,11 +140,14 @@ def _basis(content: str, given: str | None, runtime: Runtime, sink: Sink) -> _Ba
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
     entries = in_sight(runtime, settings_of(runtime.context), sink)
-    beside, said = shown(runtime), grounds(entries, runtime)
+    beside, said = shown(runtime), grounds(entries)
     if beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
     if beside.returns(content, said):
         return _Basis(None, TRUST["environmental"])
+    told = [*said, *(one["text"] for one in heard(runtime)), *beside.returned]
+    if entries and stands_on_nothing(content, told):
+        raise Refusal(UNSAID, WHERE_FROM)
     near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
     if not any(near) and len(entries) != 1:
         return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))
@@ -178,8 +181,8 @@ def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
         return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
     if sink.shown is not None or is_extracting(runtime):
         messages = runtime.state["messages"]
-        heard = [one for one in messages if isinstance(one, HumanMessage)]
-        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in heard))
+        people = [one for one in messages if isinstance(one, HumanMessage)]
+        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
         return list(dict.fromkeys([*nearest, *covered_events(messages)]))
     return [event["id"]] if event is not None else []
 

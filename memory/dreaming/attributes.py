@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from memory.bearing import Said, from_elsewhere, worded
+from memory.bearing import Said, from_elsewhere, stands_on_nothing, worded
 from memory.operations import change_entity
 from memory.persona import violation
 from memory.profiles import Attribute, EntityProfile, Observation, speaks_as
@@ -121,6 +121,8 @@ def _unborne(
     grounds = [worded(Said(profile["name"], one["text"])) for one in own]
     if from_elsewhere(value, grounds, [*others, *beside]):
         return f"{name}: it stands on other observations than it names"
+    if stands_on_nothing(value, grounds):
+        return f"{name}: no word of its evidence says so"
     return None
 
 

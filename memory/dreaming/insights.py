@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from memory.bearing import Said, from_elsewhere, worded
+from memory.bearing import Said, from_elsewhere, stands_on_nothing, worded
 from memory.importance import TRUST
 from memory.operations import add_entry, link_memories, operation_id
 from memory.persona import violation
@@ -106,6 +106,8 @@ def _problem(text: str, evidence: Sequence[str], shown: Mapping[str, RecallHit])
     others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
     if from_elsewhere(text, cited, others):
         return f"it stands on other memories than it names: {text[:80]!r}"
+    if stands_on_nothing(text, cited):
+        return f"no word of its evidence says so: {text[:80]!r}"
     return violation(text)
 
 

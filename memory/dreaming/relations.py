@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from memory.analysis import terms
-from memory.bearing import from_elsewhere
+from memory.bearing import from_elsewhere, stands_on_nothing
 from memory.fact_changes import facts_after
 from memory.names import name_key, says
 from memory.operations import change_fact, link_facts
@@ -248,6 +248,8 @@ def _foreign(described: str, fact: Fact, shown: Collection[Fact]) -> str | None:
     others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
     if from_elsewhere(described, [fact["text"]], others):
         return "the context is what somebody else says"
+    if stands_on_nothing(described, [one["text"] for one in shown]):
+        return "the context has no word of any fact"
     return violation(described)
 
 
