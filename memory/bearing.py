@@ -77,11 +77,6 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     return False
 
 
-def stands_on_nothing(text: str, cited: Sequence[str]) -> bool:
-    """Whether `text` has no word of what it cites: courtesies, and whatever else was made up."""
-    return len(_terms(text)) >= LEAST_TERMS and share(text, cited) == 0
-
-
 def passages(texts: Iterable[str]) -> Iterator[str]:
     """The lines, sentences and JSON values of `texts`."""
     for text in texts:

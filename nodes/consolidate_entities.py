@@ -137,14 +137,14 @@ def decided(
         ]
         shown = ripe(profile, settings.min_observations)
         prune = settings.prune_observations
-        beside = [
+        others = [
             one["text"]
             for other in batch.values()
             for one in other["observations"]
             if other["id"] != id_
         ]
         made = consolidated(
-            profile, shown, given, now=now, prune=prune, beside=beside, owners=owners
+            profile, shown, given, now=now, prune=prune, beside=[*others, PROMPT], owners=owners
         )
         refused += made.refused
         if made.operation is not None:

@@ -160,7 +160,7 @@ def decided(
     claims = [Claim(one.fact, one.other, one.relation, one.reason) for one in answer.relations]
     made = settle(claims, shown, [ids[op] for op in new], now=now, owners=owners)
     contexts = [Context(one.fact, one.context, one.tags) for one in answer.contexts]
-    grown = evolve(contexts, shown, now=now, night=night)
+    grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     return [*made.operations, *grown.operations], [*made.refused, *grown.refused]
 
 

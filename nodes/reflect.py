@@ -144,7 +144,7 @@ async def _answer(
     )
     given = [rules.Insight(one.text, one.evidence, one.importance) for one in answer.insights]
     trust = await _trust(list(shown), view, resources)
-    made = rules.insights(given, shown, night=view.record["id"], now=now, trust=trust)
+    made = rules.insights(given, shown, night=view.record["id"], now=now, trust=trust, rules=ANSWER)
     if made.operations:
         since = await last_reflection(view.store, view.scope)
         made.operations.append(reflected(since, now.isoformat()))

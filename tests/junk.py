@@ -34,8 +34,8 @@ REAL = [
 CHATTER = (
     "Happy to help with that, just ask whenever something comes up!",
     "Thanks for sharing this wonderful news, it sounds really exciting.",
-    "Great question, here is a short overview of everything discussed so far.",
-    "Of course, everything has been noted carefully for later use.",
+    "A short overview of everything discussed so far will follow tomorrow morning.",
+    "Everything mentioned has been noted carefully for later use.",
 )
 """What the agent says back."""
 _ITEM = re.compile(r"^-? ?\[([^\]]+)\] (\S+) (?:(.*?): )?(.*)$")
@@ -48,6 +48,8 @@ class Greedy:
     wanted: list[str] = field(default_factory=list)
     """Every text of junk that it tried to store, with repetitions."""
     real: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """What it answered."""
     _turn: int = 0
 
     def __call__(self, messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -82,7 +84,8 @@ class Greedy:
             looks = [("recall_memories", {"query": "Ada Ben Cleo"}), ("get_system_status", {})]
             return calls(*looks)
         if len(answered) > 2:
-            return CHATTER[self._turn % len(CHATTER)]
+            self.said.append(CHATTER[self._turn % len(CHATTER)])
+            return self.said[-1]
         junk = self._junk(messages, self._turn)
         self.wanted += [*junk, *junk, *junk, *junk[:1]]
         return calls(
@@ -142,7 +145,7 @@ class Greedy:
         rules = _sentences(system.split("<semantic_memories>")[0])
         echoes = [line for one in messages if isinstance(one, ToolMessage) for line in _echo(one)]
         replies = [str(o.text) for o in messages if isinstance(o, AIMessage) and str(o.text)]
-        kinds = [one for one in (recalled, rules, echoes, replies or list(CHATTER)) if one]
+        kinds = [one for one in (recalled, rules, echoes, replies or self.said) if one]
         return [
             one[(turn + n // len(kinds)) % len(one)]
             for n in range(most)

@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.bearing import from_elsewhere, stands_on_nothing
+from memory.bearing import from_elsewhere
 from memory.encodable import encodable
 from memory.entities import Known
 from memory.names import (
@@ -49,12 +49,10 @@ from tools.answers import (
 )
 from tools.grounds import (
     RECALLED,
-    UNSAID,
     WHERE_FROM,
     grounds,
     heard_from_others,
     in_sight,
-    said_earlier,
     shown,
 )
 from tools.origin import shared_words
@@ -168,8 +166,6 @@ def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Sink)
     said = grounds([source])
     if from_elsewhere(text, said, others):
         raise Refusal(RECALLED, WHERE_FROM)
-    if stands_on_nothing(text, [*said, *said_earlier([source], runtime)]):
-        raise Refusal(UNSAID, WHERE_FROM)
 
 
 def _check_name(name: str, settings: Settings) -> None:

@@ -16,7 +16,6 @@ from memory.bearing import (
     said_in,
     share,
     speaker_of,
-    stands_on_nothing,
 )
 from memory.names import name_key
 from memory.operations import add_fact, operation_id
@@ -34,7 +33,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.grounds import RECALLED, grounds, heard, said_earlier, shown
+from tools.grounds import RECALLED, grounds, heard, shown
 from tools.origin import origin_of
 
 PLACES = 16
@@ -182,8 +181,6 @@ def _problem(
     said = grounds(entries)
     if from_elsewhere(fact.text, said, others):
         return f"{RECALLED}, not in what it cites"
-    if stands_on_nothing(fact.text, [*said, *said_earlier(entries, runtime)]):
-        return "Nothing in what it cites says so: cite what does, and name whom it is about"
     if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, sink)):
         return "It is what somebody else said: cite that"
     return violation(fact.text, _in_own_words(fact, entries))

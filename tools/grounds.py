@@ -46,7 +46,6 @@ OWN_TOOLS = frozenset(
 """Tools that tell of the assistant itself and its memory; any other looks at the world."""
 
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
-UNSAID = "It has no word of what was said"
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
 
 
@@ -117,12 +116,6 @@ def in_sight(runtime: Runtime, settings: Settings, sink: Sink) -> list[JournalEn
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:
     """The words of `entries`, with the names of those who said them."""
     return [*map(worded, said_in(entries))]
-
-
-def said_earlier(entries: Sequence[JournalEntry], runtime: Runtime) -> list[str]:
-    """What the same people said in the history: journaled then, and no ground for anything new."""
-    speakers = {one["source_entity"] for one in entries}
-    return [one["text"] for one in heard(runtime) if one["sender"] in speakers]
 
 
 def heard_from_others(speaker: str | None, runtime: Runtime) -> list[str]:

@@ -12,10 +12,11 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.bearing import said_in, speaker_of, stands_on_nothing
+from memory.bearing import said_in, speaker_of
 from memory.compaction import covered_events
 from memory.importance import TRUST
 from memory.operations import add_entry
+from memory.persona import is_courtesy
 from memory.records import JournalEntry
 from memory.refusal import Refusal
 from memory.resources import scope_of, settings_of, store_of
@@ -29,7 +30,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.grounds import RECALLED, UNSAID, WHERE_FROM, grounds, heard, in_sight, shown
+from tools.grounds import RECALLED, WHERE_FROM, grounds, in_sight, shown
 from tools.origin import is_extracting, origin_of, shared_words
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -141,13 +142,10 @@ def _basis(content: str, given: str | None, runtime: Runtime, sink: Sink) -> _Ba
         return _Basis(None, TRUST["inference"])
     entries = in_sight(runtime, settings_of(runtime.context), sink)
     beside, said = shown(runtime), grounds(entries)
-    if beside.recalls(content, said):
+    if is_courtesy(content) or beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
     if beside.returns(content, said):
         return _Basis(None, TRUST["environmental"])
-    told = [*said, *(one["text"] for one in heard(runtime)), *beside.returned]
-    if entries and stands_on_nothing(content, told):
-        raise Refusal(UNSAID, WHERE_FROM)
     near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
     if not any(near) and len(entries) != 1:
         return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))

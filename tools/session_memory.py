@@ -9,7 +9,6 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import session_memory as rules
-from memory.bearing import stands_on_nothing
 from memory.owners import owners_of, set_off_by_owner
 from memory.reflection import is_reflection
 from memory.refusal import Refusal
@@ -27,12 +26,10 @@ from tools.answers import (
 )
 from tools.grounds import (
     RECALLED,
-    UNSAID,
     WHERE_FROM,
     grounds,
     heard_from_others,
     in_sight,
-    said_earlier,
     shown,
 )
 
@@ -98,9 +95,6 @@ def _check(texts: Sequence[str], runtime: Runtime) -> None:
     said, beside = [*grounds(entries), *standing], shown(runtime)
     if event is not None:
         beside.own += heard_from_others(event["sender"], runtime)
-    earlier = said_earlier(entries, runtime)
     for text in texts:
         if beside.recalls(text, said) or beside.returns(text, said):
             raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)
-        if event is not None and stands_on_nothing(text, [*said, *earlier, *beside.returned]):
-            raise Refusal(UNSAID, WHERE_FROM, rejected_content=text)

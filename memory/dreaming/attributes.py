@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from memory.bearing import Said, from_elsewhere, stands_on_nothing, worded
+from memory.bearing import OWN, Said, from_elsewhere, share, worded
 from memory.operations import change_entity
 from memory.persona import violation
 from memory.profiles import Attribute, EntityProfile, Observation, speaks_as
@@ -64,8 +64,7 @@ def consolidated(
         name, value = _name(one.name), " ".join(one.value.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
         own = _that_count(profile, [known[each] for each in evidence], owners)
-        speaker = own[0]["speaker"] if own else None
-        why = _problem(name, value, evidence, ids, speaker or profile["name"])
+        why = _problem(name, value, evidence, ids, _in_own_words(value, own))
         if why is None and (why := _unborne(name, value, profile, own, beside)) is not None:
             hearsay = True
         if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
@@ -85,7 +84,7 @@ def consolidated(
 
 
 def _problem(
-    name: str, value: str, evidence: Sequence[str], shown: set[str], speaker: str
+    name: str, value: str, evidence: Sequence[str], shown: set[str], speaker: str | None
 ) -> str | None:
     if not name or not value:
         return "an attribute without a name or a value"
@@ -107,6 +106,12 @@ def _that_count(
     ]
 
 
+def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
+    """Who speaks in the value, where it is in their words; else the assistant does."""
+    said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN]
+    return said[0]["speaker"] if said else None
+
+
 def _unborne(
     name: str,
     value: str,
@@ -121,8 +126,6 @@ def _unborne(
     grounds = [worded(Said(profile["name"], one["text"])) for one in own]
     if from_elsewhere(value, grounds, [*others, *beside]):
         return f"{name}: it stands on other observations than it names"
-    if stands_on_nothing(value, grounds):
-        return f"{name}: no word of its evidence says so"
     return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from memory.bearing import Said, from_elsewhere, stands_on_nothing, worded
+from memory.bearing import Said, from_elsewhere, worded
 from memory.importance import TRUST
 from memory.operations import add_entry, link_memories, operation_id
 from memory.persona import violation
@@ -72,6 +72,7 @@ def insights(
     night: str,
     now: datetime,
     trust: Mapping[str, float] | None = None,
+    rules: str = "",
 ) -> Reflected:
     """Journal entries for the insights that stand on evidence shown, linked to it.
 
@@ -82,7 +83,7 @@ def insights(
     for place, one in enumerate(given):
         text = " ".join(one.text.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in shown]
-        why = _problem(text, evidence, shown)
+        why = _problem(text, evidence, shown, rules)
         if why is not None:
             made.refused.append(why)
             continue
@@ -97,17 +98,17 @@ def insights(
     return made
 
 
-def _problem(text: str, evidence: Sequence[str], shown: Mapping[str, RecallHit]) -> str | None:
+def _problem(
+    text: str, evidence: Sequence[str], shown: Mapping[str, RecallHit], rules: str
+) -> str | None:
     if not text:
         return "an empty insight"
     if not evidence:
         return f"no evidence among the memories shown: {text[:80]!r}"
     cited = [_worded(shown[each]) for each in evidence]
     others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
-    if from_elsewhere(text, cited, others):
+    if from_elsewhere(text, cited, [*others, rules]):
         return f"it stands on other memories than it names: {text[:80]!r}"
-    if stands_on_nothing(text, cited):
-        return f"no word of its evidence says so: {text[:80]!r}"
     return violation(text)
 
 

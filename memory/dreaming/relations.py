@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from memory.analysis import terms
-from memory.bearing import from_elsewhere, stands_on_nothing
+from memory.bearing import from_elsewhere
 from memory.fact_changes import facts_after
 from memory.names import name_key, says
 from memory.operations import change_fact, link_facts
@@ -216,9 +216,17 @@ def _disputed(fact: Fact, by: Fact, reason: str) -> Operation:
 
 
 def evolve(
-    contexts: Iterable[Context], shown: Mapping[str, Fact], *, now: str, night: str
+    contexts: Iterable[Context],
+    shown: Mapping[str, Fact],
+    *,
+    now: str,
+    night: str,
+    rules: str = "",
 ) -> Settled:
-    """New contexts and tags of facts that were shown; what they replace is kept as history."""
+    """New contexts and tags of facts that were shown; what they replace is kept as history.
+
+    `rules`: what the model was told to do; it describes no fact.
+    """
     made = Settled([], [])
     done: set[str] = set()
     for one in contexts:
@@ -228,7 +236,7 @@ def evolve(
         done.add(one.fact)
         fact = shown[one.fact]
         context, tags = " ".join(one.context.split()), _tags(one.tags)
-        if why := _foreign(" ".join((context, *tags)), fact, shown.values()):
+        if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
             made.refused.append(f"{one.fact}: {why}")
             continue
         was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
@@ -243,13 +251,11 @@ def evolve(
     return made
 
 
-def _foreign(described: str, fact: Fact, shown: Collection[Fact]) -> str | None:
+def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
     """Why words cannot describe `fact`: they are another speaker's, or of the assistant."""
     others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
-    if from_elsewhere(described, [fact["text"]], others):
-        return "the context is what somebody else says"
-    if stands_on_nothing(described, [one["text"] for one in shown]):
-        return "the context has no word of any fact"
+    if from_elsewhere(described, [fact["text"]], [*others, rules]):
+        return "the context is what somebody else says, or a rule"
     return violation(described)
 
 
