@@ -78,6 +78,7 @@ def insights(
 
     `trust`: that of the memories shown (0..1). An insight is trusted no further than the least of
     what it stands on, and where that is one person's word alone it is from them.
+    `rules`: what the model was told to do, which is no insight.
     """
     made = Reflected([], [])
     for place, one in enumerate(given):
