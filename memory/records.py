@@ -60,6 +60,8 @@ class SessionMemory(TypedDict):
     learned_patterns: list[str]
     completed_tasks: list[CompletedTask]
     last_compacted: str | None
+    said_by: NotRequired[dict[str, str]]
+    """Fact or pattern -> who said it, where that was no owner."""
 
 
 class Conversation(TypedDict):

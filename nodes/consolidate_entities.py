@@ -16,13 +16,14 @@ from memory.models.ask import ask_for
 from memory.night import entities_left
 from memory.night_batches import batches
 from memory.night_view import Job, NightView, Thought
+from memory.owners import owners_of
 from memory.profiles import EntityProfile
 from memory.records import Operation
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.trust import as_data
+from memory.trust import as_data, one_line
 
 PROMPT = """You consolidate what was observed of people, places and things into stable knowledge:
 confirmed facts, preferences, relationships, habits. For each entity give a few attributes: a short
@@ -70,7 +71,9 @@ async def consolidate_entities(
             breaker=resources.breakers.model,
         )
         by_id = {one["id"]: one for one in batch}
-        operations, refused = decided(answer, by_id, settings, now=view.record["started"])
+        owners = owners_of(settings, user=resources.user, served=resources.served)
+        now = view.record["started"]
+        operations, refused = decided(answer, by_id, settings, now=now, owners=owners)
         settled = {operation["target"] for operation in operations}
         unsettled = [one for one in by_id if one not in settled]
         return Thought(operations=operations, refused=refused, usage=usage, left=unsettled)
@@ -103,16 +106,25 @@ def prompt(batch: Sequence[EntityProfile], settings: Settings) -> list[BaseMessa
 
 
 def _lines(profile: EntityProfile, *, settings: Settings) -> str:
-    known = [f"known {name}: {one['value']}" for name, one in profile["attributes"].items()]
+    known = [
+        f"known {one_line(name)}: {one_line(one['value'])}"
+        for name, one in profile["attributes"].items()
+    ]
     observed = [
-        f"[{one['id']}] {one['at'][:10]} {one['speaker'] or '-'}: {' '.join(one['text'].split())}"
+        f"[{one['id']}] {one['at'][:10]} {one_line(one['speaker'] or '-')}: {one_line(one['text'])}"
         for one in ripe(profile, settings.min_observations)
     ]
-    return "\n".join([f"Entity [{profile['id']}] {profile['name']}", *known, *observed])
+    name = one_line(profile["name"])
+    return "\n".join([f"Entity [{profile['id']}] {name}", *known, *observed])
 
 
 def decided(
-    answer: Attributes, batch: Mapping[str, EntityProfile], settings: Settings, *, now: str
+    answer: Attributes,
+    batch: Mapping[str, EntityProfile],
+    settings: Settings,
+    *,
+    now: str,
+    owners: Sequence[str] = (),
 ) -> tuple[list[Operation], list[str]]:
     """What the answer comes to, joined by the ids shown; what is refused, and why."""
     refused = [f"unknown id: {one.entity}" for one in answer.attributes if one.entity not in batch]
@@ -125,7 +137,15 @@ def decided(
         ]
         shown = ripe(profile, settings.min_observations)
         prune = settings.prune_observations
-        made = consolidated(profile, shown, given, now=now, prune=prune)
+        others = [
+            one["text"]
+            for other in batch.values()
+            for one in other["observations"]
+            if other["id"] != id_
+        ]
+        made = consolidated(
+            profile, shown, given, now=now, prune=prune, beside=[*others, PROMPT], owners=owners
+        )
         refused += made.refused
         if made.operation is not None:
             operations.append(made.operation)

@@ -18,12 +18,13 @@ from memory.night_batches import batches
 from memory.night_view import Job, NightView, Thought
 from memory.operations import settle_fact
 from memory.overlay import Overlay
+from memory.owners import owners_of
 from memory.records import Fact, Operation
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.trust import as_data
+from memory.trust import as_data, one_line
 
 PROMPT = """You tend a memory of facts. Below are new facts, each with older or new ones near to it.
 Say which pairs stand in one of these relations, by the ids in brackets:
@@ -116,7 +117,9 @@ async def _think(
         breaker=resources.breakers.model,
     )
     new, now = [fact["op"] for fact in batch], view.record["started"]
-    operations, refused = decided(answer, shown, new, now=now, night=view.record["id"])
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    night = view.record["id"]
+    operations, refused = decided(answer, shown, new, now=now, night=night, owners=owners)
     return Thought(operations=[*operations, *done], refused=refused, usage=usage)
 
 
@@ -144,17 +147,23 @@ def prompt(
 
 
 def decided(
-    answer: Dream, shown: Mapping[str, Fact], new: Sequence[str], *, now: str, night: str
+    answer: Dream,
+    shown: Mapping[str, Fact],
+    new: Sequence[str],
+    *,
+    now: str,
+    night: str,
+    owners: Sequence[str] = (),
 ) -> tuple[list[Operation], list[str]]:
     """What the answer comes to, joined by the ids shown; what is refused, and why."""
     ids = {fact["op"]: id_ for id_, fact in shown.items()}
     claims = [Claim(one.fact, one.other, one.relation, one.reason) for one in answer.relations]
-    made = settle(claims, shown, [ids[op] for op in new], now=now)
+    made = settle(claims, shown, [ids[op] for op in new], now=now, owners=owners)
     contexts = [Context(one.fact, one.context, one.tags) for one in answer.contexts]
-    grown = evolve(contexts, shown, now=now, night=night)
+    grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     return [*made.operations, *grown.operations], [*made.refused, *grown.refused]
 
 
 def _line(fact: Fact) -> str:
-    said = f"{fact['speaker']}: " if fact["speaker"] else ""
-    return f"{fact['valid_from'][:10]} {said}{' '.join(fact['text'].split())}"
+    said = f"{one_line(fact['speaker'])}: " if fact["speaker"] else ""
+    return f"{fact['valid_from'][:10]} {said}{one_line(fact['text'])}"

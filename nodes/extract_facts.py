@@ -146,7 +146,7 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if sink is not None:
         config = with_sink(config, sink)
-    side: State = {**state, "context": _context(now)}
+    side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
@@ -180,18 +180,21 @@ def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy
     return "max_iterations" if last else None
 
 
-def _context(now: str) -> AssembledContext:
-    """What the loop's tools read of a context: its time."""
-    return {"context_type": CONTEXT.context_type, "now": now, "system": "", "tokens": {}}
+def _context(now: str, system: str) -> AssembledContext:
+    """What the loop's tools read of a context: its time, and its rules, which are no news."""
+    return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 
 def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+    shown = for_model(as_model_sees(state["messages"]))
+    return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
+
+
+def _system(settings: Settings) -> str:
     override = CONTEXT.get_component_content_override("system_prompt")
-    system = rendering.block(
+    return rendering.block(
         "system_prompt", settings.pre_compact_prompt or rendering.system_prompt(settings, override)
     )
-    shown = for_model(as_model_sees(state["messages"]))
-    return [SystemMessage(system), *shown, HumanMessage(INSTRUCTION)]
 
 
 def _iteration(state: State) -> int:

@@ -20,11 +20,11 @@ from memory.operations import reflected
 from memory.recall import recall
 from memory.records import Goal, JournalEntry, RecallHit
 from memory.reflected import counted_entries, last_reflection
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
-from memory.trust import as_data
+from memory.trust import as_data, one_line
 
 ASK = """You reflect on what happened, as it was journaled. Ask the three questions whose answers
 would help most later: about the world, the people in it, what came of events and how the goals go.
@@ -143,22 +143,34 @@ async def _answer(
         breaker=resources.breakers.model,
     )
     given = [rules.Insight(one.text, one.evidence, one.importance) for one in answer.insights]
-    made = rules.insights(given, shown, night=view.record["id"], now=now)
+    trust = await _trust(list(shown), view, resources)
+    made = rules.insights(given, shown, night=view.record["id"], now=now, trust=trust, rules=ANSWER)
     if made.operations:
         since = await last_reflection(view.store, view.scope)
         made.operations.append(reflected(since, now.isoformat()))
     return Thought(operations=made.operations, refused=made.refused, usage=usage)
 
 
+async def _trust(ids: Sequence[str], view: NightView, resources: Resources) -> dict[str, float]:
+    """How far each memory is trusted (0..1); one that is gone meanwhile is not trusted at all."""
+    entries = await journal.read_many(view.store, view.scope, ids)
+    found = {id_: entry["source_trust"] for id_, entry in entries.items()}
+    for id_ in ids:
+        if id_ not in found:
+            fact = await resources.semantic.get(view.scope, id_)
+            found[id_] = fact["trust"] if fact is not None else 0.0
+    return found
+
+
 def prompt(found: Mapping[str, Sequence[RecallHit]]) -> list[BaseMessage]:
     """Each question with the memories near it, by id."""
     told = "\n\n".join(
-        "\n".join([f"Question: {question}", *(_line(hit) for hit in hits)])
+        "\n".join([f"Question: {one_line(question)}", *(_line(hit) for hit in hits)])
         for question, hits in found.items()
     )
     return [SystemMessage(ANSWER), HumanMessage(as_data("memories", told))]
 
 
 def _line(hit: RecallHit) -> str:
-    said = f"{hit['speaker']}: " if hit["speaker"] else ""
-    return f"[{hit['id']}] {hit['at'][:10]} {said}{' '.join(hit['text'].split())}"
+    said = f"{one_line(hit['speaker'])}: " if hit["speaker"] else ""
+    return f"[{hit['id']}] {hit['at'][:10]} {said}{one_line(hit['text'])}"

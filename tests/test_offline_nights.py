@@ -21,8 +21,8 @@ SATURDAY = [
     ("Ben", "The glass arrives on Friday."),
     ("Ada", "I live in Bergen with my two cats."),
     ("Ben", "My sister Lila is allergic to strawberries."),
-    ("Ada", "Note about Ben: Ben likes jazz."),
-    ("Ada", "Note about Ben: Ben lives in Turin."),
+    ("Ben", "Note about Ben: Ben likes jazz."),
+    ("Ben", "Note about Ben: Ben lives in Turin."),
 ]
 SUNDAY = [
     ("Ben", "The glass now arrives on Monday."),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from memory.bearing import OWN, Said, from_elsewhere, share, worded
 from memory.operations import change_entity
 from memory.persona import violation
-from memory.profiles import Attribute, EntityProfile, Observation
+from memory.profiles import Attribute, EntityProfile, Observation, speaks_as
 from memory.records import Operation
 
 MOST_ATTRIBUTES = 40
@@ -44,28 +45,35 @@ def consolidated(
     *,
     now: str,
     prune: bool,
+    beside: Sequence[str] = (),
+    owners: Collection[str] = (),
 ) -> Consolidated:
     """The profile's new attributes; the shown observations are consolidated, or gone (`prune`).
 
-    An attribute without evidence among those shown is refused, and one that is about the assistant.
-    A changed attribute keeps what it replaced. Where nothing is left of what the model gave, the
-    observations stay as they are: a broken answer settles nothing.
+    Refused is an attribute without evidence among those shown, one about the assistant, and one
+    that its evidence does not bear while something else does that was shown (`beside`: what was
+    observed of others). So is hearsay: what others than `owners` say of one who speaks for
+    themselves stays their observation. A changed attribute keeps what it replaced. Where nothing
+    is left of what the model gave, the observations stay as they are: a broken answer settles
+    nothing. Hearsay is no broken answer.
     """
     known = {one["id"]: one for one in profile["observations"]}
-    ids, refused = {one["id"] for one in shown}, list[str]()
+    ids, refused, hearsay = {one["id"] for one in shown}, list[str](), False
     attributes, made = dict(profile["attributes"]), dict[str, Attribute]()
     for one in given:
         name, value = _name(one.name), " ".join(one.value.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
-        speaker = known[evidence[0]]["speaker"] if evidence else None
-        why = _problem(name, value, evidence, ids, speaker or profile["name"])
+        own = _that_count(profile, [known[each] for each in evidence], owners)
+        why = _problem(name, value, evidence, ids, _in_own_words(value, own))
+        if why is None and (why := _unborne(name, value, profile, own, beside)) is not None:
+            hearsay = True
         if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
             why = f"{name}: there are {MOST_ATTRIBUTES} attributes already"
         if why is not None:
             refused.append(why)
             continue
         attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
-    if not made:
+    if not made and not hearsay:
         return Consolidated(None, refused)
     cited = {each for attribute in attributes.values() for each in attribute["evidence"]}
     gone = [one for one in known if prune and one in ids and one not in cited]
@@ -76,13 +84,49 @@ def consolidated(
 
 
 def _problem(
-    name: str, value: str, evidence: Sequence[str], shown: set[str], speaker: str
+    name: str, value: str, evidence: Sequence[str], shown: set[str], speaker: str | None
 ) -> str | None:
     if not name or not value:
         return "an attribute without a name or a value"
     if not shown & set(evidence):
         return f"{name}: no evidence among the observations shown"
     return violation(value, speaker)
+
+
+def _that_count(
+    profile: EntityProfile, evidence: Sequence[Observation], owners: Collection[str]
+) -> list[Observation]:
+    """Of the evidence what counts: of one who speaks for themselves, their and owners' words."""
+    if not profile["senders"]:
+        return list(evidence)
+    return [
+        one
+        for one in evidence
+        if (who := one["speaker"]) is not None and (who in owners or speaks_as(profile, who))
+    ]
+
+
+def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
+    """Who speaks in the value, where it is in their words; else the assistant does."""
+    said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN]
+    return said[0]["speaker"] if said else None
+
+
+def _unborne(
+    name: str,
+    value: str,
+    profile: EntityProfile,
+    own: Sequence[Observation],
+    beside: Sequence[str],
+) -> str | None:
+    if not own:
+        return f"{name}: only others say so of {profile['name']}"
+    cited = {one["id"] for one in own}
+    others = [one["text"] for one in profile["observations"] if one["id"] not in cited]
+    grounds = [worded(Said(profile["name"], one["text"])) for one in own]
+    if from_elsewhere(value, grounds, [*others, *beside]):
+        return f"{name}: it stands on other observations than it names"
+    return None
 
 
 def _attribute(old: Attribute | None, value: str, evidence: Sequence[str], now: str) -> Attribute:

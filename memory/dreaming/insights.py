@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from memory.bearing import Said, from_elsewhere, worded
 from memory.importance import TRUST
 from memory.operations import add_entry, link_memories, operation_id
 from memory.persona import violation
@@ -65,18 +66,31 @@ def _asked_in_vain(text: str) -> str | None:
 
 
 def insights(
-    given: Iterable[Insight], shown: Mapping[str, RecallHit], *, night: str, now: datetime
+    given: Iterable[Insight],
+    shown: Mapping[str, RecallHit],
+    *,
+    night: str,
+    now: datetime,
+    trust: Mapping[str, float] | None = None,
+    rules: str = "",
 ) -> Reflected:
-    """Journal entries for the insights that stand on evidence shown, linked to it."""
+    """Journal entries for the insights that stand on evidence shown, linked to it.
+
+    `trust`: that of the memories shown (0..1). An insight is trusted no further than the least of
+    what it stands on, and where that is one person's word alone it is from them.
+    `rules`: what the model was told to do, which is no insight.
+    """
     made = Reflected([], [])
     for place, one in enumerate(given):
         text = " ".join(one.text.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in shown]
-        why = _problem(text, evidence)
+        why = _problem(text, evidence, shown, rules)
         if why is not None:
             made.refused.append(why)
             continue
         entry = _entry(text, evidence, shown, one.importance, night, place, now)
+        known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
+        entry["source_trust"] = min(entry["source_trust"], *known)
         made.operations.append(add_entry(entry, f"insight from {len(evidence)} memories"))
         made.operations.extend(
             link_memories(entry["id"], each, now.isoformat(), "evidence of the insight")
@@ -85,12 +99,22 @@ def insights(
     return made
 
 
-def _problem(text: str, evidence: Sequence[str]) -> str | None:
+def _problem(
+    text: str, evidence: Sequence[str], shown: Mapping[str, RecallHit], rules: str
+) -> str | None:
     if not text:
         return "an empty insight"
     if not evidence:
         return f"no evidence among the memories shown: {text[:80]!r}"
+    cited = [_worded(shown[each]) for each in evidence]
+    others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
+    if from_elsewhere(text, cited, [*others, rules]):
+        return f"it stands on other memories than it names: {text[:80]!r}"
     return violation(text)
+
+
+def _worded(hit: RecallHit) -> str:
+    return worded(Said(hit["speaker"], hit["text"]))
 
 
 def _entry(
@@ -102,6 +126,7 @@ def _entry(
     place: int,
     now: datetime,
 ) -> JournalEntry:
+    said = [Said(shown[each]["speaker"], shown[each]["text"]) for each in evidence]
     events = dict.fromkeys(source for each in evidence for source in shown[each]["sources"])
     return {
         "id": f"insight_{now:%Y%m%d}_{operation_id('insight', night, str(place))[:16]}",
@@ -109,7 +134,7 @@ def _entry(
         "content": text,
         "source_type": "inference",
         "source_trust": TRUST["inference"],
-        "source_entity": None,
+        "source_entity": _told_by(text, said),
         "importance": min(max(importance, LEAST), MOST),
         "scoring_method": "llm",
         "tags": [TAG],
@@ -119,3 +144,14 @@ def _entry(
         "channel": None,
         "consolidation": "exempt",
     }
+
+
+def _told_by(text: str, said: Sequence[Said]) -> str | None:
+    """Whose word an insight is: of the one who said all of it, or of whom it only repeats."""
+    people = {one.speaker for one in said}
+    if len(people) == 1:
+        return people.pop()
+    for one in said:
+        if one.speaker and from_elsewhere(text, [o.text for o in said if o is not one], [one.text]):
+            return one.speaker
+    return None

@@ -11,14 +11,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from memory.analysis import terms
+from memory.bearing import from_elsewhere
 from memory.fact_changes import facts_after
+from memory.names import name_key, says
 from memory.operations import change_fact, link_facts
+from memory.persona import speaks_of_oneself, violation
 from memory.records import Fact, Operation
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts"]
 
 LEAST_ALIKE = 0.2
 """Of the words of the shorter of two facts, the share that both must have to be one (0..1)."""
+SAME_WORDS = 0.8
+"""Of the words of two facts that nobody in particular said, the share that both must have."""
 MOST_TAGS = 12
 MOST_EARLIER = 10
 """Earlier contexts that a fact keeps, the newest."""
@@ -50,12 +55,17 @@ class Settled(NamedTuple):
 
 
 def settle(
-    claims: Iterable[Claim], shown: Mapping[str, Fact], new: Collection[str], *, now: str
+    claims: Iterable[Claim],
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    *,
+    now: str,
+    owners: Collection[str] = (),
 ) -> Settled:
     """The operations that the claims come to, in order; each pair of facts counts once.
 
     `shown`: the facts by the ids shown; `new`: those of them that are new. A claim about an id that
-    was not shown, or about two old facts, is refused.
+    was not shown, or about two old facts, is refused. `owners`: the ids of the owners.
     """
     made = Settled([], [])
     seen: set[frozenset[str]] = set()
@@ -71,7 +81,7 @@ def settle(
             continue
         seen.add(pair)
         one, other = (facts[shown[id_]["op"]] for id_ in (claim.fact, claim.other))
-        relation, first, second = _weighed(claim, one, other)
+        relation, first, second = _weighed(claim, one, other, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         facts = facts_after(facts, operations)
         made.operations.extend(operations)
@@ -102,10 +112,12 @@ def _problem(
     return None
 
 
-def _weighed(claim: Claim, one: Fact, other: Fact) -> tuple[Relation, Fact, Fact]:
+def _weighed(
+    claim: Claim, one: Fact, other: Fact, owners: Collection[str]
+) -> tuple[Relation, Fact, Fact]:
     """The relation as the facts bear it out, and the two in its direction: the first one stays."""
     if claim.relation == "supersedes":
-        if may_supersede(one, other):
+        if may_supersede(one, other, owners):
             return "supersedes", one, other
         return "contradicts", one, other
     if claim.relation == "duplicates":
@@ -116,24 +128,42 @@ def _weighed(claim: Claim, one: Fact, other: Fact) -> tuple[Relation, Fact, Fact
     return claim.relation, one, other
 
 
-def may_supersede(one: Fact, other: Fact) -> bool:
-    """Whether `one` can take the place of `other`: it is not older, and at least as trusted.
+def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
+    """Whether `one` can take the place of `other`: it is not older, and not worse founded.
 
-    A speaker may always take back what they said themselves; a stranger's word never takes the
-    place of what is better founded, it only contradicts it.
+    A speaker may always take back what they said themselves. What somebody says of themselves, and
+    what an owner says, nobody else's word takes the place of: it only contradicts it.
     """
-    same = one["speaker"] is not None and one["speaker"] == other["speaker"]
-    return one["valid_from"] >= other["valid_from"] and (same or one["trust"] >= other["trust"])
+    if one["valid_from"] < other["valid_from"]:
+        return False
+    speaker = other["speaker"]
+    if speaker is not None and one["speaker"] == speaker:
+        return True
+    if speaker is not None and (_of_oneself(other) or speaker in owners):
+        return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
+    return one["trust"] >= other["trust"]
+
+
+def _of_oneself(fact: Fact) -> bool:
+    """Whether its speaker speaks of themselves, by name or in the first person."""
+    speaker = fact["speaker"]
+    if speaker is None:
+        return False
+    named = name_key(speaker) in map(name_key, fact["entities"]) or says(fact["text"], speaker)
+    return named or speaks_of_oneself(fact["text"])
 
 
 def may_be_one(one: Fact, other: Fact) -> bool:
     """Whether two facts can be merged: nobody else says it, and they share words.
 
-    What two people say stays theirs, however alike it is.
+    What two people say stays theirs, however alike it is. Two facts of nobody in particular may be
+    of different people, and are one only in almost the same words.
     """
     if one["speaker"] != other["speaker"]:
         return False
     first, second = set(terms(one["text"])), set(terms(other["text"]))
+    if one["speaker"] is None:
+        return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
     smaller = min(len(first), len(second))
     return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
 
@@ -186,9 +216,17 @@ def _disputed(fact: Fact, by: Fact, reason: str) -> Operation:
 
 
 def evolve(
-    contexts: Iterable[Context], shown: Mapping[str, Fact], *, now: str, night: str
+    contexts: Iterable[Context],
+    shown: Mapping[str, Fact],
+    *,
+    now: str,
+    night: str,
+    rules: str = "",
 ) -> Settled:
-    """New contexts and tags of facts that were shown; what they replace is kept as history."""
+    """New contexts and tags of facts that were shown; what they replace is kept as history.
+
+    `rules`: what the model was told to do; it describes no fact.
+    """
     made = Settled([], [])
     done: set[str] = set()
     for one in contexts:
@@ -198,6 +236,9 @@ def evolve(
         done.add(one.fact)
         fact = shown[one.fact]
         context, tags = " ".join(one.context.split()), _tags(one.tags)
+        if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
+            made.refused.append(f"{one.fact}: {why}")
+            continue
         was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
         if {"context": context or None, "tags": tags} == was or not (context or tags):
             continue
@@ -208,6 +249,14 @@ def evolve(
             change_fact(fact, after, [fact["op"]], "seen with its neighbours", place="context")
         )
     return made
+
+
+def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
+    """Why words cannot describe `fact`: they are another speaker's, or of the assistant."""
+    others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
+    if from_elsewhere(described, [fact["text"]], [*others, rules]):
+        return "the context is what somebody else says, or a rule"
+    return violation(described)
 
 
 def _tags(given: Sequence[str]) -> list[str]:
