@@ -285,6 +285,9 @@ class PlanRecord(TypedDict):
     """What of the model's answer came to nothing, and why."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
+    wave: NotRequired[list[int]]
+    """Of the plans that were thought out side by side with this one: the first's order, and how
+    many they are."""
 
 
 class RecallHit(TypedDict):

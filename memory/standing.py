@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import entities, journal, profile_overlay
+from memory import citations, entities, journal, profile_overlay
 from memory.apply import entries_after
 from memory.fact_changes import fact_from, facts_after, fields_after
-from memory.operations import BLANK
+from memory.operations import BLANK, told
 from memory.profiles import EntityProfile
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 from memory.scope import Scope
@@ -73,6 +73,7 @@ async def conflicts(
     What the operations make themselves is not expected to stand yet; what already is as one would
     leave it stands in nobody's way.
     """
+    operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *profile_overlay.KINDS)]
     facts = await semantic.by_op(scope, _facts_named(mine))
     standing = Standing(
@@ -80,8 +81,16 @@ async def conflicts(
         facts_after(facts, []),
         await entities.read(store, scope, _targets(mine, profile_overlay.KINDS)),
     )
+    pruned = [
+        standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
+    ]
     for one in mine:
         standing.look_at(one)
+    if pruned:
+        ids = [one["id"] for one in pruned]
+        cited = await citations.cited(ids, operations, store=store, semantic=semantic, scope=scope)
+        kept = [one["id"] for one in pruned if citations.stands_under(one, cited)]
+        standing.in_the_way |= dict.fromkeys(kept)
     return list(standing.in_the_way)
 
 

@@ -19,7 +19,7 @@ from memory.journal import archive_entry, archive_tries, first_free
 from memory.models.ask import ask
 from memory.models.naming import called
 from memory.night_view import NightView, Thought
-from memory.operations import add_entry, operation_id
+from memory.operations import add_entry, operation_id, told
 from memory.records import Operation, Usage
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
@@ -132,7 +132,7 @@ def cut_as_planned(state: State, view: NightView) -> dict[str, Any]:
     for plan in view.plans:
         old = messages[: len(plan["inputs"])]
         if plan["step"] == "compact" and [str(one.id) for one in old] == plan["inputs"]:
-            for operation in plan["operations"]:
+            for operation in told(plan["operations"]):
                 summary = operation["after"]["content"].split("\n", 1)[1]
                 now = datetime.fromisoformat(operation["after"]["timestamp"])
                 marker = compaction.marker(summary, compacted=old, now=now)
