@@ -159,7 +159,7 @@ class _Desk:
         request = self.state.get("request") if self.first else None
         self.given = self.given or request is not None
         if request == "sleep" and not self.state["emergency_stop"]:
-            self.set(mode="sleep", phase="compacting")
+            self.set(mode="sleep")
         elif request == "wake":
             self.set(**woken(self.now))
         elif request == "stop":

@@ -50,6 +50,7 @@ _DID: dict[What, str] = {
     "stop_cleared": "cleared the",
     "night": "slept",
     "compaction": "compacted into",
+    "undo": "undid",
 }
 
 

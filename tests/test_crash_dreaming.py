@@ -1,0 +1,208 @@
+"""A whole night killed at any point: what stands after it is what an undisturbed night leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory import night
+from memory.night import STEPS
+from tests.crash_worker import Job, Point, Points, running
+from tests.scripted import logged_calls
+from tests.whole_nights import (
+    NIGHT,
+    SETTINGS,
+    SLEEP,
+    differences,
+    evening,
+    everything,
+    standing,
+    steps_done,
+)
+from tests.workers import workers
+
+PARALLEL = (1, 3)
+NEXT: dict[str, Any] = {
+    "request: sleep": SLEEP,
+    "no input": None,
+    "a message in passing": {
+        "events": [
+            {"id": "hi", "text": "Hm", "sender": "Dora", "at": NIGHT, "addressed": False},
+        ]
+    },
+    "a preview wanted": "preview",
+}
+
+AT = {
+    "once the night is begun": Point("puts", 1),
+    "one of three scorings is written": Point("puts", 2),
+    "the scorings are written": Point("puts", 5),
+    "one of three batches is made into facts": Point("puts", 6),
+    "two of three batches are made into facts": Point("puts", 7),
+    "before the first fact": Point("facts", 1, "before"),
+    "in the middle of adding facts": Point("fact", 5),
+    "between the facts and their marks": Point("facts", 1),
+    "compacting is applied": Point("puts", 11),
+    "one of three dreams is written": Point("puts", 12),
+    "two of three dreams are written": Point("puts", 13),
+    "the orphans are found": Point("puts", 16),
+    "attributes are made": Point("puts", 17),
+    "a reflection has its questions": Point("puts", 18),
+    "a reflection has its answers": Point("puts", 20),
+    "it is decided what is pruned": Point("puts", 21),
+    "an extraction is on its way": Point("puts", 22),
+    "a summary is kept": Point("puts", 24),
+    "a compaction is decided": Point("puts", 25),
+    "the night is weighed": Point("puts", 26),
+    "dreaming is about to be applied": Point("puts", 27, "before"),
+    "dreaming is applied": Point("puts", 27),
+    "the night is recorded": Point("puts", 28),
+}
+FAST = {
+    "one of three scorings is written": 3,
+    "two of three batches are made into facts": 3,
+    "in the middle of adding facts": 1,
+    "one of three dreams is written": 3,
+    "attributes are made": 1,
+    "a reflection has its questions": 1,
+    "it is decided what is pruned": 3,
+    "an extraction is on its way": 1,
+    "a summary is kept": 3,
+    "the night is weighed": 1,
+    "dreaming is applied": 3,
+}
+"""Looked at in every run of the tests, with so many batches side by side."""
+CALLS = {1: 17, 3: 18}
+WRITES = {1: 91, 3: 81}
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose agent has much to dream of."""
+    data = tmp_path_factory.mktemp("whole") / "data"
+    evening(data)
+    return data
+
+
+def job_in(lived: Path, folder: Path, parallel: int, **more: Any) -> Job:
+    """The night in a copy of it."""
+    data = folder / "data"
+    shutil.copytree(lived, data)
+    settings = {**SETTINGS, "night_parallel": parallel}
+    return Job(
+        data=str(data),
+        inputs=[SLEEP],
+        settings=settings,
+        now=NIGHT,
+        model="dreams",
+        apart=0.03 if parallel > 1 else 0.0,
+        **more,
+    )
+
+
+class Undisturbed:
+    """What a night leaves that nothing disturbs, by how many batches go side by side."""
+
+    def __init__(self, lived: Path, folder: Path) -> None:
+        self._lived, self._folder = lived, folder
+        self._found: dict[int, tuple[dict[str, Any], Counter[str]]] = {}
+
+    async def __call__(self, parallel: int) -> tuple[dict[str, Any], Counter[str]]:
+        """What stands, and what was asked."""
+        if parallel not in self._found:
+            job = job_in(self._lived, self._folder / str(parallel), parallel)
+            workers().done(job)
+            self._found[parallel] = (await standing(job), asked(job))
+        return self._found[parallel]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(lived, tmp_path_factory.mktemp("undisturbed"))
+
+
+def asked(job: Job) -> Counter[str]:
+    """The calls of all processes: what was asked for, and how it began."""
+    return Counter(f"{call['tools']} {call['last']}" for call in logged_calls(job.log))
+
+
+async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) -> None:
+    """Run once more in this process: the same memory, and nothing but what was awaited paid twice.
+
+    With batches side by side that can be a call for each.
+    """
+    expected, calls = await undisturbed(job.settings["night_parallel"])
+    async with running(replace(job, plain=False), Points(job)) as (agent, run):
+        if NEXT[given] == "preview":
+            await night.want_preview(agent.store, agent.scope)
+        report = (await run(None if NEXT[given] == "preview" else NEXT[given]))["report"]
+        assert report["failures"] == []
+        assert await night.unfinished(agent.store, agent.scope) is None
+        found = await everything(agent)
+    own = [key for key in found if "_hi" in key and "event_" in key]
+    assert differences({k: v for k, v in found.items() if k not in own}, expected) == []
+    again = asked(job) - calls
+    assert sum(again.values()) <= job.settings["night_parallel"]
+    assert calls - asked(job) == Counter()
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
+async def test_an_undisturbed_night_has_work_for_every_step(
+    lived: Path, tmp_path: Path, parallel: int
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    counts = workers().done(job)["counts"]
+    assert (counts["model"], counts["write"]) == (CALLS[parallel], WRITES[parallel])
+    async with running(job, Points(job)) as (agent, _):
+        assert await steps_done(agent) == set(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "name"),
+    [
+        pytest.param(parallel, name, marks=[] if FAST.get(name) == parallel else [pytest.mark.slow])
+        for name in AT
+        for parallel in PARALLEL
+    ],
+)
+async def test_killed_when(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, name: str
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().killed(replace(job, point=AT[name]))
+    await same_as_undisturbed(job, list(NEXT)[len(name) % len(NEXT)], undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "call"),
+    [
+        pytest.param(parallel, call, marks=[] if (parallel, call) in held else [pytest.mark.slow])
+        for held in [{(3, 10), (1, 13), (1, 17)}]
+        for parallel in PARALLEL
+        for call in range(1, CALLS[parallel] + 1)
+    ],
+)
+async def test_killed_while_an_answer_is_awaited(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, call: int
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await same_as_undisturbed(job, list(NEXT)[call % len(NEXT)], undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("parallel", "nth"), [(one, nth) for one in PARALLEL for nth in range(3, WRITES[one] + 1)]
+)
+async def test_killed_at_any_write(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, nth: int, when: str
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().killed(replace(job, point=Point("write", nth, when)))
+    await same_as_undisturbed(job, list(NEXT)[nth % len(NEXT)], undisturbed)
