@@ -49,9 +49,8 @@ async def _linked(
     scope: Scope,
 ) -> set[str]:
     """Those of `ids` that are linked to anything once `operations` are applied."""
-    mine = [one for one in operations if one["kind"] in ("link", "unlink")]
     known = {fact["op"]: fact["id"] for fact in facts}
-    ends = links.after(await links.read(store, scope, ids), mine, known)
+    ends = links.after(await links.read(store, scope, ids), operations, known)
     return {id_ for id_ in ids if id_ in ends and ends[id_]["linked_to"]}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
 
+from memory.operations import told
 from memory.records import Operation
 from memory.scope import Scope
 
@@ -74,7 +75,7 @@ def after(
 ) -> dict[str, End]:
     """The overlay: the ends once the links among `operations` are made and unmade, in order."""
     changed = dict(ends)
-    for operation in operations:
+    for operation in of_links(operations):
         named = ends_named(operation, facts)
         if named is None:
             continue
@@ -120,8 +121,8 @@ def named_by(operations: Sequence[Operation], facts: Mapping[str, str]) -> set[s
 
 
 def of_links(operations: Iterable[Operation]) -> list[Operation]:
-    """Those that link or unlink."""
-    return [one for one in operations if one["kind"] in ("link", "unlink")]
+    """Those that link or unlink, and still tell what."""
+    return [one for one in told(operations) if one["kind"] in ("link", "unlink")]
 
 
 def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:
@@ -152,7 +153,7 @@ async def puts_after(
     standing = await read(store, scope, {*named_by(operations, facts), *gone})
     across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}
     standing |= await read(store, scope, across - standing.keys())
-    changed = without(after(standing, of_links(operations), facts), gone)
+    changed = without(after(standing, operations, facts), gone)
     namespace = scope.namespace(LINKS)
     return [
         PutOp(namespace, id_, dict(end) if end["linked_to"] else None)
