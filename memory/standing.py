@@ -19,6 +19,7 @@ from memory.semantic import SemanticMemory
 
 _ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _FACTS = ("add_fact", "change_fact", "remove_fact")
+_TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
 Record = TypeVar("Record")
 _COUNTED = ("id", "access_count", "last_access")
 """Of a fact, what changes without anybody's changing it."""
@@ -32,6 +33,8 @@ class Standing:
     facts: dict[str, Fact]
     """By operation id."""
     profiles: dict[str, EntityProfile]
+    going: frozenset[str] = frozenset()
+    """What the operations themselves take away; broken off before, they may have done so."""
     in_the_way: dict[str, None] = field(default_factory=dict)
 
     def look_at(self, one: Operation) -> None:
@@ -48,6 +51,8 @@ class Standing:
 
     def _fits(self, one: Operation) -> bool:
         target, before, after = one["target"], one["before"], one["after"]
+        if target in self.going and not self._stands(target):
+            return True
         match one["kind"]:
             case "score_entry" | "mark_entry":
                 entry = self.entries.get(target)
@@ -63,6 +68,9 @@ class Standing:
                 profile = self.profiles.get(target)
                 return profile is not None and profile_overlay.changed(profile, one) is not None
         return True
+
+    def _stands(self, target: str) -> bool:
+        return target in self.entries or target in self.facts or target in self.profiles
 
 
 async def conflicts(
@@ -80,6 +88,7 @@ async def conflicts(
         await journal.read_many(store, scope, _targets(mine, _ENTRIES)),
         facts_after(facts, []),
         await entities.read(store, scope, _targets(mine, profile_overlay.KINDS)),
+        frozenset(_targets(mine, _TAKING)),
     )
     pruned = [
         standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries

@@ -206,3 +206,80 @@ async def test_killed_at_any_write(
     job = job_in(lived, tmp_path, parallel)
     workers().killed(replace(job, point=Point("write", nth, when)))
     await same_as_undisturbed(job, list(NEXT)[nth % len(NEXT)], undisturbed)
+
+
+PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
+DEEDS = {"apply": ([PREVIEW], APPLY), "undo": ([SLEEP], UNDO)}
+DURING = {
+    "apply": {
+        "the preview is approved": Point("puts", 1),
+        "facts are being added": Point("fact", 4),
+        "its first part is applied": Point("puts", 2),
+        "all of it is applied": Point("puts", 3),
+    },
+    "undo": {
+        "nothing is taken back yet": Point("puts", 1, "before"),
+        "all but the facts is taken back": Point("puts", 1),
+        "it is not said yet": Point("puts", 2, "before"),
+        "it is said": Point("puts", 2),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    """Data folders in which there is a preview, and a night that was applied."""
+    jobs = {}
+    for deed, (first, _) in DEEDS.items():
+        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed), 3)
+        workers().done(replace(jobs[deed], inputs=first))
+        jobs[deed].log.unlink()
+    return jobs
+
+
+@pytest.mark.parametrize(
+    ("deed", "name"), [(deed, name) for deed, points in DURING.items() for name in points]
+)
+async def test_killed_while_a_night_is_applied_or_taken_back(
+    before: dict[str, Job], tmp_path: Path, deed: str, name: str
+) -> None:
+    shutil.copytree(before[deed].data, tmp_path / "done")
+    done = replace(before[deed], data=str(tmp_path / "done"), inputs=[DEEDS[deed][1]])
+    workers().done(done)
+    expected = await standing(done)
+
+    shutil.copytree(before[deed].data, tmp_path / "killed")
+    job = replace(done, data=str(tmp_path / "killed"))
+    workers().killed(replace(job, point=DURING[deed][name]))
+    async with running(job, Points(job)) as (agent, run):
+        given: dict[str, Any] = {"apply": NEXT["no input"], "undo": UNDO}
+        await run(given[deed])
+        assert differences(await everything(agent), expected) == []
+    assert logged_calls(job.log) == []
+
+
+async def test_twice_the_same_night_is_once(lived: Path, tmp_path: Path) -> None:
+    job = job_in(lived, tmp_path, 3)
+    # What an extraction journals is for the next night.
+    job = replace(job, settings={**job.settings, "pre_compact_extraction_enabled": False})
+    workers().done(job)
+    once = await standing(job)
+    calls = len(logged_calls(job.log))
+    (second,) = workers().done(job)["reports"]
+    assert second["night"]["id"] is None
+    assert len(logged_calls(job.log)) == calls
+    assert differences(await standing(job), once) == []
+
+
+async def test_no_night_touches_goals_projects_or_session_memory(
+    before: dict[str, Job], lived: Path, tmp_path: Path
+) -> None:
+    kept = ("goals", "projects", "session_memory")
+    shutil.copytree(lived, tmp_path / "data")
+    awake = await standing(replace(before["undo"], data=str(tmp_path / "data")))
+    assert all(awake["state"][key] for key in kept)
+    for deed, (_, last) in DEEDS.items():
+        shutil.copytree(before[deed].data, tmp_path / deed)
+        job = replace(before[deed], data=str(tmp_path / deed), inputs=[last])
+        for found in (await standing(job), workers().done(job) and await standing(job)):
+            assert [found["state"][key] for key in kept] == [awake["state"][key] for key in kept]
