@@ -225,8 +225,11 @@ class NightView:
         return {"id": self.record["id"], "next": following}
 
     async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, or `request: wake` (ruling 18)."""
-        if state["mode"] == "awake":
+        """A waking event is one to act on, or `request: wake` (ruling 18).
+
+        A preview leaves the agent awake, and dreams all the same.
+        """
+        if state["mode"] == "awake" and not self.record["dry_run"]:
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])
         owners = owners_of(settings, user=self.scope.user, served=False)
