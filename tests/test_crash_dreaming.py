@@ -66,14 +66,11 @@ AT = {
 FAST = {
     "one of three scorings is written": 3,
     "two of three batches are made into facts": 3,
-    "in the middle of adding facts": 1,
     "one of three dreams is written": 3,
     "attributes are made": 1,
     "a reflection has its questions": 1,
-    "it is decided what is pruned": 3,
     "an extraction is on its way": 1,
     "a summary is kept": 3,
-    "the night is weighed": 1,
     "dreaming is applied": 3,
 }
 """Looked at in every run of the tests, with so many batches side by side."""
@@ -210,6 +207,7 @@ async def test_killed_at_any_write(
 
 PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
 DEEDS = {"apply": ([PREVIEW], APPLY), "undo": ([SLEEP], UNDO)}
+SHORT = ("facts are being added", "its first part is applied", "it is not said yet")
 DURING = {
     "apply": {
         "the preview is approved": Point("puts", 1),
@@ -238,7 +236,12 @@ def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, J
 
 
 @pytest.mark.parametrize(
-    ("deed", "name"), [(deed, name) for deed, points in DURING.items() for name in points]
+    ("deed", "name"),
+    [
+        pytest.param(deed, name, marks=[] if name in SHORT else [pytest.mark.slow])
+        for deed, points in DURING.items()
+        for name in points
+    ],
 )
 async def test_killed_while_a_night_is_applied_or_taken_back(
     before: dict[str, Job], tmp_path: Path, deed: str, name: str
