@@ -206,7 +206,10 @@ async def test_killed_at_any_write(
 
 
 PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
-DEEDS = {"apply": ([PREVIEW], APPLY), "undo": ([SLEEP], UNDO)}
+DEEDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "apply": ([PREVIEW], APPLY),
+    "undo": ([SLEEP], UNDO),
+}
 SHORT = ("facts are being added", "its first part is applied", "it is not said yet")
 DURING = {
     "apply": {

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+from graph.cli.render import night_view
 from memory import links
+from memory.dreaming import gate
 from memory.dreaming.undo import built_on, inverse
 from memory.operations import (
     add_entry,
@@ -206,6 +210,20 @@ async def test_an_insight_on_which_somebody_built_is_not_taken_back(
     assert await memory.conflicts(inverse(night)) == [insight["id"]]
 
 
+async def test_an_undo_that_was_broken_off_stands_in_its_own_way_nowhere(
+    semantic: SemanticMemory,
+) -> None:
+    memory = await before_a_night(semantic)
+    night = [add_fact(draft("n8", "Ada grows kale."), "told")]
+    await memory.apply(night)
+    made = await memory.fact("n8")
+    night.append(change_fact(made, {"context": "Of kale."}, ["n8"], "seen"))
+    await memory.apply(night)
+    await memory.semantic.delete(memory.scope, made["id"])
+    assert await memory.conflicts(inverse(night)) == []
+    assert await memory.conflicts(inverse(night[1:])) == ["n8"]
+
+
 async def test_nothing_is_linked_to_what_does_not_exist(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     before = await memory.links()
@@ -275,3 +293,26 @@ async def test_an_operation_that_a_forget_stripped_is_read_by_everyone(
     assert {*await overlay.holding()} == {*OLD}
     assert built_on(bare, [("later", bare)], {}).keys() == {"later"}
     assert links.after({}, bare, {}) == {}
+    assert gate.leaving(bare, set(OLD)) == set()
+    assert gate.heirs(bare, {}) == {}
+
+
+def test_a_night_that_a_forget_stripped_is_still_shown() -> None:
+    told = add_fact(draft("told", "Beans are tall."), "told")
+    bare: Any = {**add_fact(draft("gone", "Zora."), "told"), "before": None, "after": None}
+    report: Any = {
+        "id": "night_1",
+        "dry_run": False,
+        "started": AT,
+        "ended": AT,
+        "complete": True,
+        "held": [],
+        "steps": [],
+        "operations": [bare, told],
+        "errors": [],
+    }
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(night_view(report))
+    shown = console.export_text()
+    assert "Learned 1 fact" in shown
+    assert "Beans are tall." in shown
