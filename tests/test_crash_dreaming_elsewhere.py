@@ -26,14 +26,22 @@ KILLED = {
 
 
 @pytest.mark.parametrize(
-    "name", [one if one in SERVED else pytest.param(one, marks=pytest.mark.slow) for one in AT]
+    "name",
+    [
+        one if one in SERVED else pytest.param(one, marks=pytest.mark.slow)
+        for one in AT
+        # Of a night that had ended a server's next run knows nothing: it cuts no history for it.
+        if one != "the night is recorded"
+    ],
 )
 async def test_killed_on_a_server(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
 ) -> None:
     job = job_in(lived, tmp_path, 3, plain=True)
     workers().killed(replace(job, point=AT[name]))
-    await same_as_undisturbed(job, list(NEXT)[len(name) % 2], undisturbed)
+    # Before its first checkpoint a server has lost the request itself: it is given again.
+    given = "request: sleep" if name == "once the night is begun" else list(NEXT)[len(name) % 4]
+    await same_as_undisturbed(job, given, undisturbed)
 
 
 @pytest.mark.parametrize(
