@@ -105,6 +105,11 @@ async def apply_night(agent: AsyncAgent, name: str) -> dict[str, Any]:
 
 
 async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
+    if record.get("forgotten"):
+        raise InputError(
+            f"{record['id']} can no longer be applied: a forget took something out of it; let it "
+            f"go with `circadian night {record['id']} --discard`, and sleep again"
+        )
     plans = await night.plans_of(agent.store, agent.scope, record["id"])
     waiting = [
         one

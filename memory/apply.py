@@ -10,12 +10,12 @@ is mended by the next try, gone and still found would stay so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory import entities, journal, links
+from memory import citations, entities, journal, links
 from memory.fact_changes import fields_after, without_circles
 from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
@@ -51,12 +51,14 @@ async def apply_operations(
     facts = await _write_facts(operations, semantic, scope)
     ids = {op: fact["id"] for op, fact in facts.items()}
     await _change_facts(operations, ids, semantic, scope)
-    puts = await _entry_puts(operations, store, semantic, scope)
-    puts += await links.puts_after(store, scope, operations, ids)
+    operations = await _without_cited(operations, store, semantic, scope)
+    gone = _gone(operations, facts)
+    puts, pruned = await _entry_puts(operations, store, semantic, scope)
+    missing = await _missing(operations, ids, pruned, semantic, scope, store)
+    puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
     puts += await entities.puts_after(store, scope, operations)
     puts += [put for one in operations for put in _marks(one, scope)]
     puts += await _reflections(operations, store, scope)
-    gone = _gone(operations, facts)
     if gone:
         if puts:
             await write_batch(store, puts)
@@ -137,10 +139,28 @@ def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, 
     return {**values, **named}
 
 
+async def _without_cited(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[Operation]:
+    """All but those that would take an entry away on which something was founded meanwhile."""
+    pruned = [one["target"] for one in operations if one["kind"] == "prune_entry"]
+    standing = await journal.read_many(store, scope, pruned)
+    if not standing:
+        return list(operations)
+    cited = await citations.cited(standing, operations, store=store, semantic=semantic, scope=scope)
+    kept = {id_ for id_, one in standing.items() if citations.stands_under(one, cited)}
+    for id_ in sorted(kept):
+        log.warning("passed over, as memory stands on it: %s", id_)
+    return [one for one in operations if one["kind"] != "prune_entry" or one["target"] not in kept]
+
+
 async def _entry_puts(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
-) -> list[PutOp]:
-    """The writes that make the touched journal entries stand, or go, as the operations say."""
+) -> tuple[list[PutOp], list[str]]:
+    """The writes that make the touched journal entries stand, or go, and the ids of those that go.
+
+    An entry that is gone already is among them, for what else is to go with it.
+    """
     kinds = ("add_entry", "score_entry", "mark_entry", "prune_entry")
     changed = {o["target"] for o in operations if o["kind"] in kinds}
     standing = await journal.read_many(store, scope, changed)
@@ -149,7 +169,28 @@ async def _entry_puts(
     if gone:
         await semantic.drop_episodes(scope, [entry["id"] for entry in gone])
     puts = [put for entry in after.values() for put in journal.puts(scope, entry)]
-    return puts + [put for entry in gone for put in journal.removals(scope, entry)]
+    puts += [put for entry in gone for put in journal.removals(scope, entry)]
+    return puts, [entry["id"] for entry in gone]
+
+
+async def _missing(
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    pruned: Collection[str],
+    semantic: SemanticMemory,
+    scope: Scope,
+    store: BaseStore,
+) -> list[str]:
+    """The ends of new links that do not exist: nothing is linked to them.
+
+    `facts`: ids of facts that exist; `pruned`: ids of entries that are about to go.
+    """
+    made = [one for one in operations if one["kind"] == "link"]
+    added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
+    asked = links.named_by(made, facts) - {*facts.values()} - added
+    entries = await journal.read_many(store, scope, asked) if asked else {}
+    left = sorted(asked - entries.keys())
+    return [one for one in left if await semantic.get(scope, one) is None]
 
 
 def entries_after(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -67,6 +67,8 @@ class NightView:
     plans: list[PlanRecord]
     entries: dict[str, JournalEntry]
     """As they stood when the night set out."""
+    aside: list[PlanRecord] = field(default_factory=list)
+    """What is thought out of batches side by side that were broken off; see `set_out_again`."""
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -83,6 +85,18 @@ class NightView:
         if record is None:
             raise LookupError("no night is in hand")
         return await cls.load(store, scope, record)
+
+    def set_out_again(self) -> NightView:
+        """The night as the batches saw it that were thought out side by side and broken off.
+
+        The rest of them shall see the same, and be the same: what is thought out stands aside.
+        """
+        newest = max(self.plans, key=lambda plan: plan["order"], default=None)
+        wave = newest.get("wave") if newest else None
+        mine = [plan for plan in self.plans if wave and plan.get("wave") == wave]
+        if not wave or len(mine) == wave[1]:
+            return self
+        return replace(self, plans=[p for p in self.plans if p not in mine], aside=mine)
 
     async def plan(
         self,
@@ -103,24 +117,34 @@ class NightView:
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
         """
-        kept = {plan["key"]: plan for plan in self.plans}
-        first = max((plan["order"] for plan in self.plans), default=-1) + 1
         keys = [night.plan_key(self.record["id"], step, job.iteration, job.inputs) for job in jobs]
+        if any(plan["key"] not in keys for plan in self.aside):
+            return await self._plan_rest(step, jobs)
+        kept = {plan["key"]: plan for plan in (*self.plans, *self.aside)}
+        first = max((plan["order"] for plan in self.plans), default=-1) + 1
+        wave = [first, len(jobs)]
         made = await asyncio.gather(
             *(
-                self._thought_out(step, job, key, first + place)
+                self._thought_out(step, job, key, first + place, wave)
                 for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
                 if key not in kept
             ),
             return_exceptions=True,
         )
         new = [one for one in made if not isinstance(one, BaseException)]
-        self.plans += new
+        self.plans = sorted([*self.plans, *self.aside, *new], key=lambda plan: plan["order"])
+        self.aside = []
         for one in made:
             if isinstance(one, BaseException):
                 raise one
         kept |= {plan["key"]: plan for plan in new}
         return [kept[key] for key in keys]
+
+    async def _plan_rest(self, step: str, jobs: Sequence[Job]) -> list[PlanRecord]:
+        """Batches are cut otherwise now: what is thought out counts, and nothing of it again."""
+        done = {one for plan in self.aside for one in plan["inputs"]}
+        self.plans, self.aside = [*self.plans, *self.aside], []
+        return await self.plan_all(step, [job for job in jobs if done.isdisjoint(job.inputs)])
 
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""
@@ -149,7 +173,9 @@ class NightView:
         left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
         return max(1, min(settings.night_parallel, left))
 
-    async def _thought_out(self, step: str, job: Job, key: str, order: int) -> PlanRecord:
+    async def _thought_out(
+        self, step: str, job: Job, key: str, order: int, wave: list[int]
+    ) -> PlanRecord:
         inputs, began = job.inputs, time.perf_counter()
         try:
             with tracing.night_step(step, self.record["id"]):
@@ -180,6 +206,7 @@ class NightView:
             "left_alone": thought.left_alone,
             "refused": thought.refused,
             "result": thought.result,
+            "wave": wave,
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import entities, journal, profile_overlay
+from memory import citations, entities, journal, profile_overlay
 from memory.apply import entries_after
 from memory.fact_changes import fact_from, facts_after, fields_after
-from memory.operations import BLANK
+from memory.operations import BLANK, told
 from memory.profiles import EntityProfile
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 from memory.scope import Scope
@@ -19,6 +19,7 @@ from memory.semantic import SemanticMemory
 
 _ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _FACTS = ("add_fact", "change_fact", "remove_fact")
+_TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
 Record = TypeVar("Record")
 _COUNTED = ("id", "access_count", "last_access")
 """Of a fact, what changes without anybody's changing it."""
@@ -32,6 +33,8 @@ class Standing:
     facts: dict[str, Fact]
     """By operation id."""
     profiles: dict[str, EntityProfile]
+    going: frozenset[str] = frozenset()
+    """What the operations themselves take away; broken off before, they may have done so."""
     in_the_way: dict[str, None] = field(default_factory=dict)
 
     def look_at(self, one: Operation) -> None:
@@ -48,6 +51,8 @@ class Standing:
 
     def _fits(self, one: Operation) -> bool:
         target, before, after = one["target"], one["before"], one["after"]
+        if target in self.going and not self._stands(target):
+            return True
         match one["kind"]:
             case "score_entry" | "mark_entry":
                 entry = self.entries.get(target)
@@ -64,6 +69,9 @@ class Standing:
                 return profile is not None and profile_overlay.changed(profile, one) is not None
         return True
 
+    def _stands(self, target: str) -> bool:
+        return target in self.entries or target in self.facts or target in self.profiles
+
 
 async def conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
@@ -73,15 +81,25 @@ async def conflicts(
     What the operations make themselves is not expected to stand yet; what already is as one would
     leave it stands in nobody's way.
     """
+    operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *profile_overlay.KINDS)]
     facts = await semantic.by_op(scope, _facts_named(mine))
     standing = Standing(
         await journal.read_many(store, scope, _targets(mine, _ENTRIES)),
         facts_after(facts, []),
         await entities.read(store, scope, _targets(mine, profile_overlay.KINDS)),
+        frozenset(_targets(mine, _TAKING)),
     )
+    pruned = [
+        standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
+    ]
     for one in mine:
         standing.look_at(one)
+    if pruned:
+        ids = [one["id"] for one in pruned]
+        cited = await citations.cited(ids, operations, store=store, semantic=semantic, scope=scope)
+        kept = [one["id"] for one in pruned if citations.stands_under(one, cited)]
+        standing.in_the_way |= dict.fromkeys(kept)
     return list(standing.in_the_way)
 
 

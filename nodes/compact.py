@@ -22,7 +22,7 @@ from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.models.ask import Answer, ask
 from memory.models.naming import called
 from memory.night_view import NightView, Thought
-from memory.operations import add_entry, operation_id
+from memory.operations import add_entry, operation_id, told
 from memory.records import Operation, Usage
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
@@ -152,7 +152,7 @@ def cut_as_planned(state: State, view: NightView, settings: Settings) -> dict[st
     for plan in view.plans:
         old = messages[: len(plan["inputs"])]
         if plan["step"] == "compact" and [str(one.id) for one in old] == plan["inputs"]:
-            for operation in (one for one in plan["operations"] if one["after"]):
+            for operation in told(plan["operations"]):
                 text = operation["after"]["content"].split("\n", 1)[1]
                 at = datetime.fromisoformat(operation["after"]["timestamp"])
                 by = (plan.get("result") or {}).get("by", "summary")

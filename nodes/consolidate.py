@@ -54,7 +54,7 @@ async def consolidate(
     nothing in the rest is worth keeping. Everything else stays pending.
     """
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
     batches = to_consolidate(
         view.entries,
         view.plans,

@@ -56,7 +56,7 @@ async def consolidate_entities(
 ) -> dict[str, Any]:
     """Consolidate the next entities; a broken answer leaves their observations as they are."""
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
     left = entities_left(view.record, view.plans)
     found = await view.overlay(resources_of(config).semantic).profiles(left)
     profiles = [one for one in found.values() if ripe(one, settings.min_observations)]

@@ -68,7 +68,7 @@ class Dream(BaseModel):
 async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
     """Look at the next batches of new facts; a broken answer leaves its batch for another night."""
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
     overlay = view.overlay(resources_of(config).semantic)
     left = facts_left(view.record, view.plans)
     facts = await overlay.facts(left)

@@ -8,8 +8,10 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import entities, journal_days, links
+from memory import citations, journal_days
+from memory.compaction import covered_events
 from memory.dreaming.pruning import open_keys, open_words, prunable
+from memory.night_batches import operations_of
 from memory.night_view import NightView, Thought
 from memory.records import Operation
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -39,25 +41,23 @@ async def _forgotten(
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
-    semantic = resources_of(config).semantic
-    cited = {
-        one
-        for fact in await semantic.all(view.scope)
-        for one in (*fact["source_entries"], *fact["source_events"])
-    }
-    cited |= {
-        one
-        for profile in await entities.everyone(view.store, view.scope)
-        for observation in profile["observations"]
-        for one in observation["sources"]
-    }
+    ids = {one["id"] for one in old}
+    cited = await citations.cited(
+        ids,
+        operations_of(view.plans),
+        store=view.store,
+        semantic=resources_of(config).semantic,
+        scope=view.scope,
+    )
     cited |= view.cited()
-    cited |= (await links.read(view.store, view.scope, [one["id"] for one in old])).keys()
+    cited |= {one for entry in entries for one in entry.get("evidence", ())}
+    # What the conversation still shows may yet be noticed, or summarised, and then be cited.
+    cited |= set(covered_events(state["messages"]))
     return prunable(
         old,
         cited=cited,
         open_projects=open_keys(state["projects"]),
-        open_goals=open_words(state["goals"]),
+        open_goals=open_words(state["goals"], state["projects"]),
         now=now,
         settings=settings,
     )

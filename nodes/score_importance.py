@@ -48,7 +48,7 @@ async def score_importance(
 ) -> dict[str, Any]:
     """Score the next batches that are still heuristic. A broken answer leaves its batch pending."""
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
     tokens = settings.night_batch_tokens
     batches = to_score(
         view.entries,

@@ -174,4 +174,6 @@ def test_a_process_that_forgets_to_close_ends_without_a_warning(data: Path, how:
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    # A slow machine is not what this is about: asyncio says so of a step that takes long.
+    told = [one for one in done.stderr.splitlines() if not one.startswith("Executing <")]
+    assert (done.returncode, told) == (0, [])

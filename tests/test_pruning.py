@@ -142,11 +142,15 @@ def test_the_words_of_active_goals_and_the_keys_of_open_projects_are_what_is_ope
         "g2": goal("g2", "completed", "Buy nails"),
         "g3": goal("g3", "abandoned", "Sell the barn"),
     }
-    assert open_words(goals) == "Mend the roof"
     states = {"barn": "active", "mill": "paused", "well": "completed"}
-    slots: Any = {key: {"status": status} for key, status in states.items()}
+    slots: Any = {
+        key: {"status": status, "summary": f"The {key}", "context": f"About the {key}."}
+        for key, status in states.items()
+    }
     projects: Projects = {"active": "barn", "slots": slots}
     assert open_keys(projects) == ["barn", "mill"]
+    words = ["Mend the roof", "The barn", "About the barn.", "The mill", "About the mill."]
+    assert open_words(goals, projects).splitlines() == words
 
 
 def conversation(minutes: float, *actions: str) -> Conversation:

@@ -54,6 +54,7 @@ _DID: dict[What, str] = {
     "night": "slept",
     "undo": "took back",
     "compaction": "compacted into",
+    "undo": "undid",
 }
 
 

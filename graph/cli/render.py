@@ -28,6 +28,7 @@ from graph.cli.console import (
 from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
 from memory.compacted import compaction_line, extraction_line
 from memory.models.words import shortened
+from memory.operations import told
 from memory.records import Goal, InboxItem, NightStep, Operation
 from memory.reports import NightReport
 from memory.tick import Question
@@ -118,7 +119,7 @@ def night_view(report: NightReport) -> RenderableType:
     parts: list[RenderableType] = [_night_head(report)]
     if report["steps"]:
         parts.append(steps_view(report["steps"]))
-    facts = [one for one in report["operations"] if one["kind"] == "add_fact"]
+    facts = [one for one in told(report["operations"]) if one["kind"] == "add_fact"]
     if facts:
         parts += [Text(f"Learned {counted(len(facts), 'fact')}", style="bold"), _facts(facts)]
     if "compaction" in report:

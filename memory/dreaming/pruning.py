@@ -28,7 +28,7 @@ def prunable(
 
     `cited`: ids of entries and events that facts, insights, observations or links stand on;
     `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
-    goals.
+    goals and of those projects.
     """
     before = (now - timedelta(days=settings.prune_days)).isoformat()
     words = open_goals.casefold()
@@ -59,9 +59,13 @@ def _needed(
     )
 
 
-def open_words(goals: Mapping[str, Goal]) -> str:
-    """The descriptions of all active goals."""
-    return "\n".join(one["description"] for one in goals.values() if one["status"] == "active")
+def open_words(goals: Mapping[str, Goal], projects: Projects) -> str:
+    """What all active goals and the projects that are not completed say."""
+    words = [one["description"] for one in goals.values() if one["status"] == "active"]
+    slots = (projects["slots"][key] for key in open_keys(projects))
+    return "\n".join(
+        [*words, *(text for one in slots for text in (one["summary"], one["context"]))]
+    )
 
 
 def open_keys(projects: Projects) -> list[str]:
