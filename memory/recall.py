@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore
 
-from memory import journal, probes
+from memory import journal, links, probes
 from memory.analysis import Query, read_query
-from memory.apply import LINKS
 from memory.duplicates import merged
 from memory.episodes import catch_up, episode_of, named_speakers
 from memory.errors import InputError, ModelError
@@ -38,6 +38,8 @@ LINKED = 10
 """Of the best, so many lead on; and at most so many are led to."""
 LINKED_SHARE = 0.5
 """Of the score of what led to it."""
+LIFTING = 2
+"""Of the best, so many lift what they are linked to; more of them would lift what is far."""
 LEAST = 60
 """Tokens: a memory that does not fit is shortened to no less."""
 
@@ -85,8 +87,7 @@ async def recall(
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
     found = [one for one in found if include_superseded or read.past or not one.superseded]
     if not facts_only:
-        joining = await _linked(found[:limit], known, scope, semantic, store, settings)
-        found = ordered([*found, *joining])
+        found = ordered(await _linked(found, known, scope, semantic, store, settings))
     hits = [hit_of(one) for one in found[:limit] if one.score > 0]
     if used_by_agent:
         hits = within(hits, settings.recall_tokens)
@@ -111,7 +112,10 @@ def hit_of(one: Candidate) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(one.parts),
     }
-    return {**hit, "superseded": True} if one.superseded else hit
+    if one.superseded:
+        by = payload.get("superseded_by")
+        return {**hit, "superseded": True, **({"superseded_by": by} if by else {})}
+    return {**hit, "disputed": True} if payload.get("disputed") else hit
 
 
 def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
@@ -192,21 +196,52 @@ async def _linked(
     store: BaseStore,
     settings: Settings,
 ) -> list[Candidate]:
-    """What the best of `found` is linked to, with a share of its score, but for what is `known`."""
+    """`found`, with what the best of it is linked to: lifted where it was found, else beside it.
+
+    One hop, from facts and entries alike. What is `known` and was left out stays out.
+    """
+    if not settings.recall_weight_links:
+        return list(found)
     leading = found[:LINKED]
-    items = await store.abatch([GetOp(scope.namespace(LINKS), one.id) for one in leading])
+    ends = await links.read(store, scope, {id_ for one in leading for id_ in one.ids})
+    near = [_ends(one, ends) for one in leading]
     led: dict[str, float] = {}
-    for item, one in zip(items, leading, strict=True):
-        for id_ in item.value["linked_to"] if isinstance(item, Item) else ():
+    for one, ids in zip(leading, near, strict=True):
+        for id_ in ids:
             if id_ not in known:
                 led.setdefault(id_, one.score * LINKED_SHARE)
     rows = await _rows(list(led)[:LINKED], scope, semantic, store)
     least = settings.min_source_trust or 0.0
-    return [
+    joining = [
         Candidate(row, {"link": led[id_]}, tuple(row.payload["source_events"]))
         for id_, row in rows.items()
         if row.payload["trust"] >= least and row.payload.get("invalid_at") is None
     ]
+    return [*lifted(found, near[:LIFTING], settings.recall_weight_links), *joining]
+
+
+def lifted(
+    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
+) -> list[Candidate]:
+    """`found` with `share` of the score of its first added to what each is linked to. Pure.
+
+    `near`: of each of those first, the ids that it is linked to.
+    """
+    lifts: dict[str, float] = {}
+    for one, ids in zip(found, near, strict=False):
+        for id_ in ids:
+            lifts[id_] = max(lifts.get(id_, 0.0), share * one.score)
+    higher = []
+    for one in found:
+        lift = min(1 - one.score, max((lifts.get(id_, 0.0) for id_ in one.ids), default=0.0))
+        higher.append(replace(one, parts={**one.parts, "link": lift}) if lift > 0 else one)
+    return higher
+
+
+def _ends(one: Candidate, ends: Mapping[str, links.End]) -> list[str]:
+    """What a candidate is linked to, itself aside, each once."""
+    there = (other for id_ in sorted(one.ids) if id_ in ends for other in ends[id_]["linked_to"])
+    return [other for other in dict.fromkeys(there) if other not in one.ids]
 
 
 async def _rows(
