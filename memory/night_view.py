@@ -25,6 +25,9 @@ from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
 
+ENTRIES_A_WAVE = 250
+"""A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
+
 
 @dataclass
 class Thought:
@@ -119,6 +122,25 @@ class NightView:
                 raise one
         kept |= {plan["key"]: plan for plan in new}
         return [kept[key] for key in keys]
+
+    async def in_waves(
+        self,
+        step: str,
+        jobs: Callable[[], Awaitable[Sequence[Job]]],
+        state: State,
+        settings: Settings,
+    ) -> NightCursor:
+        """Let `step` think about wave after wave of `jobs`; the cursor to where the night goes on.
+
+        A night's visits all read it anew: they must not be the more the longer it is. Between waves
+        the budget, the model's state and who wants to wake it are looked at, as between visits.
+        """
+        for _ in range(1 + len(self.record["pending"]) // ENTRIES_A_WAVE):
+            await self.plan_all(step, await jobs())
+            cursor = await self.onward(state, settings)
+            if cursor["next"] != step:
+                break
+        return cursor
 
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -129,10 +130,16 @@ class Overlay:
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
     """How near two facts are, 0..1."""
-    words = _shared(terms(fact["text"]), terms(other["text"]))
+    words = _shared(_words(fact["text"]), _words(other["text"]))
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
     return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+
+
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> frozenset[str]:
+    """The index terms of a text; a fact is compared with many."""
+    return frozenset(terms(text))
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> float:

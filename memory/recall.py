@@ -38,8 +38,10 @@ LINKED = 10
 """Of the best, so many lead on; and at most so many are led to."""
 LINKED_SHARE = 0.5
 """Of the score of what led to it."""
-LIFTING = 2
-"""Of the best, so many lift what they are linked to; more of them would lift what is far."""
+LIFTING, LIFTED = 2, 3
+"""So many of the best lift so many each, the best of what they are linked to: a memory of many links
+would lift a crowd past what fits better.
+"""
 LEAST = 60
 """Tokens: a memory that does not fit is shortened to no less."""
 
@@ -227,14 +229,17 @@ def lifted(
 
     `near`: of each of those first, the ids that it is linked to.
     """
-    lifts: dict[str, float] = {}
+    place = {id_: number for number, one in enumerate(found) for id_ in one.ids}
+    lifts: dict[int, float] = {}
     for one, ids in zip(found, near, strict=False):
-        for id_ in ids:
-            lifts[id_] = max(lifts.get(id_, 0.0), share * one.score)
-    higher = []
-    for one in found:
-        lift = min(1 - one.score, max((lifts.get(id_, 0.0) for id_ in one.ids), default=0.0))
-        higher.append(replace(one, parts={**one.parts, "link": lift}) if lift > 0 else one)
+        beside = sorted({place[id_] for id_ in ids if id_ in place})
+        for number in beside[:LIFTED]:
+            lifts[number] = max(lifts.get(number, 0.0), share * one.score)
+    higher = list(found)
+    for number, lift in lifts.items():
+        one = found[number]
+        parts = {**one.parts, "link": min(1 - one.score, lift)}
+        higher[number] = replace(one, parts=parts)
     return higher
 
 
