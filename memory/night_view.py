@@ -24,6 +24,7 @@ from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
+from memory.unstored import Unstored
 
 ENTRIES_A_WAVE = 250
 """A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
@@ -68,6 +69,7 @@ class NightView:
     plans: list[PlanRecord]
     entries: dict[str, JournalEntry]
     """As they stood when the night set out."""
+    _looked_up: dict[frozenset[str], Unstored] = field(default_factory=dict)
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -144,7 +146,7 @@ class NightView:
 
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""
-        return Overlay(self.store, semantic, self.scope, operations_of(self.plans))
+        return Overlay(self.store, semantic, self.scope, operations_of(self.plans), self._looked_up)
 
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         """Journal entries as they stand with everything that the night decided so far."""

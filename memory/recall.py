@@ -39,8 +39,8 @@ LINKED = 10
 LINKED_SHARE = 0.5
 """Of the score of what led to it."""
 LIFTING, LIFTED = 2, 3
-"""So many of the best lift so many each, the best of what they are linked to: a memory of many links
-would lift a crowd past what fits better.
+"""So many of the best lift so many each, the best of what they are linked to. A memory of many
+links would lift a crowd past what fits better.
 """
 LEAST = 60
 """Tokens: a memory that does not fit is shortened to no less."""
