@@ -115,8 +115,9 @@ def hit_of(one: Candidate) -> RecallHit:
         "parts": dict(one.parts),
     }
     if one.superseded:
+        gone: RecallHit = {**hit, "superseded": True}
         by = payload.get("superseded_by")
-        return {**hit, "superseded": True, **({"superseded_by": by} if by else {})}
+        return {**gone, "superseded_by": by} if by else gone
     return {**hit, "disputed": True} if payload.get("disputed") else hit
 
 
