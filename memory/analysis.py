@@ -80,6 +80,16 @@ def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[s
     return [*(own * OWN_WEIGHT), *(term for one in before for term in terms(one))]
 
 
+def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
+    """The index terms of a fact: its own count twice where what nights wrote `beside` it adds any.
+
+    A context says what a fact is about in words that it lacks; that makes it found by them.
+    """
+    own = terms(text)
+    new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
+    return [*(own * OWN_WEIGHT), *new] if new and any(one.strip() for one in beside) else own
+
+
 def embedded_text(text: str, names: Iterable[str]) -> str:
     """What of a journal entry is embedded: its text, but for the names of those it is said among.
 

@@ -24,6 +24,10 @@ from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
+from memory.unstored import Unstored
+
+ENTRIES_A_WAVE = 250
+"""A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
 
 
 @dataclass
@@ -69,6 +73,7 @@ class NightView:
     """As they stood when the night set out."""
     aside: list[PlanRecord] = field(default_factory=list)
     """What is thought out of batches side by side that were broken off; see `set_out_again`."""
+    _looked_up: dict[frozenset[str], Unstored] = field(default_factory=dict)
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -146,9 +151,28 @@ class NightView:
         self.plans, self.aside = [*self.plans, *self.aside], []
         return await self.plan_all(step, [job for job in jobs if done.isdisjoint(job.inputs)])
 
+    async def in_waves(
+        self,
+        step: str,
+        jobs: Callable[[], Awaitable[Sequence[Job]]],
+        state: State,
+        settings: Settings,
+    ) -> NightCursor:
+        """Let `step` think about wave after wave of `jobs`; the cursor to where the night goes on.
+
+        A night's visits all read it anew: they must not be the more the longer it is. Between waves
+        the budget, the model's state and who wants to wake it are looked at, as between visits.
+        """
+        for _ in range(1 + len(self.record["pending"]) // ENTRIES_A_WAVE):
+            await self.plan_all(step, await jobs())
+            cursor = await self.onward(state, settings)
+            if cursor["next"] != step:
+                break
+        return cursor
+
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""
-        return Overlay(self.store, semantic, self.scope, operations_of(self.plans))
+        return Overlay(self.store, semantic, self.scope, operations_of(self.plans), self._looked_up)
 
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         """Journal entries as they stand with everything that the night decided so far."""

@@ -7,8 +7,10 @@ preview that applies nothing sees the same as the night itself. Facts are known 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -28,6 +30,9 @@ MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
 """How much likeness, shared words, shared entities and nearness in time make a neighbour."""
 DEPTH = 4
 """Candidates looked at for each neighbour, by meaning and by words."""
+MOST_WORDS = 8
+"""Words of a fact that its neighbours are looked up by; all words that both have are weighed."""
+_WORD = re.compile(r"\w+")
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""
 
@@ -48,14 +53,16 @@ class Overlay:
         semantic: SemanticMemory,
         scope: Scope,
         operations: Sequence[Operation],
+        looked_up: dict[frozenset[str], Unstored] | None = None,
     ) -> None:
+        """`looked_up`: what is not stored, by what is added; overlays of one visit share it."""
         self._store, self._semantic, self._scope = store, semantic, scope
         self._operations = operations
         self._on: dict[str, list[Operation]] = {}
         for one in without_circles(told(operations)):
             if one["kind"] in ("add_fact", "change_fact", "remove_fact"):
                 self._on.setdefault(one["target"], []).append(one)
-        self._unstored: Unstored | None = None
+        self._looked_up = {} if looked_up is None else looked_up
 
     async def facts(self, ops: Iterable[str]) -> dict[str, Fact]:
         """The facts that exist among these operation ids."""
@@ -86,7 +93,7 @@ class Overlay:
         if vector is not None:
             near = await self._semantic.near(self._scope, vector, depth)
             near += new.near(vector, depth)
-        worded = await self._semantic.keywords(self._scope, fact["text"], depth)
+        worded = await self._semantic.keywords(self._scope, _telling(fact["text"]), depth)
         worded += new.keywords(fact["text"], depth)
         meaning = {one["op"]: max(0.0, score) for one, score in near}
         found = {one["op"]: one for one, _ in (*near, *worded)}
@@ -106,13 +113,14 @@ class Overlay:
 
     async def _new(self) -> Unstored:
         """The facts that the operations add and that are not stored; looked up once."""
-        if self._unstored is None:
-            added = {op: on[0] for op, on in self._on.items() if on[0]["kind"] == "add_fact"}
+        added = {op: on[0] for op, on in self._on.items() if on[0]["kind"] == "add_fact"}
+        ops = frozenset(added)
+        if ops not in self._looked_up:
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
             facts = [fact_from(one["after"]) for op, one in added.items() if op not in stored]
             vectors = await self._semantic.vectors_of([fact["text"] for fact in facts])
-            self._unstored = Unstored(facts, [vectors[fact["text"]] for fact in facts])
-        return self._unstored
+            self._looked_up[ops] = Unstored(facts, [vectors[fact["text"]] for fact in facts])
+        return self._looked_up[ops]
 
     async def profiles(self, ids: Iterable[str]) -> dict[str, EntityProfile]:
         """The profiles that exist among `ids`."""
@@ -129,10 +137,22 @@ class Overlay:
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
     """How near two facts are, 0..1."""
-    words = _shared(terms(fact["text"]), terms(other["text"]))
+    words = _shared(_words(fact["text"]), _words(other["text"]))
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
     return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+
+
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> frozenset[str]:
+    """The index terms of a text; a fact is compared with many."""
+    return frozenset(terms(text))
+
+
+def _telling(text: str) -> str:
+    """The longest words of a text: common ones are short (Zipf), and each costs a look-up."""
+    words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
+    return " ".join(words[:MOST_WORDS])
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> float:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore
 
-from memory import journal, probes
+from memory import journal, links, probes
 from memory.analysis import Query, read_query
-from memory.apply import LINKS
 from memory.duplicates import merged
 from memory.episodes import catch_up, episode_of, named_speakers
 from memory.errors import InputError, ModelError
 from memory.models.hashing import HashingEmbeddings
 from memory.overlay import Changes
-from memory.ranking import Candidate, leading, rank
+from memory.ranking import Candidate, leading, ordered, rank
 from memory.records import RecallHit
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
@@ -38,6 +38,10 @@ LINKED = 10
 """Of the best, so many lead on; and at most so many are led to."""
 LINKED_SHARE = 0.5
 """Of the score of what led to it."""
+LIFTING, LIFTED = 2, 3
+"""So many of the best lift so many each, the best of what they are linked to. A memory of many
+links would lift a crowd past what fits better.
+"""
 LEAST = 60
 """Tokens: a memory that does not fit is shortened to no less."""
 
@@ -86,9 +90,13 @@ async def recall(
     past = include_superseded or read.past
     shown = _asked_for(found, past=past)
     if not facts_only:
-        joining = await _linked(shown[:limit], known, scope, semantic, store, settings)
-        # Merged anew: a link leads from an entry to the fact that says the same, or no longer does.
-        shown = _asked_for(merged([*found, *joining]), past=past) if joining else shown
+        joined = await _linked(shown, known, scope, semantic, store, settings)
+        if len(joined) > len(shown):
+            # A link leads from an entry to the fact that says the same, or says it no longer.
+            hidden = [one for one in found if one.superseded and not past]
+            shown = _asked_for(merged([*hidden, *joined]), past=past)
+        else:
+            shown = ordered(joined)
     hits = [hit_of(one) for one in shown[:limit] if one.score > 0]
     if used_by_agent:
         hits = within(hits, settings.recall_tokens)
@@ -118,7 +126,11 @@ def hit_of(one: Candidate) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(one.parts),
     }
-    return {**hit, "superseded": True} if one.superseded else hit
+    if one.superseded:
+        gone: RecallHit = {**hit, "superseded": True}
+        by = payload.get("superseded_by")
+        return {**gone, "superseded_by": by} if by else gone
+    return {**hit, "disputed": True} if payload.get("disputed") else hit
 
 
 def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
@@ -199,21 +211,55 @@ async def _linked(
     store: BaseStore,
     settings: Settings,
 ) -> list[Candidate]:
-    """What the best of `found` is linked to, with a share of its score, but for what is `known`."""
+    """`found`, with what the best of it is linked to: lifted where it was found, else beside it.
+
+    One hop, from facts and entries alike. What is `known` and was left out stays out.
+    """
+    if not settings.recall_weight_links:
+        return list(found)
     leading = found[:LINKED]
-    items = await store.abatch([GetOp(scope.namespace(LINKS), one.id) for one in leading])
+    ends = await links.read(store, scope, {id_ for one in leading for id_ in one.ids})
+    near = [_ends(one, ends) for one in leading]
     led: dict[str, float] = {}
-    for item, one in zip(items, leading, strict=True):
-        for id_ in item.value["linked_to"] if isinstance(item, Item) else ():
+    for one, ids in zip(leading, near, strict=True):
+        for id_ in ids:
             if id_ not in known:
                 led.setdefault(id_, one.score * LINKED_SHARE)
     rows = await _rows(list(led)[:LINKED], scope, semantic, store)
     least = settings.min_source_trust or 0.0
-    return [
+    joining = [
         Candidate(row, {"link": led[id_]}, tuple(row.payload["source_events"]))
         for id_, row in rows.items()
         if row.payload["trust"] >= least
     ]
+    return [*lifted(found, near[:LIFTING], settings.recall_weight_links), *joining]
+
+
+def lifted(
+    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
+) -> list[Candidate]:
+    """`found` with `share` of the score of its first added to what each is linked to. Pure.
+
+    `near`: of each of those first, the ids that it is linked to.
+    """
+    place = {id_: number for number, one in enumerate(found) for id_ in one.ids}
+    lifts: dict[int, float] = {}
+    for one, ids in zip(found, near, strict=False):
+        beside = sorted({place[id_] for id_ in ids if id_ in place})
+        for number in beside[:LIFTED]:
+            lifts[number] = max(lifts.get(number, 0.0), share * one.score)
+    higher = list(found)
+    for number, lift in lifts.items():
+        one = found[number]
+        parts = {**one.parts, "link": min(1 - one.score, lift)}
+        higher[number] = replace(one, parts=parts)
+    return higher
+
+
+def _ends(one: Candidate, ends: Mapping[str, links.End]) -> list[str]:
+    """What a candidate is linked to, itself aside, each once."""
+    there = (other for id_ in sorted(one.ids) if id_ in ends for other in ends[id_]["linked_to"])
+    return [other for other in dict.fromkeys(there) if other not in one.ids]
 
 
 async def _rows(

@@ -310,5 +310,7 @@ class RecallHit(TypedDict):
     """What the score is made of, by name; the score is their sum."""
     superseded: NotRequired[bool]
     """No longer held to be true."""
+    superseded_by: NotRequired[str]
+    """The id of the fact that has taken its place."""
     disputed: NotRequired[bool]
     """Another memory contradicts it, and it is not settled which one holds."""

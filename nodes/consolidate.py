@@ -55,25 +55,26 @@ async def consolidate(
     """
     settings = settings_of(runtime.context)
     view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
-    batches = to_consolidate(
-        view.entries,
-        view.plans,
-        min_importance=settings.min_importance,
-        size=settings.consolidate_batch_size,
-        tokens=settings.night_batch_tokens,
-        most=view.calls_at_once(settings),
-    )
 
     async def think(batch: list[JournalEntry], turns: list[PlanRecord]) -> Thought:
         return await _turn(state, view, batch, turns, settings, config)
 
-    jobs = []
-    for batch in batches:
-        ids = [entry["id"] for entry in batch]
-        turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
-        jobs.append(Job(ids, partial(think, batch, turns), len(turns)))
-    await view.plan_all("consolidate", jobs)
-    return {"night": await view.onward(state, settings)}
+    async def jobs() -> list[Job]:
+        found = []
+        for batch in to_consolidate(
+            view.entries,
+            view.plans,
+            min_importance=settings.min_importance,
+            size=settings.consolidate_batch_size,
+            tokens=settings.night_batch_tokens,
+            most=view.calls_at_once(settings),
+        ):
+            ids = [entry["id"] for entry in batch]
+            turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
+            found.append(Job(ids, partial(think, batch, turns), len(turns)))
+        return found
+
+    return {"night": await view.in_waves("consolidate", jobs, state, settings)}
 
 
 async def _turn(

@@ -69,26 +69,53 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
     """Look at the next batches of new facts; a broken answer leaves its batch for another night."""
     settings = settings_of(runtime.context)
     view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
-    overlay = view.overlay(resources_of(config).semantic)
+    semantic = resources_of(config).semantic
+    found = await view.overlay(semantic).facts(facts_left(view.record, view.plans))
+    order = [fact["op"] for fact in sorted(found.values(), key=_first)]
+
+    async def jobs() -> list[Job]:
+        return await _jobs(order, view, view.overlay(semantic), settings, config)
+
+    return {"night": await view.in_waves("dream", jobs, state, settings)}
+
+
+def _first(fact: Fact) -> tuple[int, str, str]:
+    """What orders facts: the most important first, of equals the older."""
+    return (-fact["importance"], fact["valid_from"], fact["op"])
+
+
+async def _jobs(
+    order: Sequence[str],
+    view: NightView,
+    overlay: Overlay,
+    settings: Settings,
+    config: RunnableConfig,
+) -> list[Job]:
+    """The next batches, as the ones before leave the facts; and what is no longer there.
+
+    `order`: the facts that were left at the beginning of the visit, the most important first.
+    """
     left = facts_left(view.record, view.plans)
-    facts = await overlay.facts(left)
-    waiting = [facts[op] for op in left if op in facts and facts[op]["invalid_at"] is None]
+    at_once, known = view.calls_at_once(settings), set(left)
+    ahead = [op for op in order if op in known][: at_once * settings.dream_batch_size]
+    missing = list(known.difference(order))
+    facts = await overlay.facts(ahead)
+    waiting = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
     jobs = [
         Job([fact["op"] for fact in batch], partial(_think, batch, overlay, view, settings, config))
         for batch in batches(
-            sorted(waiting, key=lambda one: (-one["importance"], one["valid_from"], one["op"])),
+            waiting,
             [plan for plan in view.plans if plan["step"] == "dream"],
             size=settings.dream_batch_size,
             tokens=settings.night_batch_tokens,
-            most=view.calls_at_once(settings),
+            most=at_once,
             shown=_line,
         )
     ]
-    gone = [op for op in left if op not in {fact["op"] for fact in waiting}]
-    if gone:
-        jobs.append(Job(gone, partial(_settled, gone)))
-    await view.plan_all("dream", jobs)
-    return {"night": await view.onward(state, settings)}
+    held = {fact["op"] for fact in waiting}
+    settled = {*missing, *ahead} - held
+    gone = [op for op in left if op in settled]
+    return [*jobs, Job(gone, partial(_settled, gone))] if gone else jobs
 
 
 async def _settled(ops: Sequence[str]) -> Thought:

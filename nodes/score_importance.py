@@ -50,13 +50,6 @@ async def score_importance(
     settings = settings_of(runtime.context)
     view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
     tokens = settings.night_batch_tokens
-    batches = to_score(
-        view.entries,
-        view.plans,
-        size=settings.score_batch_size,
-        tokens=tokens,
-        most=view.calls_at_once(settings),
-    )
 
     async def think(batch: list[JournalEntry]) -> Thought:
         resources = resources_of(config)
@@ -70,10 +63,18 @@ async def score_importance(
         operations, left = scored(batch, answer)
         return Thought(operations=operations, left=left, usage=usage)
 
-    # None is left where the last plan was kept and the step after it was not.
-    jobs = [Job([entry["id"] for entry in batch], partial(think, batch)) for batch in batches]
-    await view.plan_all("score_importance", jobs)
-    return {"night": await view.onward(state, settings)}
+    async def jobs() -> list[Job]:
+        """None is left where the last plan was kept and the step after it was not."""
+        found = to_score(
+            view.entries,
+            view.plans,
+            size=settings.score_batch_size,
+            tokens=tokens,
+            most=view.calls_at_once(settings),
+        )
+        return [Job([entry["id"] for entry in batch], partial(think, batch)) for batch in found]
+
+    return {"night": await view.in_waves("score_importance", jobs, state, settings)}
 
 
 def prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:

@@ -54,7 +54,6 @@ _DID: dict[What, str] = {
     "night": "slept",
     "undo": "took back",
     "compaction": "compacted into",
-    "undo": "undid",
 }
 
 
