@@ -134,6 +134,13 @@ def comes_again(plan: PlanRecord) -> bool:
     return bool(plan.get("overflowed")) and not plan["errors"]
 
 
+def not_seen(ids: Sequence[str], step: str, plans: Sequence[PlanRecord]) -> list[str]:
+    """Those of `ids` that the step has not worked on yet."""
+    mine = [plan for plan in plans if plan["step"] == step and not comes_again(plan)]
+    seen = {one for plan in mine for one in plan["inputs"]}
+    return [one for one in ids if one not in seen]
+
+
 def below_threshold(
     entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], min_importance: int
 ) -> list[Operation]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory import apply, audit, inbox, journal, night, tracing
+from memory import apply, audit, inbox, journal, night, night_stream, tracing
 from memory.audit import AuditEntry
 from memory.classification import wakes
 from memory.compaction import history_share
@@ -65,6 +65,8 @@ class NightView:
     plans: list[PlanRecord]
     entries: dict[str, JournalEntry]
     """As they stood when the night set out."""
+    step: str | None = None
+    """The one in hand, as far as it was told to who listens."""
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -80,7 +82,9 @@ class NightView:
         record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
         if record is None:
             raise LookupError("no night is in hand")
-        return await cls.load(store, scope, record)
+        view = await cls.load(store, scope, record)
+        view.step = cursor["next"] if cursor else None
+        return view
 
     async def plan(
         self,
@@ -101,12 +105,14 @@ class NightView:
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
         """
+        self._at(step)
         kept = {plan["key"]: plan for plan in self.plans}
+        told = list(self.plans)
         first = max((plan["order"] for plan in self.plans), default=-1) + 1
         keys = [night.plan_key(self.record["id"], step, job.iteration, job.inputs) for job in jobs]
         made = await asyncio.gather(
             *(
-                self._thought_out(step, job, key, first + place)
+                self._thought_out(step, job, key, first + place, told)
                 for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
                 if key not in kept
             ),
@@ -147,7 +153,10 @@ class NightView:
         left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
         return max(1, min(settings.night_parallel, left))
 
-    async def _thought_out(self, step: str, job: Job, key: str, order: int) -> PlanRecord:
+    async def _thought_out(
+        self, step: str, job: Job, key: str, order: int, so_far: list[PlanRecord]
+    ) -> PlanRecord:
+        """The plan of one job, written and told; `so_far`: the others that are known by now."""
         inputs, began = job.inputs, time.perf_counter()
         try:
             with tracing.night_step(step, self.record["id"]):
@@ -180,6 +189,8 @@ class NightView:
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
+        so_far.append(plan)
+        night_stream.tell(self.record, self.entries, so_far, step, "progress")
         return plan
 
     async def onward(
@@ -195,10 +206,25 @@ class NightView:
             waking=await self._waking(state, settings),
             compaction_due=due,
         )
+        self._at(following)
         return {"id": self.record["id"], "next": following}
 
+    def _at(self, step: str) -> None:
+        """Tell who listens that a step begins, and that the one before it is over."""
+        if step in (self.step, "settle"):  # a part of applying, and no step of its own
+            return
+        if self.step is not None:
+            night_stream.tell(self.record, self.entries, self.plans, self.step, "end")
+        night_stream.tell(self.record, self.entries, self.plans, step, "begin")
+        self.step = step
+
     async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, or `request: wake` (ruling 18)."""
+        """A waking event is one to act on, or `request: wake` (ruling 18).
+
+        A preview leaves the agent awake or asleep, as it is, and nothing that waits ends it early.
+        """
+        if self.record["dry_run"]:
+            return False
         if state["mode"] == "awake":
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])

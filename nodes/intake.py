@@ -205,6 +205,9 @@ class _Desk:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             return self.rest()
+        if self.resources.night_only:
+            due = await night.is_due(self.store, self.scope)
+            return self.set(turn="night", event=None) if due else self.rest()
         # Also before a night: it is to know what was heard by then.
         event = await self._next_event()
         answered = await approvals.answers(self.store, self.scope, self._parked())
@@ -248,16 +251,13 @@ class _Desk:
         self.set(turn="rest", event=None, classification=None)
 
     async def _night_due(self) -> bool:
-        """An unfinished night goes on whatever the input; one that failed in this run waits."""
-        if self.state["report"]["night"] is not None:
-            return False
+        """An unfinished night goes on whatever the input; after a preview, what was asked for."""
         if any(failure["event_id"] is None for failure in self.state["report"]["failures"]):
             return False
-        if await night.unfinished(self.store, self.scope) is not None:
-            return True
-        if await night.preview_wanted(self.store, self.scope):
-            return True
-        return self.first and self.sleep_asked
+        if (done := self.state["report"]["night"]) is not None:
+            return done["dry_run"] and self.state["phase"] == "compacting"
+        unfinished = await night.unfinished(self.store, self.scope)
+        return unfinished is not None or (self.first and self.sleep_asked)
 
     def _autonomous(self) -> bool:
         """Whether to work on the goals; if not, the report says why."""

@@ -10,6 +10,7 @@ import pytest
 from graph.cli.following import follow
 from graph.decisions import decide
 from graph.handle import AsyncAgent
+from memory.night_stream import NightEvent
 from memory.settings import Settings
 from memory.tick import ToolOutcome
 from tests import launching
@@ -33,8 +34,8 @@ class Ear:
     def used(self, outcomes: list[ToolOutcome]) -> None:
         self.heard += [f"{'ran' if one['ok'] else 'failed'} {one['name']}" for one in outcomes]
 
-    async def night(self, node: str) -> None:
-        self.heard.append(f"night {node}")
+    def night(self, event: NightEvent) -> None:
+        self.heard.append(f"night {event['event']} {event['step']}")
 
 
 async def heard(agent: AsyncAgent, given: dict[str, Any]) -> list[str]:
