@@ -17,7 +17,7 @@ from memory.compaction import history_share
 from memory.dreaming import budget
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.night_batches import operations_of
-from memory.overlay import Overlay
+from memory.overlay import Changes, Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
@@ -129,6 +129,17 @@ class NightView:
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""
         return Overlay(self.store, semantic, self.scope, operations_of(self.plans))
+
+    async def untold(self, semantic: SemanticMemory) -> Changes:
+        """Memory without the facts that the night itself adds, its entries weighed as by now.
+
+        For what is recalled within a night: those facts are stored in the night itself and not in
+        its preview, and both are to find the same. The entries they were made of say it, too.
+        """
+        added = await semantic.by_op(self.scope, self.added_facts())
+        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+        scored = self.entries_after(self.entries.values())
+        return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
 
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         """Journal entries as they stand with everything that the night decided so far."""

@@ -83,6 +83,7 @@ async def recall(
     depth = max(CANDIDATES, 2 * limit)
     found = await _found(read, kinds, scope, now, semantic, settings, depth, changes)
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
+    known |= changes.gone() if changes is not None else set()
     found = [one for one in found if include_superseded or read.past or not one.superseded]
     if not facts_only:
         joining = await _linked(found[:limit], known, scope, semantic, store, settings)
