@@ -57,18 +57,27 @@ OWN = (NIGHTS, OPEN, "night", audit.AUDIT, journal.UNINDEXED)
 _SHOWN = re.compile(r"^\[(?P<id>[^\]]+)\] (?P<text>.*?)(?: \(near: .*\))?$", re.MULTILINE)
 
 
-def dreamer() -> ScriptedChatModel:
-    """Answers whatever is asked."""
-    return scripted(otherwise=answer)
+Related = Sequence[tuple[str, str, str]]
 
 
-def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+def dreamer(*related: tuple[str, str, str], delay: float = 0.0) -> ScriptedChatModel:
+    """Answers whatever is asked; facts are related as RELATED says, and `related`."""
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        return answer(messages, tools, (*RELATED, *related))
+
+    return scripted(otherwise=answered, delay=delay)
+
+
+def answer(
+    messages: list[BaseMessage], tools: list[str], related: Related = RELATED
+) -> AIMessage | str:
     told = str(messages[1].text) if len(messages) > 1 else ""
     match tools:
         case ["Scores"]:
             return calls(("Scores", {"scores": [_score(*one) for one in shown(told).items()]}))
         case ["Dream"]:
-            return calls(("Dream", _dream(shown(told))))
+            return calls(("Dream", _dream(shown(told), related)))
         case ["Attributes"]:
             return calls(("Attributes", {"attributes": _attributes(told)}))
         case ["Questions"]:
@@ -108,11 +117,11 @@ def _facts(messages: Sequence[BaseMessage]) -> AIMessage:
     return calls(("store_memory", {"facts": facts}))
 
 
-def _dream(facts: Mapping[str, str]) -> dict[str, Any]:
+def _dream(facts: Mapping[str, str], related: Related) -> dict[str, Any]:
     relations = []
     for one, text in facts.items():
         for other, words in facts.items():
-            for first, second, relation in RELATED:
+            for first, second, relation in related:
                 if one != other and first in text and second in words and first not in words:
                     pair = {"fact": one, "other": other, "relation": relation}
                     relations.append({**pair, "reason": f"{relation} it"})
