@@ -34,11 +34,16 @@ def ruler(gone: int) -> ScriptedChatModel:
     return dreamer(*(("New rule", f"Bed {n:02} ", "supersedes") for n in range(gone)))
 
 
-async def ruled(agent: AsyncAgent, clock: Clock, count: int) -> dict[str, Any]:
-    """So many beds, a rule, and the report of the night after."""
+async def a_day_with_a_rule(agent: AsyncAgent, clock: Clock, count: int) -> None:
+    """So many beds, then a rule."""
     clock.advance(days=60)
     await agent.resources.semantic.add(agent.scope, beds(count))
     await day(agent, clock, RULE)
+
+
+async def ruled(agent: AsyncAgent, clock: Clock, count: int) -> dict[str, Any]:
+    """The report of the night after such a day."""
+    await a_day_with_a_rule(agent, clock, count)
     report: dict[str, Any] = dict(await agent.sleep())
     return report
 
@@ -141,9 +146,7 @@ async def test_a_preview_says_that_it_would_be_held_back_and_is_applied_all_the_
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
-        clock.advance(days=60)
-        await agent.resources.semantic.add(agent.scope, beds(20))
-        await day(agent, clock, RULE)
+        await a_day_with_a_rule(agent, clock, 20)
         tried = await agent.sleep(dry_run=True)
         assert tried["status"] == "preview"
         assert "would no longer hold" in (tried["gate"] or {})["held"]

@@ -125,7 +125,7 @@ async def go_to_sleep(
             report = await follow(agent, {"request": "sleep"}, watch)
     if report["night"] is None:
         raise CircadianError(_why_no_night(report))
-    await show_night(screen, agent, report["night"], everything=everything)
+    await show_night(options, screen, agent, report["night"], everything=everything)
     woken = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
     if woken:
         waited = counted(len(woken), "message")

@@ -29,6 +29,8 @@ class Section(NamedTuple):
     """A change is one row, or two where something takes the place of something."""
     lines: int = 1
     """Rows of one change."""
+    found: int = 0
+    """Changes that are told of, where not all have a row of their own."""
 
 
 MARKED = {"consolidated": "made into facts", "below_threshold": "not important enough for that"}
@@ -38,13 +40,22 @@ def sections(operations: Sequence[Operation], names: Names) -> list[Section]:
     """The changes by kind, the weightiest first; kinds without any are left out."""
     told_of = told(operations)
     made = (section(told_of, names) for section in SECTIONS)
-    return [one for one in made if one is not None and one.rows]
+    return [one for one in made if one.rows or one.found]
 
 
 def _learned(operations: Sequence[Operation], names: Names) -> Section:
+    """New facts; those that take the place of others, or leave for them, stand with these."""
+    changes = (one for one in operations if one["kind"] == "change_fact")
+    pairs = ((one["target"], one["after"].get("superseded_by")) for one in changes)
+    below = {op for pair in pairs if pair[1] for op in pair}
     facts = [one["after"] for one in operations if one["kind"] == "add_fact"]
-    rows = [Row(Text("•", "green"), _fact(fact, sources=True)) for fact in facts]
-    return Section(f"Learned {counted(len(facts), 'fact')}", rows)
+    rows = [
+        Row(Text("•", "green"), _fact(fact, sources=True))
+        for fact in facts
+        if fact["op"] not in below
+    ]
+    with_others = f", {len(facts) - len(rows):,} of them below" if len(facts) > len(rows) else ""
+    return Section(f"Learned {counted(len(facts), 'fact')}{with_others}", rows, found=len(facts))
 
 
 def _superseded(operations: Sequence[Operation], names: Names) -> Section:

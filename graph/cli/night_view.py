@@ -36,7 +36,7 @@ STEP_NAMES = {
     "record_night": "end the night",
 }
 STATUS = {
-    "preview": "a preview, nothing is applied",
+    "preview": "a preview",
     "held": "held back",
     "undone": "undone",
     "discarded": "discarded",
@@ -46,11 +46,16 @@ STATUS = {
 
 
 def night_view(
-    report: NightReport, names: Names | None = None, *, everything: bool = False
+    report: NightReport,
+    names: Names | None = None,
+    *,
+    everything: bool = False,
+    more: str | None = None,
 ) -> RenderableType:
     """A night's report: its steps, what it changes, what is held over and why.
 
-    `names`: what the ids in it stand for, where more is known than it tells itself.
+    `names`: what the ids in it stand for, where more is known than it tells itself; `more`: the
+    command that shows lists at full length.
     """
     if report["id"] is None:
         return Text("Nothing to do tonight: no journal entry is pending, no model was called.")
@@ -65,7 +70,8 @@ def night_view(
         hidden += len(section.rows) - len(shown)
         parts += _section(section, shown)
     if hidden:
-        parts.append(Text(f"All of it: circadian night {report['id']} --all", style="dim"))
+        how = more or f"circadian night {report['id']} --all"
+        parts += [Text(), Text(f"All of it: {how}", style="dim")]
     endings = _endings(report)
     return Group(*parts, *([Text(), *endings] if endings else []))
 
@@ -115,7 +121,7 @@ def became(one: NightLine) -> Text:
     if one["status"] == "complete":
         return Text("applied") if one["complete"] else Text("applied, not complete", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(one["status"], "dim")
-    return Text("preview" if one["status"] == "preview" else STATUS[one["status"]], style)
+    return Text(STATUS[one["status"]].removeprefix("a "), style)
 
 
 def _head(report: NightReport) -> Text:

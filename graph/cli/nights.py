@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from rich.text import Text
+
 from graph.cli.access import must_be_made, opened_without_running, opening, say_unknown
 from graph.cli.console import Screen
 from graph.cli.following import follow
@@ -41,7 +43,7 @@ async def night(options: Options, night_id: str, *, discard: bool, everything: b
             screen.show(f"{record['id']} is discarded: it is never applied.")
             return 0
         report = await agent.night(record["id"])
-        await show(screen, agent, report, everything=everything)
+        await show(options, screen, agent, report, everything=everything)
     _say_what_next(screen, options, report)
     return 0
 
@@ -68,7 +70,7 @@ async def dry_run(options: Options, *, everything: bool) -> int:
             report = await _watched(options, alone, screen)
         finally:
             await kept.unwant_preview(agent.store, agent.scope)
-        await show(screen, agent, report, everything=everything)
+        await show(options, screen, agent, report, everything=everything)
     _say_what_next(screen, options, report)
     return int(not report["complete"])
 
@@ -79,7 +81,7 @@ async def apply(options: Options, night_id: str, *, everything: bool) -> int:
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         report = await _watched(options, await to_apply(agent, night_id), screen)
-        await show(screen, agent, report, everything=everything)
+        await show(options, screen, agent, report, everything=everything)
     return int(not report["complete"])
 
 
@@ -90,14 +92,20 @@ async def _watched(options: Options, agent: AsyncAgent, screen: Screen) -> Night
 
 
 async def show(
-    screen: Screen, agent: AsyncAgent, report: NightReport, *, everything: bool = False
+    options: Options,
+    screen: Screen,
+    agent: AsyncAgent,
+    report: NightReport,
+    *,
+    everything: bool = False,
 ) -> None:
     """Print a night, with what its ids stand for."""
     if screen.json:
         screen.document(report)
         return
     names = await names_of(agent, report["operations"])
-    screen.show(night_view(report, names, everything=everything))
+    more = command_line(options, "night", report["id"] or "", "--all")
+    screen.show(night_view(report, names, everything=everything, more=more))
 
 
 def held_line(options: Options, report: NightReport) -> str | None:
@@ -105,23 +113,23 @@ def held_line(options: Options, report: NightReport) -> str | None:
     if report.get("status") != "held" or report["id"] is None:
         return None
     why = (report.get("gate") or {}).get("held") or "it would change much"
-    return f"{report['id']} is held back: {why}; {_both_ways(options, report['id'])}"
+    so, gone = _both_ways(options, report["id"])
+    return f"{report['id']} is held back: {why}; `{so}` makes it so, `{gone}` lets it go"
 
 
-def _both_ways(options: Options, night_id: str) -> str:
+def _both_ways(options: Options, night_id: str) -> tuple[str, str]:
     so = command_line(options, "sleep", "--apply", night_id)
-    gone = command_line(options, "night", night_id, "--discard")
-    return f"`{so}` makes it so, `{gone}` lets it go"
+    return so, command_line(options, "night", night_id, "--discard")
 
 
 def _say_what_next(screen: Screen, options: Options, report: NightReport) -> None:
-    """On stderr: how a person goes on with a preview, or with a night that was held back."""
-    if screen.json or report["id"] is None:
+    """How a person goes on with a preview, or with a night that was held back."""
+    if report["id"] is None or report.get("status") not in ("preview", "held"):
         return
-    if report.get("status") == "preview":
-        screen.note(f"Nothing of it is applied: {_both_ways(options, report['id'])}")
-    elif report.get("status") == "held":
-        screen.note(held_line(options, report) or "")
+    so, gone = _both_ways(options, report["id"])
+    screen.show("", Text("Nothing of it is applied." if report["dry_run"] else "It waits for you."))
+    screen.line(f"  make it so: {so}")
+    screen.line(f"  let it go:  {gone}")
 
 
 def command_line(options: Options, *words: str) -> str:
