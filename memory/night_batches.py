@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from memory.apply import entries_after
+from memory.fact_changes import without_rivals
 from memory.journal import by_time, one_line
 from memory.operations import mark_entry
 from memory.records import JournalEntry, Operation, PlanRecord
@@ -19,13 +20,13 @@ Item = TypeVar("Item")
 
 
 def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list[Operation]:
-    """All operations of a night, or of one phase, in order, each once."""
+    """All operations of a night, or of one phase, in order, each once, and without rivals."""
     seen: dict[str, Operation] = {}
     for plan in plans:
         if phase in (None, plan["phase"]):
             for operation in plan["operations"]:
                 seen.setdefault(operation["id"], operation)
-    return list(seen.values())
+    return without_rivals(list(seen.values()))
 
 
 def to_score(

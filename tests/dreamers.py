@@ -104,8 +104,12 @@ def shown(text: str) -> dict[str, str]:
     return {found["id"]: found["text"] for found in _SHOWN.finditer(text)}
 
 
+SCORES = {"Trivial": 2, "weighty": 8, "vital": 9}
+
+
 def _score(id_: str, text: str) -> dict[str, Any]:
-    return {"id": id_, "importance": 2 if "Trivial" in text else 7}
+    given = [score for word, score in SCORES.items() if word in text]
+    return {"id": id_, "importance": given[0] if given else 7}
 
 
 def _facts(messages: Sequence[BaseMessage]) -> AIMessage:

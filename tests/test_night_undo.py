@@ -11,6 +11,7 @@ from graph.handle import AsyncAgent
 from memory import night
 from memory.errors import ConflictError, InputError
 from memory.settings import Settings
+from tests.agents import opened
 from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
 from tests.test_night_previews import KINDS, copy_of, lived
@@ -152,8 +153,6 @@ async def test_a_preview_and_an_unknown_night_have_nothing_to_undo(
 async def test_an_undo_covers_the_archive_of_a_compaction_and_not_the_conversation(
     tmp_path: Path, clock: Clock
 ) -> None:
-    from tests.agents import opened
-
     small = SETTINGS.model_copy(
         update={
             "max_context_tokens": 2_000,
@@ -171,3 +170,24 @@ async def test_an_undo_covers_the_archive_of_a_compaction_and_not_the_conversati
         await agent.undo_night("last")
         assert await whole(agent) == stood
         assert (await agent.aget_state()).values["messages"] == talk
+
+
+async def test_what_batches_side_by_side_made_of_one_fact_can_be_taken_back(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = dreamer(("vital", "by boat.", "duplicates"), ("weighty", "by boat.", "duplicates"))
+    settings = SETTINGS.model_copy(update={"dream_batch_size": 1, "night_parallel": 2})
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        await day(agent, clock, [("Ben", "The ladder comes by boat.")])
+        await agent.sleep()
+        clock.advance(days=1)
+        said = [f"The ladder comes by boat, which is {how}." for how in ("vital", "weighty")]
+        await day(agent, clock, [("Ben", one) for one in said], first=10)
+        stood = await whole(agent)
+        await agent.sleep()
+        facts = await agent.resources.semantic.all(agent.scope)
+        (left,) = [fact for fact in facts if fact["invalid_at"] is None]
+        assert (left["text"], len(left["source_events"])) == ("The ladder comes by boat.", 3)
+        assert left["importance"] in (8, 9)
+        await agent.undo_night("last")
+        assert await whole(agent) == stood
