@@ -49,7 +49,7 @@ def new_night(
 ) -> NightRecord:
     """A night that sets out at `now` with the journal ids in `pending`."""
     name = f"night_{now:%Y%m%d_%H%M%S}"
-    same = sum(1 for other in taken if other.startswith(name))
+    same = sum(other.startswith(name) for other in taken)
     return {
         "id": f"{name}_{same + 1}" if same else name,
         "dry_run": dry_run,
@@ -231,12 +231,11 @@ def status_of(record: NightRecord) -> NightStatus:
 
 def empty_report(now: datetime, *, dry_run: bool = False) -> NightReport:
     """A night with nothing to do: no record is kept and no model called."""
-    stamp = now.isoformat()
     return {
         "id": None,
         "dry_run": dry_run,
-        "started": stamp,
-        "ended": stamp,
+        "started": now.isoformat(),
+        "ended": now.isoformat(),
         "complete": True,
         "held": [],
         "steps": [],
@@ -267,7 +266,12 @@ async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
 
 async def is_due(store: BaseStore, scope: Scope) -> bool:
     """Whether a preview was asked for, or a night is to be gone on with."""
-    return await preview_wanted(store, scope) or await unfinished(store, scope) is not None
+    return await preview_wanted(store, scope) or await is_going(store, scope)
+
+
+async def is_going(store: BaseStore, scope: Scope) -> bool:
+    """Whether a night was begun and not ended."""
+    return await unfinished(store, scope) is not None
 
 
 async def unwant_preview(store: BaseStore, scope: Scope) -> None:
@@ -295,10 +299,8 @@ async def all_ids(store: BaseStore, scope: Scope) -> list[str]:
 async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
     """Every night's head, oldest first."""
     items = await list_items(store, scope.namespace(NIGHTS))
-    return sorted(
-        (cast(NightRecord, item.value) for item in items),
-        key=lambda one: (one["started"], len(one["id"]), one["id"]),
-    )
+    found = (cast(NightRecord, item.value) for item in items)
+    return sorted(found, key=lambda one: (one["started"], len(one["id"]), one["id"]))
 
 
 async def plans_of(store: BaseStore, scope: Scope, night_id: str) -> list[PlanRecord]:
@@ -319,7 +321,7 @@ def end_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
 
 
 def record_put(scope: Scope, record: NightRecord) -> PutOp:
-    """The write of a night's head, to join a transaction."""
+    """The write of a night's head."""
     return PutOp(scope.namespace(NIGHTS), record["id"], cast(dict[str, Any], dict(record)))
 
 

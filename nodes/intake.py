@@ -68,8 +68,7 @@ async def intake(
     if first:
         await desk.take_in()
     if not sound:
-        # Nothing of what is wrong is put right here: `refuse` is to find it.
-        desk.set(turn="refuse")
+        desk.set(turn="refuse")  # which is to find what is wrong as it is
         return desk.update
     desk.recompute_goals()
     if desk.take_request() == "clear_stop":
@@ -206,8 +205,8 @@ class _Desk:
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             return self.rest()
         if self.resources.night_only:
-            due = await night.is_due(self.store, self.scope)
-            return self.set(turn="night", event=None) if due else self.rest()
+            failed, due = self._night_failed(), await night.is_due(self.store, self.scope)
+            return self.set(turn="night", event=None) if due and not failed else self.rest()
         # Also before a night: it is to know what was heard by then.
         event = await self._next_event()
         answered = await approvals.answers(self.store, self.scope, self._parked())
@@ -250,14 +249,16 @@ class _Desk:
         """Nothing more in this run."""
         self.set(turn="rest", event=None, classification=None)
 
+    def _night_failed(self) -> bool:
+        return any(one["event_id"] is None for one in self.state["report"]["failures"])
+
     async def _night_due(self) -> bool:
         """An unfinished night goes on whatever the input; after a preview, what was asked for."""
-        if any(failure["event_id"] is None for failure in self.state["report"]["failures"]):
+        if self._night_failed():
             return False
         if (done := self.state["report"]["night"]) is not None:
             return done["dry_run"] and self.state["phase"] == "compacting"
-        unfinished = await night.unfinished(self.store, self.scope)
-        return unfinished is not None or (self.first and self.sleep_asked)
+        return (self.first and self.sleep_asked) or await night.is_going(self.store, self.scope)
 
     def _autonomous(self) -> bool:
         """Whether to work on the goals; if not, the report says why."""
@@ -295,9 +296,8 @@ class _Desk:
             own = []
         if not (ready := [*people, *own]):
             return None
-        event, classification = ready[0]
-        self.set(classification=classification)
-        return event
+        self.set(classification=ready[0][1])
+        return ready[0][0]
 
     def _ignore(self, judged: Sequence[tuple[Event, Classification]]) -> None:
         """Leave events alone, and say so. Nothing of them is journaled."""

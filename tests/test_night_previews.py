@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import PutOp
 
 from graph.corrections import find_fact
 from graph.handle import AsyncAgent
-from memory import journal
-from memory.errors import ConflictError, InputError
+from memory import entities, journal, night
+from memory.errors import CircadianError, ConflictError, InputError
+from memory.records import NightRecord
+from memory.scope import Scope
 from memory.settings import Settings
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -131,8 +134,6 @@ async def a_fact(agent: AsyncAgent) -> str:
 
 
 async def a_profile(agent: AsyncAgent) -> str:
-    from memory import entities
-
     (ben,) = [
         one for one in await entities.everyone(agent.store, agent.scope) if one["name"] == "Ben"
     ]
@@ -217,3 +218,52 @@ async def test_a_preview_under_the_emergency_stop_says_so_and_is_not_made_later(
             await agent.sleep(dry_run=True)
         await agent.ainvoke({"request": "clear_stop"})
         assert len(await agent.nights()) == 1
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_preview_that_broke_off_is_finished_first_and_paid_for_once(
+    lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
+        raise OSError("the disk is full")
+
+    model = dreamer()
+    async with copy_of(lived, "broken", clock, model) as agent:
+        stood = await whole(agent)
+        with monkeypatch.context() as patched:
+            patched.setattr(night, "end_puts", broken)
+            with pytest.raises(CircadianError, match="the disk is full"):
+                await agent.sleep(dry_run=True)
+        assert await whole(agent) == stood
+        paid = len(model.calls)
+        if again:
+            tried = await agent.sleep(dry_run=True)
+            assert len(model.calls) == paid
+            assert await whole(agent) == stood
+            assert (await agent.apply_night(str(tried["id"])))["complete"] is True
+        else:
+            out = await agent.ainvoke(said("Are you there?", "Ada", id="there"))
+            assert len(model.calls) == paid + 1
+            assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["there"]
+            slept = await agent.sleep()
+            assert (slept["dry_run"], slept["status"]) == (False, "complete")
+        statuses = [one["status"] for one in await agent.nights()]
+    assert statuses == (["complete", "complete"] if again else ["complete", "preview", "complete"])
+
+
+async def test_asked_to_sleep_after_a_preview_that_broke_off_it_sleeps(
+    lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
+        raise OSError("the disk is full")
+
+    async with copy_of(lived, "broken", clock, dreamer()) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(night, "end_puts", broken)
+            with pytest.raises(CircadianError, match="the disk is full"):
+                await agent.sleep(dry_run=True)
+        slept = await agent.sleep()
+        statuses = [one["status"] for one in await agent.nights()]
+        assert (await agent.aget_state()).values["mode"] == "sleep"
+    assert (slept["dry_run"], slept["status"], slept["complete"]) == (False, "complete", True)
+    assert statuses == ["complete", "preview", "complete"]

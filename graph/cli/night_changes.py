@@ -48,11 +48,11 @@ def _learned(operations: Sequence[Operation], names: Names) -> Section:
     changes = (one for one in operations if one["kind"] == "change_fact")
     pairs = ((one["target"], one["after"].get("superseded_by")) for one in changes)
     below = {op for pair in pairs if pair[1] for op in pair}
-    facts = [one["after"] for one in operations if one["kind"] == "add_fact"]
+    facts = [one for one in operations if one["kind"] == "add_fact"]
     rows = [
-        Row(Text("•", "green"), _fact(fact, sources=True))
+        Row(Text("•", "green"), _fact(fact["after"], sources=True))
         for fact in facts
-        if fact["op"] not in below
+        if fact["target"] not in below
     ]
     with_others = f", {len(facts) - len(rows):,} of them below" if len(facts) > len(rows) else ""
     return Section(f"Learned {counted(len(facts), 'fact')}{with_others}", rows, found=len(facts))
