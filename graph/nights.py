@@ -1,26 +1,33 @@
-"""Nights, from Python and the command line: look at one, try one out, make it so, take it back."""
+"""Nights, from Python and the command line: look at one, try one out, make it so, let it go.
+
+Taking one back stands in `graph.night_undo`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
-from memory import apply, audit, night, standing
-from memory.audit_nights import of_undo
-from memory.dreaming.undo import built_on, inverse
-from memory.errors import InputError
+from graph.night_names import names_of
+from memory import night
+from memory.changed_since import changed_since
+from memory.errors import CircadianError, ConflictError, InputError
+from memory.night import status_of
 from memory.night_batches import operations_of
-from memory.records import NightRecord, NightStatus, Operation
+from memory.operations import told
+from memory.records import NightRecord, NightStatus, Operation, PlanRecord
 from memory.reports import NightReport
 
 if TYPE_CHECKING:
     from graph.handle import AsyncAgent
 
-SHOWN = 5
-"""Ids that an error names."""
+SHOWN = 3
+"""Things that an error names."""
+NEWEST = "last"
+"""Stands for the id of the newest night."""
 
 
 class NightLine(TypedDict):
@@ -39,12 +46,11 @@ class NightLine(TypedDict):
 async def nights(agent: AsyncAgent) -> list[NightLine]:
     """Every night, oldest first."""
     lines: list[NightLine] = []
-    for name in await night.all_ids(agent.store, agent.scope):
-        record = await _known(agent, name)
-        plans = await night.plans_of(agent.store, agent.scope, name)
+    for record in await night.records(agent.store, agent.scope):
+        plans = await night.plans_of(agent.store, agent.scope, record["id"])
         lines.append(
             {
-                "id": name,
+                "id": record["id"],
                 "started": record["started"],
                 "complete": record["complete"],
                 "status": status_of(record),
@@ -58,76 +64,145 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
 
 
 async def night_report(agent: AsyncAgent, name: str) -> NightReport:
-    """One night with each of its operations. Raises InputError where there is none of that id."""
-    record = await _known(agent, name)
-    return night.report_of(record, await night.plans_of(agent.store, agent.scope, name))
+    """One night with each of its operations. Raises InputError as `find_night`."""
+    record = await find_night(agent, name)
+    return night.report_of(record, await night.plans_of(agent.store, agent.scope, record["id"]))
 
 
-def status_of(record: NightRecord) -> NightStatus:
-    """What has become of a night."""
-    return record.get("status", "complete" if record["ended"] else "open")
+async def find_night(agent: AsyncAgent, given: str) -> NightRecord:
+    """The night with the id `given`, the only one whose id begins so, or the newest for `last`.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    wanted = given.strip().rstrip("…")
+    records = await night.records(agent.store, agent.scope)
+    if not records:
+        raise InputError("there has been no night yet; `circadian sleep` goes through one")
+    if wanted == NEWEST:
+        return records[-1]
+    for one in records:
+        if one["id"] == wanted:
+            return one
+    starts = (wanted, f"night_{wanted}")
+    fits = [one for one in records if wanted and one["id"].startswith(starts)]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        ids = some([one["id"] for one in fits])
+        raise InputError(f"{len(fits)} nights have ids that begin with {wanted}: {ids}")
+    raise InputError(f"there is no night {given.strip()!r:.80}; `circadian nights` lists them")
 
 
-async def preview(agent: AsyncAgent) -> dict[str, Any]:
-    """Go through a night and apply nothing; the run's output, with the night in its report.
+async def preview(agent: AsyncAgent) -> NightReport:
+    """Go through a night and apply nothing: memory, state and inbox stay as they are.
 
-    Model calls are paid for; made so later, the same night costs none.
+    Model calls are paid for; applied later, the same night costs none.
 
     Raises:
         InputError: a night is open.
         BusyError: another process holds the agent.
+        CircadianError: the emergency stop stands, or a step failed.
     """
-    standing_open = await night.unfinished(agent.store, agent.scope)
-    if standing_open is not None:
-        raise InputError(f"{standing_open['id']} is not ended: `circadian sleep` goes on with it")
-    await night.want_preview(agent.store, agent.scope)
-    return await agent.ainvoke(None)
+    alone = await to_preview(agent)
+    try:
+        return of_run(await alone.ainvoke(None))
+    finally:
+        await night.unwant_preview(agent.store, agent.scope)
 
 
-async def apply_night(agent: AsyncAgent, name: str) -> dict[str, Any]:
-    """Make a preview, or a night that was held back, so; the run's output.
+async def to_preview(agent: AsyncAgent) -> AsyncAgent:
+    """Ask for a preview; the agent whose next run makes it, and does nothing else."""
+    going = await night.unfinished(agent.store, agent.scope)
+    if going is not None and not going["dry_run"]:
+        raise InputError(f"{going['id']} is not ended; `circadian sleep` goes on with it first")
+    if going is None:
+        await night.want_preview(agent.store, agent.scope)
+    return for_a_night(agent)
+
+
+async def apply_night(agent: AsyncAgent, name: str) -> NightReport:
+    """Make a preview, or a night that was held back, so. No model is called.
 
     Raises:
-        InputError: it is neither, another night is open, or memory has changed since in what it
-            is about; nothing is applied then.
+        InputError: there is no such night, it is neither, or another night is open.
+        ConflictError: memory has changed since in what it is about, a forget took something out
+            of it, or what it would do is kept no more. Nothing is applied then.
         BusyError: another process holds the agent.
     """
-    record = await _known(agent, name)
-    if status_of(record) not in ("preview", "held", "approved"):
-        raise InputError(f"{name} is {_words(record)}: there is nothing to apply")
+    return of_run(await (await to_apply(agent, name)).ainvoke(None))
+
+
+async def to_apply(agent: AsyncAgent, name: str) -> AsyncAgent:
+    """Approve a night; the agent whose next run applies it, and does nothing else."""
+    record = await find_night(agent, name)
+    async with agent._lock:
+        record = await find_night(agent, record["id"])
+        if status_of(record) != "approved":
+            await _check_applicable(agent, record)
+            await _approve(agent, record)
+    return for_a_night(agent)
+
+
+def for_a_night(agent: AsyncAgent) -> AsyncAgent:
+    """The same agent for runs that go through a night and leave all else that waits alone."""
+    alone = replace(agent.resources, night_only=True)
+    parts = agent.store, alone, agent.settings, agent.scope, agent._lock
+    return type(agent)(agent.graph, *parts)
+
+
+def of_run(output: Mapping[str, Any]) -> NightReport:
+    """The night of a run that was for it. Raises CircadianError where there is none."""
+    report = output["report"]
+    if report["failures"]:
+        raise CircadianError("; ".join(one["error"] for one in report["failures"]))
+    if report["night"] is None:
+        raise CircadianError(" ".join(report["notes"]) or "the run ended before the night began")
+    found: NightReport = report["night"]
+    return found
+
+
+async def _check_applicable(agent: AsyncAgent, record: NightRecord) -> None:
+    name = record["id"]
+    if status_of(record) not in ("preview", "held"):
+        raise InputError(f"{name} is {in_words(record)}: there is nothing to apply")
     other = await night.unfinished(agent.store, agent.scope)
     if other is not None and other["id"] != name:
-        raise InputError(f"{other['id']} is not ended: `circadian sleep` goes on with it first")
-    if status_of(record) != "approved":
-        async with agent._lock:
-            await _approve(agent, record)
-    return await agent.ainvoke(None)
-
-
-async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
+        raise InputError(f"{other['id']} is not ended; `circadian sleep` goes on with it first")
+    go = f"let it go with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
-        raise InputError(
-            f"{record['id']} can no longer be applied: a forget took something out of it; let it "
-            f"go with `circadian night {record['id']} --discard`, and sleep again"
-        )
-    plans = await night.plans_of(agent.store, agent.scope, record["id"])
+        raise ConflictError(f"a forget took something out of {name}: {go}")
+    if record.get("reduced"):
+        raise ConflictError(f"{name} is too old: what it would do is kept no more; {go}")
+    plans = await night.plans_of(agent.store, agent.scope, name)
     waiting = [
         one
         for phase in ("compacting", "dreaming")
         if record["dry_run"] or phase not in record["applied"]
         for one in operations_of(plans, phase)
     ]
-    changed = await standing.conflicts(
-        waiting,
-        store=agent.store,
-        semantic=agent.resources.semantic,
-        scope=agent.scope,
+    changed = await changed_since(
+        waiting, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
     )
     if changed:
-        raise InputError(
-            f"memory has changed since {record['id']}: {_some(changed)}; let it go with "
-            f"`circadian night {record['id']} --discard`, and sleep again"
-        )
+        what = await named(agent, changed, waiting)
+        raise ConflictError(f"memory has changed since {name}: {what}; {go}")
+    if await _history_changed(agent, plans, record):
+        raise ConflictError(f"the conversation was compacted since {name}; {go}")
+
+
+async def _history_changed(
+    agent: AsyncAgent, plans: Sequence[PlanRecord], record: NightRecord
+) -> bool:
+    """Whether the messages that a preview would put a summary in place of are there no more."""
+    messages = (await agent.aget_state()).values.get("messages", [])
+    ids = [str(one.id) for one in messages]
+    cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
+    return record["dry_run"] and any(ids[: len(one["inputs"])] != one["inputs"] for one in cuts)
+
+
+async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
+    """From here on any run goes on with it."""
     applied = [] if record["dry_run"] else record["applied"]
     approved: NightRecord = {
         **record,
@@ -140,111 +215,44 @@ async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
     await night.begin(agent.store, agent.scope, approved)
 
 
-async def discard(agent: AsyncAgent, name: str) -> NightRecord:
-    """Let a preview, or a night that was held back, go: it is never applied.
+async def discard_night(agent: AsyncAgent, name: str) -> NightReport:
+    """Let a preview, or a night that was held back, go: it is never applied. Twice is as once.
 
     Raises:
-        InputError: it is neither.
-    """
-    record = await _known(agent, name)
-    if status_of(record) == "discarded":
-        return record
-    if status_of(record) not in ("preview", "held"):
-        raise InputError(f"{name} is {_words(record)}: it cannot be discarded")
-    gone: NightRecord = {**record, "status": "discarded"}
-    await night.keep(agent.store, agent.scope, gone)
-    return gone
-
-
-async def undo(agent: AsyncAgent, name: str) -> NightRecord:
-    """Restore memory as it was before a night: facts, links, profiles, journal marks, insights.
-
-    The conversation that went on since is left as it is. Twice is the same as once.
-
-    Raises:
-        InputError: it was not applied, a later night built on it, something of it was changed
-            since, or what it would take is no longer kept.
+        InputError: there is no such night, or it is neither.
         BusyError: another process holds the agent.
     """
+    record = await find_night(agent, name)
     async with agent._lock:
-        record = await _known(agent, name)
-        if status_of(record) == "undone":
-            return record
-        plans = await night.plans_of(agent.store, agent.scope, name)
-        done = [one for phase in record["applied"] for one in operations_of(plans, phase)]
-        await _check_undo(agent, record, done)
-        undone: NightRecord = {**record, "status": "undone"}
-        puts: list[PutOp] = [night.record_put(agent.scope, undone)]
-        await apply.apply_operations(
-            inverse(done),
-            store=agent.store,
-            semantic=agent.resources.semantic,
-            scope=agent.scope,
-            also=puts,
-        )
-        entry = of_undo(undone, at=agent.resources.clock(), who=agent.scope.user)
-        await audit.write(agent.store, agent.scope, [entry])
-    return undone
+        record = await find_night(agent, record["id"])
+        if status_of(record) not in ("preview", "held", "discarded"):
+            raise InputError(f"{record['id']} is {in_words(record)}: it cannot be discarded")
+        if status_of(record) != "discarded":
+            await night.keep(agent.store, agent.scope, {**record, "status": "discarded"})
+    return await night_report(agent, record["id"])
 
 
-async def _check_undo(agent: AsyncAgent, record: NightRecord, done: Sequence[Operation]) -> None:
-    name = record["id"]
-    if status_of(record) not in ("complete", "held") or not record["applied"]:
-        raise InputError(f"{name} is {_words(record)}: there is nothing to undo")
-    if record.get("forgotten"):
-        raise InputError(f"{name} can no longer be undone: a forget took something out of it")
-    if record.get("reduced"):
-        raise InputError(f"{name} can no longer be undone: what it would take is kept no more")
-    ops = [one["target"] for one in done if one["kind"].endswith("_fact")]
-    facts = await agent.resources.semantic.by_op(agent.scope, list(dict.fromkeys(ops)))
-    ids = {op: fact["id"] for op, fact in facts.items()}
-    if built := built_on(done, await _later(agent, name), ids):
-        told = "; ".join(f"{one} on {_some(ids)}" for one, ids in built.items())
-        raise InputError(f"a later night built on {name}: {told}; undo that first")
-    changed = await standing.conflicts(
-        inverse(done),
-        store=agent.store,
-        semantic=agent.resources.semantic,
-        scope=agent.scope,
-    )
-    if changed:
-        raise InputError(f"what {name} made was changed since: {_some(changed)}")
+async def named(agent: AsyncAgent, ids: Sequence[str], operations: Sequence[Operation]) -> str:
+    """What these ids stand for, in words."""
+    names = await names_of(agent, told(operations), ids)
+    return some([names.of(one) for one in ids])
 
 
-async def _later(agent: AsyncAgent, name: str) -> list[tuple[str, Sequence[Operation]]]:
-    """The nights that were applied after this one, with their operations."""
-    names = await night.all_ids(agent.store, agent.scope)
-    found: list[tuple[str, Sequence[Operation]]] = []
-    for other in names[names.index(name) + 1 :]:
-        record = await _known(agent, other)
-        if record["dry_run"] or status_of(record) in ("undone", "discarded", "preview"):
-            continue
-        plans = await night.plans_of(agent.store, agent.scope, other)
-        applied = [one for phase in record["applied"] for one in operations_of(plans, phase)]
-        found.append((other, applied))
-    return found
-
-
-async def _known(agent: AsyncAgent, name: str) -> NightRecord:
-    record = await night.load(agent.store, agent.scope, name)
-    if record is None:
-        raise InputError(f"there is no night {name!r}: `circadian nights` lists them")
-    return record
-
-
-def _words(record: NightRecord) -> str:
+def in_words(record: NightRecord) -> str:
+    """What has become of a night, for a sentence."""
     words: Mapping[NightStatus, str] = {
         "open": "not ended",
         "complete": "applied",
         "undone": "undone",
         "discarded": "discarded",
         "approved": "about to be applied",
-        "preview": "a preview",
+        "preview": "a preview, of which nothing was applied",
         "held": "held back",
     }
     return words[status_of(record)]
 
 
-def _some(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return ", ".join(ids[:SHOWN]) + more
+def some(things: Sequence[str]) -> str:
+    """The first few, and how many there are."""
+    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
+    return ", ".join(things[:SHOWN]) + more

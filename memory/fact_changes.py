@@ -60,6 +60,33 @@ def without_circles(operations: Sequence[Operation]) -> list[Operation]:
     return kept
 
 
+def without_rivals(operations: Sequence[Operation]) -> list[Operation]:
+    """All but the changes that a change before them has made impossible.
+
+    Batches that were thought out side by side may each replace the same value of one fact: the
+    first one counts, and the others are no part of what the night does.
+    """
+    now: dict[tuple[str, str], Any] = {}
+    kept = []
+    for one in operations:
+        values = _plain(one)
+        target = one["target"]
+        found = {name: now.get((target, name), was) for name, (was, _) in values.items()}
+        if any(found[name] not in pair for name, pair in values.items()):
+            continue
+        now |= {(target, name): becomes for name, (_, becomes) in values.items()}
+        kept.append(one)
+    return kept
+
+
+def _plain(one: Operation) -> dict[str, tuple[Any, Any]]:
+    """What a change of a fact replaces and by what, but for lists that are joined."""
+    before, after = one["before"], one["after"]
+    if one["kind"] != "change_fact" or before is None or after is None:
+        return {}
+    return {name: (before[name], after[name]) for name in after if name not in JOINED}
+
+
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
     """The overlay: facts by operation id once `operations` are applied, in order.
 

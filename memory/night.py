@@ -16,9 +16,15 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory.compacted import results_of
 from memory.dreaming import budget
-from memory.night_batches import comes_again, operations_of, to_consolidate, to_score
+from memory.night_batches import not_seen, operations_of, to_consolidate, to_score
 from memory.operations import operation_id
-from memory.records import JournalEntry, NightRecord, NightStep, Operation, PlanRecord
+from memory.records import (
+    JournalEntry,
+    NightRecord,
+    NightStatus,
+    NightStep,
+    PlanRecord,
+)
 from memory.reports import NightReport
 from memory.scope import Scope
 from memory.settings import Settings
@@ -44,7 +50,7 @@ def new_night(
 ) -> NightRecord:
     """A night that sets out at `now` with the journal ids in `pending`."""
     name = f"night_{now:%Y%m%d_%H%M%S}"
-    same = sum(1 for other in taken if other.startswith(name))
+    same = sum(other.startswith(name) for other in taken)
     return {
         "id": f"{name}_{same + 1}" if same else name,
         "dry_run": dry_run,
@@ -144,18 +150,12 @@ def _dreaming(
 
 def facts_left(record: NightRecord, plans: Sequence[PlanRecord]) -> list[str]:
     """The facts (operation ids) that `dream` has not looked at yet."""
-    return _left(record.get("facts", []), "dream", plans)
+    return not_seen(record.get("facts", []), "dream", plans)
 
 
 def entities_left(record: NightRecord, plans: Sequence[PlanRecord]) -> list[str]:
     """The entities whose observations are not consolidated yet."""
-    return _left(record.get("entities", []), "consolidate_entities", plans)
-
-
-def _left(ids: Sequence[str], step: str, plans: Sequence[PlanRecord]) -> list[str]:
-    mine = [plan for plan in plans if plan["step"] == step and not comes_again(plan)]
-    seen = {one for plan in mine for one in plan["inputs"]}
-    return [one for one in ids if one not in seen]
+    return not_seen(record.get("entities", []), "consolidate_entities", plans)
 
 
 def reflected(plans: Sequence[PlanRecord]) -> bool:
@@ -219,17 +219,25 @@ def report_of(record: NightRecord, plans: Sequence[PlanRecord]) -> NightReport:
         "operations": operations_of(plans),
         "errors": record["errors"],
         **results_of(plans),
+        "status": status_of(record),
+        "stopped": record.get("stopped"),
+        "gate": record.get("gate"),
+        "refused": [one for plan in plans for one in plan.get("refused", [])],
     }
 
 
-def empty_report(now: datetime) -> NightReport:
+def status_of(record: NightRecord) -> NightStatus:
+    """What has become of a night."""
+    return record.get("status", "complete" if record["ended"] else "open")
+
+
+def empty_report(now: datetime, *, dry_run: bool = False) -> NightReport:
     """A night with nothing to do: no record is kept and no model called."""
-    stamp = now.isoformat()
     return {
         "id": None,
-        "dry_run": False,
-        "started": stamp,
-        "ended": stamp,
+        "dry_run": dry_run,
+        "started": now.isoformat(),
+        "ended": now.isoformat(),
         "complete": True,
         "held": [],
         "steps": [],
@@ -258,6 +266,16 @@ async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
     return await store.aget(scope.namespace(OPEN), "preview") is not None
 
 
+async def is_due(store: BaseStore, scope: Scope) -> bool:
+    """Whether a preview was asked for, or a night is to be gone on with."""
+    return await preview_wanted(store, scope) or await is_going(store, scope)
+
+
+async def is_going(store: BaseStore, scope: Scope) -> bool:
+    """Whether a night was begun and not ended."""
+    return await unfinished(store, scope) is not None
+
+
 async def unwant_preview(store: BaseStore, scope: Scope) -> None:
     """It is begun, or there is nothing to do."""
     await store.adelete(scope.namespace(OPEN), "preview")
@@ -275,29 +293,16 @@ async def load(store: BaseStore, scope: Scope, night_id: str) -> NightRecord | N
     return cast(NightRecord, item.value) if item else None
 
 
-async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
-    """Of nights before the newest `keep` that were applied, let go of what an undo would need.
-
-    Ids, kinds and reasons stay; what was pruned is gone then.
-    """
-    records = [cast(NightRecord, i.value) for i in await list_items(store, scope.namespace(NIGHTS))]
-    done = [one for one in records if one.get("status", "complete") in ("complete", "undone")]
-    for record in done[: max(0, len(done) - keep)]:
-        if record.get("reduced"):
-            continue
-        plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
-        puts = [plan_put(scope, record["id"], plan) for plan in plans]
-        await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
-
-
-def _reduced(plan: PlanRecord) -> PlanRecord:
-    bare = [cast(Operation, {**one, "before": None, "after": None}) for one in plan["operations"]]
-    return {**plan, "operations": bare, "exchange": []}
-
-
 async def all_ids(store: BaseStore, scope: Scope) -> list[str]:
     """The ids of all nights, oldest first."""
-    return [item.key for item in await list_items(store, scope.namespace(NIGHTS))]
+    return [record["id"] for record in await records(store, scope)]
+
+
+async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
+    """Every night's head, oldest first."""
+    items = await list_items(store, scope.namespace(NIGHTS))
+    found = (cast(NightRecord, item.value) for item in items)
+    return sorted(found, key=lambda one: (one["started"], len(one["id"]), one["id"]))
 
 
 async def plans_of(store: BaseStore, scope: Scope, night_id: str) -> list[PlanRecord]:
@@ -318,7 +323,7 @@ def end_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
 
 
 def record_put(scope: Scope, record: NightRecord) -> PutOp:
-    """The write of a night's head, to join a transaction."""
+    """The write of a night's head."""
     return PutOp(scope.namespace(NIGHTS), record["id"], cast(dict[str, Any], dict(record)))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from memory.apply import entries_after
+from memory.fact_changes import without_rivals
 from memory.journal import by_time, one_line
 from memory.operations import mark_entry
 from memory.records import JournalEntry, Operation, PlanRecord
@@ -19,13 +20,13 @@ Item = TypeVar("Item")
 
 
 def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list[Operation]:
-    """All operations of a night, or of one phase, in order, each once."""
+    """All operations of a night, or of one phase, in order, each once, and without rivals."""
     seen: dict[str, Operation] = {}
     for plan in plans:
         if phase in (None, plan["phase"]):
             for operation in plan["operations"]:
                 seen.setdefault(operation["id"], operation)
-    return list(seen.values())
+    return without_rivals(list(seen.values()))
 
 
 def to_score(
@@ -132,6 +133,13 @@ def cut(line: str, tokens: int) -> str:
 def comes_again(plan: PlanRecord) -> bool:
     """Whether the inputs of a plan were too long together, and come again in halves."""
     return bool(plan.get("overflowed")) and not plan["errors"]
+
+
+def not_seen(ids: Sequence[str], step: str, plans: Sequence[PlanRecord]) -> list[str]:
+    """Those of `ids` that the step has not worked on yet."""
+    mine = [plan for plan in plans if plan["step"] == step and not comes_again(plan)]
+    seen = {one for plan in mine for one in plan["inputs"]}
+    return [one for one in ids if one not in seen]
 
 
 def below_threshold(

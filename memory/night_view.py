@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory import apply, audit, inbox, journal, night, tracing
+from memory import apply, audit, inbox, journal, night, night_stream, tracing
 from memory.audit import AuditEntry
 from memory.classification import wakes
 from memory.compaction import history_share
 from memory.dreaming import budget
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.night_batches import operations_of
-from memory.overlay import Overlay
+from memory.overlay import Changes, Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
@@ -74,6 +74,8 @@ class NightView:
     aside: list[PlanRecord] = field(default_factory=list)
     """What is thought out of batches side by side that were broken off; see `set_out_again`."""
     _looked_up: dict[frozenset[str], Unstored] = field(default_factory=dict)
+    step: str | None = None
+    """The one in hand, as far as it was told to who listens."""
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -89,7 +91,9 @@ class NightView:
         record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
         if record is None:
             raise LookupError("no night is in hand")
-        return await cls.load(store, scope, record)
+        view = await cls.load(store, scope, record)
+        view.step = cursor["next"] if cursor else None
+        return view
 
     def set_out_again(self) -> NightView:
         """The night as the batches saw it that were thought out side by side and broken off.
@@ -122,15 +126,16 @@ class NightView:
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
         """
+        self._at(step)
         keys = [night.plan_key(self.record["id"], step, job.iteration, job.inputs) for job in jobs]
         if any(plan["key"] not in keys for plan in self.aside):
             return await self._plan_rest(step, jobs)
         kept = {plan["key"]: plan for plan in (*self.plans, *self.aside)}
         first = max((plan["order"] for plan in self.plans), default=-1) + 1
-        wave = [first, len(jobs)]
+        wave, told = [first, len(jobs)], [*self.plans, *self.aside]
         made = await asyncio.gather(
             *(
-                self._thought_out(step, job, key, first + place, wave)
+                self._thought_out(step, job, key, first + place, wave, told)
                 for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
                 if key not in kept
             ),
@@ -174,6 +179,17 @@ class NightView:
         """Memory as it stands with everything that the night decided so far."""
         return Overlay(self.store, semantic, self.scope, operations_of(self.plans), self._looked_up)
 
+    async def untold(self, semantic: SemanticMemory) -> Changes:
+        """Memory without the facts that the night itself adds, its entries weighed as by now.
+
+        For what is recalled within a night: those facts are stored in the night itself and not in
+        its preview, and both are to find the same. The entries they were made of say it, too.
+        """
+        added = await semantic.by_op(self.scope, self.added_facts())
+        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+        scored = self.entries_after(self.entries.values())
+        return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
+
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         """Journal entries as they stand with everything that the night decided so far."""
         standing = {entry["id"]: entry for entry in entries}
@@ -198,8 +214,15 @@ class NightView:
         return max(1, min(settings.night_parallel, left))
 
     async def _thought_out(
-        self, step: str, job: Job, key: str, order: int, wave: list[int]
+        self,
+        step: str,
+        job: Job,
+        key: str,
+        order: int,
+        wave: list[int],
+        so_far: list[PlanRecord],
     ) -> PlanRecord:
+        """The plan of one job, written and told; `so_far`: the others that are known by now."""
         inputs, began = job.inputs, time.perf_counter()
         try:
             with tracing.night_step(step, self.record["id"]):
@@ -234,6 +257,8 @@ class NightView:
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
+        so_far.append(plan)
+        night_stream.tell(self.record, self.entries, so_far, step, "progress")
         return plan
 
     async def onward(
@@ -249,14 +274,26 @@ class NightView:
             waking=await self._waking(state, settings),
             compaction_due=due,
         )
+        self._at(following)
         return {"id": self.record["id"], "next": following}
+
+    def _at(self, step: str) -> None:
+        """Tell who listens that a step begins, and that the one before it is over."""
+        if step in (self.step, "settle"):  # a part of applying, and no step of its own
+            return
+        if self.step is not None:
+            night_stream.tell(self.record, self.entries, self.plans, self.step, "end")
+        night_stream.tell(self.record, self.entries, self.plans, step, "begin")
+        self.step = step
 
     async def _waking(self, state: State, settings: Settings) -> bool:
         """A waking event is one to act on, or `request: wake` (ruling 18).
 
-        A preview is made awake too, and is not ended by that.
+        A preview leaves the agent awake or asleep, as it is, and nothing that waits ends it early.
         """
-        if state["mode"] == "awake" and not self.record["dry_run"]:
+        if self.record["dry_run"]:
+            return False
+        if state["mode"] == "awake":
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])
         owners = owners_of(settings, user=self.scope.user, served=False)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -166,10 +167,12 @@ def _seconds(at: str) -> float:
 
 
 class Changes(NamedTuple):
-    """Facts as a night would leave them, for a recall that tries it out."""
+    """Memories as a night would leave them, for a recall that tries it out."""
 
     facts: Mapping[str, Fact | None]
     """Changed facts by id; None: gone."""
+    scores: Mapping[str, int] = MappingProxyType({})
+    """Importance of journal entries by id, where the night weighed them anew."""
 
     @classmethod
     def of(cls, operations: Sequence[Operation], stored: Mapping[str, Fact]) -> Changes:
@@ -180,11 +183,17 @@ class Changes(NamedTuple):
         }
         return cls(changed)
 
+    def gone(self) -> set[str]:
+        """The ids of what is not to be found."""
+        return {id_ for id_, fact in self.facts.items() if fact is None}
+
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
         """Found rows as they would be."""
         return [(row, score) for one, score in rows if (row := self._row(one)) is not None]
 
     def _row(self, row: Row) -> Row | None:
+        if row.id in self.scores:
+            return row._replace(payload={**row.payload, "importance": self.scores[row.id]})
         if row.id not in self.facts:
             return row
         fact = self.facts[row.id]

@@ -87,6 +87,7 @@ async def recall(
     depth = max(CANDIDATES, 2 * limit)
     found = await _found(read, kinds, scope, now, semantic, settings, depth, changes)
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
+    known |= changes.gone() if changes is not None else set()
     past = include_superseded or read.past
     shown = _asked_for(found, past=past)
     if not facts_only:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from memory.compacted import CompactionResult, ExtractionResult
-from memory.records import NightStep, Operation
+from memory.records import NightStatus, NightStep, Operation
 from memory.tick import (
     Assessment,
     Classification,
@@ -76,6 +76,14 @@ class NightReport(TypedDict):
     steps: list[NightStep]
     operations: list[Operation]
     errors: list[str]
+    status: NotRequired[NightStatus]
+    """What has become of it; none where there was nothing to do."""
+    stopped: NotRequired[str | None]
+    """Why it stopped before everything was done."""
+    gate: NotRequired[dict[str, Any] | None]
+    """What was measured before it was applied; `held` says why it was held back."""
+    refused: NotRequired[list[str]]
+    """What of the model's answers came to nothing, and why."""
     extraction: NotRequired[ExtractionResult]
     """What was journaled before the history was cut."""
     compaction: NotRequired[CompactionResult]

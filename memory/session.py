@@ -33,6 +33,7 @@ def fallen_asleep(state: State, now: datetime, why: SleepCause, reason: str) -> 
     changes = [_change(now, "sleep", why, reason)] if told else []
     return {
         "mode": "sleep",
+        "phase": "compacting",
         "slumber": after,
         "sleep_wish": None,
         "report": reported(state["report"], changes),

@@ -37,11 +37,11 @@ async def begin_night(
         if preview:
             await night.unwant_preview(store, scope)
     if record is None:
-        now = resources_of(config).clock()
+        nothing = night.empty_report(resources_of(config).clock(), dry_run=preview)
         notes = [*state["report"]["notes"], "Nothing to do tonight."]
         return {
             "night": {"id": None, "next": "hand_back"},
-            "report": {**state["report"], "night": night.empty_report(now), "notes": notes},
+            "report": {**state["report"], "night": nothing, "notes": notes},
             **({} if preview else {"phase": None}),
         }
     view = await NightView.load(store, scope, record)

@@ -60,8 +60,7 @@ async def intake(
     if first:
         await desk.take_in()
     if not sound:
-        # Nothing of what is wrong is put right here: `refuse` is to find it.
-        desk.set(turn="refuse")
+        desk.set(turn="refuse")  # which is to find what is wrong as it is
         return desk.update
     desk.recompute_goals()
     if desk.take_request() == "clear_stop":
@@ -157,6 +156,8 @@ class _Desk(Visit):
             return self.rest()
         if hours_over(self.state, self.settings, self.now):
             self.wake("hours", hours_named(self.settings))
+        if self.resources.night_only:
+            return await self._night_alone()
         # Also before a night: it is to know what was heard by then.
         pending = await self._pending()
         ready = pending.ready(self.state, self.settings, self.now)
@@ -196,20 +197,27 @@ class _Desk(Visit):
         )
 
     def rest(self) -> None:
-        """Nothing more in this run."""
-        self.set(turn="rest", event=None, classification=None)
+        """Nothing more in this run. Where its night is over already, no other is about to begin."""
+        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
+        self.set(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
+
+    async def _night_alone(self) -> None:
+        """For a run that is for a night, and leaves all else that waits alone."""
+        due = await night.is_due(self.store, self.scope)
+        if due and not self._night_failed():
+            return self.set(turn="night", event=None)
+        return self.rest()
+
+    def _night_failed(self) -> bool:
+        return any(one["event_id"] is None for one in self.state["report"]["failures"])
 
     async def _night_due(self) -> bool:
-        """An unfinished night goes on whatever the input; one that failed in this run waits."""
-        if self.state["report"]["night"] is not None:
+        """An unfinished night goes on whatever the input; after a preview, what was asked for."""
+        if self._night_failed():
             return False
-        if any(failure["event_id"] is None for failure in self.state["report"]["failures"]):
-            return False
-        if await night.unfinished(self.store, self.scope) is not None:
-            return True
-        if await night.preview_wanted(self.store, self.scope):
-            return True
-        return self.first and self.sleep_asked
+        if (done := self.state["report"]["night"]) is not None:
+            return done["dry_run"] and self.state["phase"] == "compacting"
+        return (self.first and self.sleep_asked) or await night.is_going(self.store, self.scope)
 
     async def _sleeps(self) -> bool:
         """Whether it falls asleep of its own accord, or at its hour sleeps on: a night follows."""

@@ -14,6 +14,7 @@ from memory.audit_nights import of_night
 from memory.dreaming.pruning import stale
 from memory.models.naming import called
 from memory.night_batches import operations_of, unsettled
+from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -45,14 +46,14 @@ async def record_night(
     report = {**state["report"], "night": night.report_of(record, view.plans)}
     if record["dry_run"]:
         return {"report": report, "night": None}
-    await night.reduce_old(view.store, view.scope, keep=settings.nights_kept)
+    await reduce_old(view.store, view.scope, keep=settings.nights_kept)
     return {
         **({} if record["status"] == "held" else cut_as_planned(state, view, settings)),
         "report": report,
         "phase": None,
         "night": None,
         "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
-        "metrics": {**state["metrics"], "session_start": None},
+        **_session_over(state),
     }
 
 
@@ -74,6 +75,13 @@ def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
         "status": status,
         "complete": not errors and not held and not (why and left),
     }
+
+
+def _session_over(state: State) -> dict[str, Any]:
+    """A session ends with the night (ruling 20); one that is applied by day leaves it as it is."""
+    if state["mode"] == "awake":
+        return {}
+    return {"metrics": {**state["metrics"], "session_start": None}}
 
 
 def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:

@@ -121,6 +121,7 @@ async def _answer(
     resources = resources_of(config)
     now = datetime.fromisoformat(view.record["started"])
     found: dict[str, list[RecallHit]] = {}
+    untold = await view.untold(resources.semantic)
     for one in asked:
         found[one["question"]] = await recall(
             one["question"],
@@ -131,6 +132,7 @@ async def _answer(
             settings=settings,
             limit=settings.reflection_memories,
             used_by_agent=False,
+            changes=untold,
         )
     shown = {hit["id"]: hit for hits in found.values() for hit in hits}
     if not shown:

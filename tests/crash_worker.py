@@ -31,7 +31,7 @@ from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
 
-from graph import nights
+from graph import night_undo, nights
 from graph.builder import builder
 from graph.decisions import decide
 from graph.handle import AsyncAgent
@@ -266,12 +266,11 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
 async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict[str, Any]:
     """Preview one, or apply or undo the one at `place` among all."""
     if deed == "preview":
-        return await nights.preview(agent)
+        return dict(await nights.preview(agent))
     name = (await night.all_ids(agent.store, agent.scope))[place]
     if deed == "apply":
-        return await nights.apply_night(agent, name)
-    await nights.undo(agent, name)
-    return {"report": None}
+        return dict(await nights.apply_night(agent, name))
+    return dict(await night_undo.undo_night(agent, name))
 
 
 def add_line(file: Path, line: str) -> None:

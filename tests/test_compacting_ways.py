@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
 from graph import nights
-from graph.cli.render import night_view
+from graph.cli.night_view import night_view
 from graph.handle import AsyncAgent
 from memory.compaction import MARK, MASK, history_share
 from memory.dreaming import gate
@@ -207,12 +207,12 @@ async def test_a_night_that_is_only_tried_out_cuts_nothing_until_it_is_applied(
     async with opened(tmp_path, model, clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
-        tried = (await nights.preview(agent))["report"]["night"]
+        tried = await nights.preview(agent)
         assert await history(agent) == before
         assert await entries(agent) == journal
         assert tried["compaction"]["compacted_count"] == 14
         paid = len(model.calls)
-        await nights.apply_night(agent, tried["id"])
+        await nights.apply_night(agent, str(tried["id"]))
         messages, after = await history(agent), await entries(agent)
     assert len(model.calls) == paid
     assert messages[0].text == f"{MARK}\nThey spoke."

@@ -19,8 +19,9 @@ from graph import nights
 from graph.agent import open_agent
 from graph.forgetting import forget
 from graph.handle import AsyncAgent
+from graph.night_undo import undo_night
 from memory import links, night
-from memory.errors import InputError
+from memory.errors import ConflictError, InputError
 from memory.records import NightRecord
 from memory.settings import Settings
 from memory.store_access import list_items
@@ -136,11 +137,13 @@ async def done(agent: AsyncAgent, deed: str) -> None:
     if deed == "preview":
         await nights.preview(agent)
         return
-    act: Any = {"apply": nights.apply_night, "undo": nights.undo, "discard": nights.discard}[deed]
+    act: Any = {"apply": nights.apply_night, "undo": undo_night, "discard": nights.discard_night}[
+        deed
+    ]
     for name in reversed(await night.all_ids(agent.store, agent.scope)):
         try:
-            await act(agent, name)
-        except InputError:
+            await deeds[deed](agent, name)
+        except (ConflictError, InputError):
             continue
         return
 
@@ -179,8 +182,8 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
             report = await nights.night_report(agent, name)
             assert report["id"] == name
             if record.get("forgotten") and record.get("status") in ("complete", "preview", "held"):
-                what = nights.undo if record["status"] == "complete" else nights.apply_night
-                with pytest.raises(InputError, match="a forget took something out of it"):
+                what = undo_night if record["status"] == "complete" else nights.apply_night
+                with pytest.raises(ConflictError, match="a forget took something out of"):
                     await what(agent, name)
         await links_lead_somewhere(agent)
         if not theirs:

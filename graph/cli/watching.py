@@ -16,7 +16,8 @@ from rich.text import Text
 
 from graph.cli.console import Screen, clean, counted, one_line
 from graph.cli.following import LOOKING_BACK
-from graph.cli.render import STEP_NAMES, day_rule, night_view
+from graph.cli.night_view import STEP_NAMES, night_view
+from graph.cli.render import day_rule
 from graph.cli.talk import tool_line
 from graph.cli.turn import mode_line, sent_line, still_waiting, what_next
 from memory.reports import FailureReport, ModeChange, NightReport, Report, TickReport, empty_report

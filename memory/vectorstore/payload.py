@@ -87,8 +87,11 @@ def identity_of(record: FactDraft) -> str:
 
 
 def fact_of(row: Row) -> Fact:
-    """The fact that a row of the table holds."""
-    named = [name for name in _METADATA if name not in _BY_NIGHT or name in row.payload]
+    """The fact that a row of the table holds.
+
+    What nights add is left out where there is none, as it was before a night that is taken back.
+    """
+    named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
     fields = {name: row.payload[name] for name in named}
     counted = {"access_count": row.access_count, "last_access": row.last_access}
     return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})

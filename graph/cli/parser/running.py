@@ -121,11 +121,32 @@ async def tick(options: Options) -> int:
 
 
 @command(theme)
-async def sleep(options: Options) -> int:
+async def sleep(
+    options: Options,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Apply nothing; print what it would change.")
+    ] = False,
+    apply: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NIGHT",
+            help="Make a dry run, or a night that was held back, so.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Lists at full length.")] = False,
+) -> int:
     """Go through a night and print its report."""
-    from graph.cli import commands
+    from graph.cli import commands, nights
+    from memory.errors import InputError
 
-    return await commands.sleep(options)
+    if dry_run and apply is not None:
+        raise InputError("--dry-run applies nothing, and --apply does: leave one out")
+    if apply is not None:
+        return await nights.apply(options, apply, everything=everything)
+    if dry_run:
+        return await nights.dry_run(options, everything=everything)
+    return await commands.sleep(options, everything=everything)
 
 
 @command(theme)
