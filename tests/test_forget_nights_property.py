@@ -137,9 +137,11 @@ async def done(agent: AsyncAgent, deed: str) -> None:
     if deed == "preview":
         await nights.preview(agent)
         return
-    act: Any = {"apply": nights.apply_night, "undo": undo_night, "discard": nights.discard_night}[
-        deed
-    ]
+    deeds: dict[str, Any] = {
+        "apply": nights.apply_night,
+        "undo": undo_night,
+        "discard": nights.discard_night,
+    }
     for name in reversed(await night.all_ids(agent.store, agent.scope)):
         try:
             await deeds[deed](agent, name)
