@@ -154,17 +154,15 @@ class _Desk(Visit):
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
             self.drop_wish("the emergency stop stands")
             return self.rest()
-        if hours_over(self.state, self.settings, self.now):
-            self.wake("hours", hours_named(self.settings))
         if self.resources.night_only:
             return await self._night_alone()
+        if hours_over(self.state, self.settings, self.now):
+            self.wake("hours", hours_named(self.settings))
         # Also before a night: it is to know what was heard by then.
         pending = await self._pending()
         ready = pending.ready(self.state, self.settings, self.now)
-        answered = await approvals.answers(self.store, self.scope, self._parked())
-        for parked in self._parked():
-            if parked["question"]["id"] in answered:
-                return self._resume(parked)
+        if answered := await self._answered():
+            return self._resume(answered)
         if await self._night_due():
             return self.set(turn="night", event=None)
         if ready is not None:
@@ -177,6 +175,11 @@ class _Desk(Visit):
         if self._parked() and self.state["mode"] == "awake":
             return self._resume(self._parked()[0])
         return self.rest()
+
+    async def _answered(self) -> ParkedTick | None:
+        """The first tick whose question a person has answered."""
+        answered = await approvals.answers(self.store, self.scope, self._parked())
+        return next((one for one in self._parked() if one["question"]["id"] in answered), None)
 
     def _parked(self) -> list[ParkedTick]:
         """The ticks that wait for a person, but for those that failed in this run."""

@@ -266,11 +266,11 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
 async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict[str, Any]:
     """Preview one, or apply or undo the one at `place` among all."""
     if deed == "preview":
-        return dict(await nights.preview(agent))
+        return {"report": {"night": await nights.preview(agent)}}
     name = (await night.all_ids(agent.store, agent.scope))[place]
     if deed == "apply":
-        return dict(await nights.apply_night(agent, name))
-    return dict(await night_undo.undo_night(agent, name))
+        return {"report": {"night": await nights.apply_night(agent, name)}}
+    return {"report": {"night": await night_undo.undo_night(agent, name)}}
 
 
 def add_line(file: Path, line: str) -> None:
