@@ -19,9 +19,8 @@ from langgraph.store.base import BaseStore, PutOp
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from typing_extensions import TypedDict
 
-from memory.records import Event
+from memory.records import Event, HandledMark
 from memory.scope import Scope
-from memory.state import HandledMark
 from memory.store_access import list_items, write_batch, write_new
 from memory.tick import Decision, ParkedTick, Question
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore, GetOp, PutOp
@@ -27,13 +27,9 @@ from memory.consequences import accepting
 from memory.content import check_block
 from memory.encodable import encodable
 from memory.errors import InputError
-from memory.records import Event, InboxItem
+from memory.records import Event, HandledMark, InboxItem
 from memory.scope import Scope
 from memory.store_access import list_items, write_batch
-
-if TYPE_CHECKING:
-    # The state's own reducer asks `check_message`.
-    from memory.state import HandledMark
 
 INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 MAX_TEXT = 100_000

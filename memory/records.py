@@ -294,6 +294,14 @@ class PlanRecord(TypedDict):
     many they are."""
 
 
+class HandledMark(TypedDict):
+    """An event whose tick this state contains; `intake` takes it out of the inbox."""
+
+    id: str
+    tick: int
+    at: str
+
+
 class RecallHit(TypedDict):
     """One recalled memory."""
 

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from memory.history import merge_messages
 from memory.merging import merge_conversations, merge_delegated, merge_goals, merge_projects
-from memory.records import Conversation, Event, Goal, Projects, SessionMemory
+from memory.records import Conversation, Event, Goal, HandledMark, Projects, SessionMemory
 from memory.reports import Report, empty_report
 from memory.tick import (
     AssembledContext,
@@ -77,14 +77,6 @@ class Spending(TypedDict):
     day: str
     """`YYYY-MM-DD`."""
     tokens: int
-
-
-class HandledMark(TypedDict):
-    """An event whose tick this state contains; `intake` takes it out of the inbox."""
-
-    id: str
-    tick: int
-    at: str
 
 
 class Slumber(TypedDict):

@@ -20,8 +20,7 @@ from memory.at_rest import at_rest
 from memory.audit import AuditEntry
 from memory.errors import InputError
 from memory.profiles import EntityProfile
-from memory.records import Fact, InboxItem, JournalEntry, NightRecord, PlanRecord
-from memory.state import HandledMark
+from memory.records import Fact, HandledMark, InboxItem, JournalEntry, NightRecord, PlanRecord
 from memory.state_check import kept_problem
 from memory.tick import Decision
 

@@ -10,13 +10,12 @@ from langgraph.runtime import Runtime
 
 from memory import approvals, arrivals, audit, emergency, inbox, night
 from memory.overheard import overhear
-from memory.records import Event
+from memory.records import Event, HandledMark
 from memory.reflection import is_reflection
 from memory.schedule import filled, hours_named, hours_over, own_sleep
 from memory.session import rolled_up
 from memory.settings import Settings
 from memory.state import (
-    HandledMark,
     Request,
     State,
 )

@@ -18,14 +18,14 @@ from memory.classification import source_type_of
 from memory.history import of_tick
 from memory.operations import add_entry, meet_entity
 from memory.prompt_health import context_use, recommended_action
-from memory.records import Conversation, Event
+from memory.records import Conversation, Event, HandledMark
 from memory.reflection import due, is_reflection, reflection_event
 from memory.reports import TickReport
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.spending import over, spent
-from memory.state import HandledMark, State
+from memory.state import State
 from memory.state_check import checked
 from tools.contexts import context_type_for
 

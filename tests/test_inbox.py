@@ -6,9 +6,8 @@ from langgraph.store.memory import InMemoryStore
 
 from memory import inbox
 from memory.errors import InputError
-from memory.records import Event
+from memory.records import Event, HandledMark
 from memory.scope import Scope
-from memory.state import HandledMark
 from tests.clock import Clock
 
 SCOPE = Scope("local", "thread")

@@ -14,11 +14,17 @@ from graph.handle import AsyncAgent
 from graph.opening import open_agent
 from memory.errors import BusyError, FolderError
 from memory.home import Home, database_url, is_made, open_home
+from memory.models.offline import OfflineChatModel
 from memory.models.seam import OFFLINE
 from memory.resources import utc_now
 from memory.scope import LOCAL_USER, thread_id
 from memory.settings import Deployment
 from memory.store_access import count_items
+
+NO_LANGUAGE_MODEL = (
+    "model: offline (embedded rules, not a language model). "
+    "For a real one set OPENAI_API_KEY or give --model."
+)
 
 
 def opening(
@@ -51,6 +57,12 @@ async def must_be_made(options: Options) -> None:
     if database_url(deployment, options.data) is not None:
         raise FolderError("the database holds nothing of Circadian yet; `circadian send` begins")
     raise FolderError(f"no data folder at {options.folder}; `circadian send` makes one")
+
+
+def say_model(screen: Screen, agent: AsyncAgent) -> None:
+    """Say it when no language model is at work."""
+    if isinstance(agent.resources.chat_model, OfflineChatModel):
+        screen.note(NO_LANGUAGE_MODEL)
 
 
 async def say_unknown(screen: Screen, agent: AsyncAgent, name: str) -> None:

@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from graph.blocking import Agent
-from graph.cli.access import opening
+from graph.cli.access import opening, say_model
 from graph.cli.approvals import answered, chosen, edit, question_view, refusal, say_waiting
 from graph.cli.asking import APPROVAL, ask, take_line
-from graph.cli.commands import event_of, go_to_sleep, print_status, say_model
+from graph.cli.commands import event_of, go_to_sleep, print_status
 from graph.cli.console import Screen
 from graph.cli.options import Options
 from graph.cli.turn import converse

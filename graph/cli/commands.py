@@ -10,12 +10,12 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from graph.cli.access import must_be_made, opened_without_running, opening, say_unknown
+from graph.cli.access import must_be_made, opened_without_running, opening, say_model, say_unknown
 from graph.cli.approvals import answered, chosen, edit, refusal, show_question
 from graph.cli.console import Screen, counted, one_line
 from graph.cli.following import LOOKING_BACK, follow
+from graph.cli.held import held_line
 from graph.cli.night_view import night_view
-from graph.cli.nights import held_line
 from graph.cli.nights import show as show_night
 from graph.cli.options import Options
 from graph.cli.render import status_view
@@ -26,20 +26,8 @@ from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox
 from memory.errors import CircadianError, InputError
-from memory.models.offline import OfflineChatModel
 from memory.reports import Report, TickReport
 from memory.state import Request
-
-OFFLINE = (
-    "model: offline (embedded rules, not a language model). "
-    "For a real one set OPENAI_API_KEY or give --model."
-)
-
-
-def say_model(screen: Screen, agent: AsyncAgent) -> None:
-    """Say it when no language model is at work."""
-    if isinstance(agent.resources.chat_model, OfflineChatModel):
-        screen.note(OFFLINE)
 
 
 def message_of(text: str) -> str:

@@ -24,9 +24,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.access import opened_without_running
+from graph.cli.access import NO_LANGUAGE_MODEL, opened_without_running
 from graph.cli.app import INTERRUPTED
-from graph.cli.commands import OFFLINE
 from graph.cli.console import Screen, counted, date, day, one_line
 from graph.cli.options import Options
 from graph.cli.recall import recalled
@@ -65,7 +64,7 @@ async def demo(options: Options) -> int:
     fresh = _fresh_folder(options.data)
     options = replace(options, data=fresh, folder=fresh)
     if isinstance(choose_model(options.model, offline=options.offline), OfflineChatModel):
-        screen.note(OFFLINE)
+        screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
     states: list[dict[str, Any]] = []
     for part in parts:

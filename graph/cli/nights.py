@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rich.text import Text
 
-from graph.cli.access import must_be_made, opened_without_running, opening, say_unknown
+from graph.cli.access import (
+    must_be_made,
+    opened_without_running,
+    opening,
+    say_model,
+    say_unknown,
+)
 from graph.cli.console import Screen
 from graph.cli.following import follow
+from graph.cli.held import both_ways, command_line
 from graph.cli.night_view import night_view, nights_view
 from graph.cli.options import Options
 from graph.cli.talk import NightWatch
@@ -18,7 +23,6 @@ from graph.night_names import names_of
 from graph.nights import find_night, of_run, to_apply, to_preview
 from memory import night as kept
 from memory.reports import NightReport
-from memory.settings import Deployment
 
 
 async def nights(options: Options) -> int:
@@ -60,8 +64,6 @@ async def undo(options: Options, night_id: str) -> int:
 
 async def dry_run(options: Options, *, everything: bool) -> int:
     """Go through a night and apply nothing; print what it would change."""
-    from graph.cli.commands import say_model
-
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         say_model(screen, agent)
@@ -108,33 +110,11 @@ async def show(
     screen.show(night_view(report, names, everything=everything, more=more))
 
 
-def held_line(options: Options, report: NightReport) -> str | None:
-    """What the gate measured, and how to go on; None where the night is not held back."""
-    if report.get("status") != "held" or report["id"] is None:
-        return None
-    why = (report.get("gate") or {}).get("held") or "it would change much"
-    so, gone = _both_ways(options, report["id"])
-    return f"{report['id']} is held back: {why}; `{so}` makes it so, `{gone}` lets it go"
-
-
-def _both_ways(options: Options, night_id: str) -> tuple[str, str]:
-    so = command_line(options, "sleep", "--apply", night_id)
-    return so, command_line(options, "night", night_id, "--discard")
-
-
 def _say_what_next(screen: Screen, options: Options, report: NightReport) -> None:
     """How a person goes on with a preview, or with a night that was held back."""
     if report["id"] is None or report.get("status") not in ("preview", "held"):
         return
-    so, gone = _both_ways(options, report["id"])
+    so, gone = both_ways(options, report["id"])
     screen.show("", Text("Nothing of it is applied." if report["dry_run"] else "It waits for you."))
     screen.line(f"  make it so: {so}")
     screen.line(f"  let it go:  {gone}")
-
-
-def command_line(options: Options, *words: str) -> str:
-    """The command that does it on this agent."""
-    usual = Deployment()
-    more = ["--data", str(options.data)] if options.data is not None else []
-    more += ["--agent", options.agent] if options.agent != usual.agent else []
-    return shlex.join(["circadian", *words, *more])

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from graph.cli.replay_file import Step, steps
 from graph.handle import AsyncAgent
 from memory import inbox
+from memory.records import HandledMark
 from memory.reports import FailureReport, Report
 from memory.resources import utc_now
-from memory.state import HandledMark
 from memory.tick import ParkedTick
 
 

@@ -10,8 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.access import opening
-from graph.cli.commands import say_model
+from graph.cli.access import opening, say_model
 from graph.cli.console import Screen, clean, clock_time, counted, day, one_line
 from graph.cli.following import LOOKING_BACK, follow
 from graph.cli.night_view import night_view

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
+from graph.cli.access import say_model
 from graph.cli.app import INTERRUPTED
-from graph.cli.commands import say_model
 from graph.cli.console import Screen
 from graph.cli.options import Options
 from graph.cli.watching import Lines, Watch
