@@ -15,6 +15,7 @@ from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.store_access import write_batch
 
 
 def next_in_night(state: State) -> str:
@@ -73,5 +74,5 @@ async def _set_out(
         await night.all_ids(store, scope),
         dry_run=dry_run,
     )
-    await night.begin(store, scope, record)
+    await write_batch(store, night.begin_puts(scope, record))
     return record

@@ -59,7 +59,7 @@ def night_view(
     command that shows lists at full length.
     """
     if report["id"] is None:
-        return Text("Nothing to do tonight: no journal entry is pending, no model was called.")
+        return Text("Nothing to do tonight: no model was called.")
     known = names or Names.told_by(report["operations"])
     parts: list[RenderableType] = [_head(report)]
     if report["steps"]:
