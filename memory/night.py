@@ -161,7 +161,7 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
     """Why no step that asks a model is begun any more; None while the night goes on."""
     if model_is_down(plans):
         return "the model gives no usable answer"
-    return budget.used_up(plans, len(record["pending"]), settings)
+    return budget.used_up(plans, record, settings)
 
 
 def left_over(

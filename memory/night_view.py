@@ -211,7 +211,7 @@ class NightView:
 
     def calls_at_once(self, settings: Settings) -> int:
         """How many batches may be asked about now: as many as are set, within the budget."""
-        left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
+        left = budget.calls_left(self.plans, budget.allowed(self.record, settings))
         return max(1, min(settings.night_parallel, left))
 
     async def _thought_out(

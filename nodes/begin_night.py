@@ -8,6 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import journal, night
+from memory.dreaming.budget import account
 from memory.night_view import NightView, compaction_due
 from memory.nightwork import work_waits
 from memory.records import NightRecord
@@ -68,11 +69,11 @@ async def _set_out(
         or await work_waits(state, store, scope, settings, now)
     ):
         return None
-    record = night.new_night(
-        now,
-        [entry["id"] for entry in entries],
-        await night.all_ids(store, scope),
-        dry_run=dry_run,
-    )
+    pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)
+    asked = dry_run or state["slumber"]["why"] == "request"
+    may = account(earlier, pending, settings, asked=asked)
+    taken = [one["id"] for one in earlier]
+    record = night.new_night(now, pending, taken, dry_run=dry_run)
+    record = {**record, "calls": may.calls, "ahead": may.ahead}
     await write_batch(store, night.begin_puts(scope, record))
     return record
