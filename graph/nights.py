@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import TypedDict
 
 from graph.night_names import names_of
-from memory import night
+from memory import audit, night
+from memory.audit_nights import of_decision
 from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
 from memory.night import status_of
@@ -212,7 +213,10 @@ async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
         "phase": "compacting" if not applied else "dreaming",
         "ended": None,
     }
-    await night.begin(agent.store, agent.scope, approved)
+    at, who = agent.resources.clock(), agent.scope.user
+    entry = of_decision(approved, "night_approved", at=at, who=who)
+    puts = night.begin_puts(agent.scope, approved)
+    await audit.write(agent.store, agent.scope, [entry], also=puts)
 
 
 async def discard_night(agent: AsyncAgent, name: str) -> NightReport:
@@ -228,7 +232,11 @@ async def discard_night(agent: AsyncAgent, name: str) -> NightReport:
         if status_of(record) not in ("preview", "held", "discarded"):
             raise InputError(f"{record['id']} is {in_words(record)}: it cannot be discarded")
         if status_of(record) != "discarded":
-            await night.keep(agent.store, agent.scope, {**record, "status": "discarded"})
+            gone: NightRecord = {**record, "status": "discarded"}
+            at, who = agent.resources.clock(), agent.scope.user
+            entry = of_decision(gone, "night_discarded", at=at, who=who)
+            put = night.record_put(agent.scope, gone)
+            await audit.write(agent.store, agent.scope, [entry], also=[put])
     return await night_report(agent, record["id"])
 
 

@@ -49,6 +49,8 @@ What = Literal[
     "fell_asleep",
     "woke",
     "night",
+    "night_approved",
+    "night_discarded",
     "undo",
     "compaction",
 ]

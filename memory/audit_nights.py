@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from memory.audit import AuditEntry, entry_of
 from memory.records import NightRecord, Operation
@@ -34,6 +35,7 @@ def of_night(
         record["id"],
         outcome="ok" if record["complete"] else "error",
         detail={
+            "status": record.get("status"),
             "operations": dict(Counter(operation["kind"] for operation in operations)),
             "held": len(record["held"]),
             "errors": record["errors"],
@@ -57,6 +59,17 @@ def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) 
         tick=tick,
         origin=origin,
     )
+
+
+def of_decision(
+    record: NightRecord,
+    what: Literal["night_approved", "night_discarded"],
+    *,
+    at: datetime,
+    who: str,
+) -> AuditEntry:
+    """A person made a preview, or a night that was held back, so, or let it go."""
+    return entry_of(at, what, record["id"], who=who, origin=record["id"])
 
 
 def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:

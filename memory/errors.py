@@ -45,7 +45,14 @@ class BusyError(CircadianError):
 
 
 class ModelError(CircadianError):
-    """The model gave no usable answer after retries. The work it was asked for stays pending."""
+    """The model gave no usable answer after retries. The work it was asked for stays pending.
+
+    Answers that could not be used are paid for all the same.
+    """
+
+    llm_calls = 0
+    """Calls that got an answer before it was given up."""
+    tokens = 0
 
 
 class ServiceDown(ModelError):

@@ -161,7 +161,7 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
     """Why no step that asks a model is begun any more; None while the night goes on."""
     if model_is_down(plans):
         return "the model gives no usable answer"
-    return budget.used_up(plans, len(record["pending"]), settings)
+    return budget.used_up(plans, record, settings)
 
 
 def left_over(
@@ -245,9 +245,9 @@ async def keep(store: BaseStore, scope: Scope, record: NightRecord) -> None:
     await write_batch(store, [record_put(scope, record)])
 
 
-async def begin(store: BaseStore, scope: Scope, record: NightRecord) -> None:
-    """Write a new night's head; from here on any run goes on with it."""
-    await write_batch(store, [record_put(scope, record), _pointer(scope, record["id"])])
+def begin_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
+    """The writes of a night's head with which any run goes on with it, to join a transaction."""
+    return [record_put(scope, record), _pointer(scope, record["id"])]
 
 
 async def want_preview(store: BaseStore, scope: Scope) -> None:

@@ -25,6 +25,7 @@ from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
 from memory.unstored import Unstored
+from memory.usage import in_vain
 
 ENTRIES_A_WAVE = 250
 """A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
@@ -210,7 +211,7 @@ class NightView:
 
     def calls_at_once(self, settings: Settings) -> int:
         """How many batches may be asked about now: as many as are set, within the budget."""
-        left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
+        left = budget.calls_left(self.plans, budget.allowed(self.record, settings))
         return max(1, min(settings.night_parallel, left))
 
     async def _thought_out(
@@ -230,11 +231,13 @@ class NightView:
         except ContextOverflow as error:
             halves = len(inputs) > 1 and job.iteration == 0
             told = [] if halves else [f"{step}: {error}"]
-            thought = Thought(left=list(inputs), errors=told, overflowed=True)
+            lost = in_vain(error)
+            thought = Thought(left=list(inputs), errors=told, overflowed=True, usage=lost)
         except ModelError as error:
             alone = isinstance(error, CircuitOpen)
             told = [f"{step}: {error}"]
-            thought = Thought(left=list(inputs), errors=told, left_alone=alone)
+            lost = in_vain(error)
+            thought = Thought(left=list(inputs), errors=told, left_alone=alone, usage=lost)
         plan: PlanRecord = {
             "key": key,
             "order": order,

@@ -247,6 +247,10 @@ class NightRecord(TypedDict):
     status: NotRequired[NightStatus]
     stopped: NotRequired[str | None]
     """Why it stopped thinking before everything was done; the rest is for the next night."""
+    calls: NotRequired[int]
+    """Model calls that it may make."""
+    ahead: NotRequired[int]
+    """Calls that earlier nights made beyond their share: it thinks when entries came for them."""
     reduced: NotRequired[bool]
     """Its operations are ids only by now: it can no longer be undone."""
     gate: NotRequired[dict[str, Any]]

@@ -225,7 +225,9 @@ class Settings(BaseModel):
         1.0, gt=0, description="Hours without a word after which a conversation is over."
     )
     night_calls_per_100: int = Field(
-        15, ge=1, description="Model calls of a night per 100 journal entries, at most; at least 8."
+        15,
+        ge=1,
+        description="Model calls of nights per 100 journal entries, at most; up to 8 ahead of them.",
     )
     night_tokens: int | None = Field(
         None, ge=1, description="Model tokens of a night, at most. None: no bound."

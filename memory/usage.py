@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from memory.errors import ModelError
 from memory.records import Usage
 from memory.state import State
 from memory.tick import Loop
@@ -15,6 +16,11 @@ def total(one: Usage, other: Usage) -> Usage:
         "llm_calls": one["llm_calls"] + other["llm_calls"],
         "tokens": one["tokens"] + other["tokens"],
     }
+
+
+def in_vain(error: ModelError) -> Usage:
+    """What was paid for answers that could not be used."""
+    return {"llm_calls": error.llm_calls, "tokens": error.tokens}
 
 
 def counted_failure(state: State, loop: Loop) -> dict[str, Any]:

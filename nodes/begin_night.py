@@ -8,6 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import journal, night
+from memory.dreaming.budget import account
 from memory.night_view import NightView, compaction_due
 from memory.nightwork import work_waits
 from memory.records import NightRecord
@@ -15,6 +16,7 @@ from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
+from memory.store_access import write_batch
 
 
 def next_in_night(state: State) -> str:
@@ -67,11 +69,11 @@ async def _set_out(
         or await work_waits(state, store, scope, settings, now)
     ):
         return None
-    record = night.new_night(
-        now,
-        [entry["id"] for entry in entries],
-        await night.all_ids(store, scope),
-        dry_run=dry_run,
-    )
-    await night.begin(store, scope, record)
+    pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)
+    asked = dry_run or state["slumber"]["why"] == "request"
+    may = account(earlier, pending, settings, asked=asked)
+    taken = [one["id"] for one in earlier]
+    record = night.new_night(now, pending, taken, dry_run=dry_run)
+    record = {**record, "calls": may.calls, "ahead": may.ahead}
+    await write_batch(store, night.begin_puts(scope, record))
     return record

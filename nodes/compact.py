@@ -31,7 +31,7 @@ from memory.state import State
 from memory.state_check import checked
 from memory.tick import Loop
 from memory.trust import as_data
-from memory.usage import charged, counted_failure
+from memory.usage import charged, counted_failure, in_vain, total
 
 log = logging.getLogger("circadian.compaction")
 
@@ -245,6 +245,7 @@ async def _summarised(
         return Made(summaries.joined(earlier, new), now, usage, "summary")
     except ModelError as error:
         failed = not usage["llm_calls"] and not isinstance(error, CircuitOpen | ContextOverflow)
+        usage = total(usage, in_vain(error))
         log.warning("compaction goes on without a summary: %s", error)
         why = str(error)
     text = summaries.extracted(parts, tokens, calibration)

@@ -61,7 +61,9 @@ async def score_importance(
             breaker=resources.breakers.model,
         )
         operations, left = scored(batch, answer)
-        return Thought(operations=operations, left=left, usage=usage)
+        known = {entry["id"] for entry in batch}
+        refused = [f"unknown id: {one.id}" for one in answer.scores if one.id not in known]
+        return Thought(operations=operations, left=left, refused=refused, usage=usage)
 
     async def jobs() -> list[Job]:
         """None is left where the last plan was kept and the step after it was not."""

@@ -165,6 +165,28 @@ def test_what_memory_changed_under_is_refused_with_what_changed(
     assert f"circadian night {name} --discard" in done.error
 
 
+def test_the_log_says_what_was_only_tried_out_and_what_a_person_decided(
+    capsys: Capture, data: Path
+) -> None:
+    names = []
+    for deed in (["night", "last", "--discard"], ["sleep", "--apply", "last"]):
+        run(capsys, data, "sleep", "--dry-run")
+        names.append(run(capsys, data, "nights", "--json").document[-1]["id"])
+        assert run(capsys, data, *deed).status == 0
+    run(capsys, data, "night", names[0], "--discard")
+    lines = run(capsys, data, "log").out.splitlines()
+    told = [line.split(" ", 2)[2] for line in lines if any(name in line for name in names)]
+    said = [line.partition(" · ")[0] for line in told]
+    assert said == [
+        f"agent tried out {names[0]}",
+        f"local let go of {names[0]}",
+        f"agent tried out {names[1]}",
+        f"local decided to apply {names[1]}",
+        f"agent slept {names[1]}",
+    ]
+    assert all("none applied" in line for line in told if "tried out" in line)
+
+
 def test_what_a_later_night_built_on_is_not_undone_and_it_is_said_on_what(
     capsys: Capture, data: Path
 ) -> None:

@@ -289,3 +289,27 @@ async def test_a_thread_of_before_there_were_hours_gets_them(data: Path, clock: 
         out = await agent.ainvoke({})
     assert "slumber" not in old
     assert (out["mode"], changes(out)) == ("sleep", [("sleep", "schedule")])
+
+
+async def test_small_nights_at_their_hour_keep_the_budget_and_one_that_is_asked_for_does_not_wait(
+    data: Path, clock: Clock
+) -> None:
+    model = scripted(otherwise=night_model)
+    thought, why = list[int](), list[str | None]()
+    async with opened(data, model, clock, settings=NIGHTLY) as agent:
+        for number in range(3):
+            clock.set(at(f"2026-03-0{3 + number}T12:00"))
+            heard = {**HEARD["events"][0], "id": f"h{number}"}
+            await agent.ainvoke({"request": "wake", "events": [heard]})
+            clock.set(at(f"2026-03-0{4 + number}T01:00"))
+            before = len(model.calls)
+            out = await agent.ainvoke({})
+            why.append(out["report"]["night"]["stopped"])
+            thought.append(len(model.calls) - before)
+        assert thought[0] > 0
+        assert thought[1:] == [0, 0]
+        assert why[0] is None
+        assert all("ahead of new entries" in str(one) for one in why[1:])
+        asked = await agent.sleep()
+        assert (asked["stopped"], asked["held"]) == (None, [])
+        assert sum(one["kind"] == "add_fact" for one in asked["operations"]) == 2

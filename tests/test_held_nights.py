@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from graph.handle import AsyncAgent
-from memory.errors import ConflictError
 from memory.records import FactDraft
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -113,14 +112,32 @@ async def test_the_next_night_does_its_work_beside_one_that_is_held_back(
         facts = await agent.resources.semantic.all(agent.scope)
         assert any(fact["text"] == "The gate is green." for fact in facts)
         assert second["id"] != held["id"]
-        assert [one["status"] for one in await agent.nights()] == ["held", "held"]
+        assert [one["status"] for one in await agent.nights()] == ["held", "complete"]
         assert (await agent.ainvoke(said("Hello?", id="hello")))["report"]["ticks"]
-        done = await agent.apply_night(str(second["id"]))
-        assert done["status"] == "complete"
+        assert (await agent.apply_night(str(held["id"])))["status"] == "complete"
         assert await holding(agent) == 15
-        with pytest.raises(ConflictError, match="memory has changed since"):
-            await agent.apply_night(held["id"])
-        await agent.discard_night(held["id"])
+
+
+async def test_what_a_held_night_thought_out_is_not_paid_for_again_until_it_is_let_go(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = ruler(6)
+    settings = GATED.model_copy(update={"reflection_threshold": 5, "min_observations": 1})
+    heard = [*RULE, ("Ada", "Note: Ben built a greenhouse.")]
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        clock.advance(days=60)
+        await agent.resources.semantic.add(agent.scope, beds(19))
+        await day(agent, clock, heard)
+        held = await agent.sleep()
+        kinds = {one["kind"] for one in held["operations"]}
+        assert {"settle_fact", "change_entity", "reflected"} <= kinds
+        paid = len(model.calls)
+        idle = await agent.sleep()
+        assert (held["status"], idle["id"], len(model.calls)) == ("held", None, paid)
+        await agent.discard_night(str(held["id"]))
+        again = await agent.sleep()
+        assert again["status"] == "held"
+        assert len(model.calls) > paid
 
 
 async def test_a_kept_recall_that_would_find_less_holds_the_night_back(

@@ -123,3 +123,9 @@ def test_ids_are_of_the_night_and_the_place_and_not_of_the_words() -> None:
     assert ids("Ada grows leeks.", "Ben grows kale.") == first
     assert len({*first, *ids("Ada grows beans.", night="night_2")}) == 3
     assert all(one.startswith("insight_20260503_") for one in first)
+
+
+def test_beside_real_evidence_a_made_up_id_is_dropped_and_counted() -> None:
+    made = reflected(Insight("Ada said something of f1.", ["f1", "nobody"], 8))
+    assert made.refused == ["unknown id: nobody"]
+    assert made.operations[0]["after"]["evidence"] == ["f1"]

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dreaming.budget import LEAST_CALLS, calls_allowed, calls_left, used_up
-from memory.records import PlanRecord
+from memory.dreaming.budget import (
+    LEAST_CALLS,
+    Account,
+    account,
+    calls_allowed,
+    calls_left,
+    used_up,
+)
+from memory.night import new_night
+from memory.records import NightRecord, PlanRecord
 from memory.settings import Settings
 
 
 def plan(step: str = "dream", **fields: Any) -> PlanRecord:
     made = {"step": step, "llm_calls": 0, "tokens": 0, "seconds": 0.0, **fields}
     return cast(PlanRecord, made)
+
+
+def night_of(entries: list[str], calls: int = 0, **fields: Any) -> NightRecord:
+    """A night with these entries that made so many calls."""
+    steps = [{"step": "dream", "llm_calls": calls}, {"step": "compact", "llm_calls": 50}]
+    made = new_night(datetime(2026, 5, 3, 2, tzinfo=UTC), entries, [])
+    return cast(NightRecord, {**made, "steps": steps, **fields})
+
+
+def ids(count: int, first: int = 0) -> list[str]:
+    return [f"e{number}" for number in range(first, first + count)]
+
+
+HUNDRED = night_of(ids(100))
 
 
 @pytest.mark.parametrize(
@@ -34,14 +57,14 @@ def test_above_the_least_no_night_makes_more_than_its_share(entries: int) -> Non
 
 
 def test_the_calls_that_are_left_never_fall_below_none() -> None:
-    assert calls_left([plan(llm_calls=3)], 100, Settings()) == 12
-    assert calls_left([plan(llm_calls=40)], 100, Settings()) == 0
+    assert calls_left([plan(llm_calls=3)], 15) == 12
+    assert calls_left([plan(llm_calls=40)], 15) == 0
 
 
 def test_what_cuts_a_history_that_is_too_long_is_not_counted() -> None:
     free = [plan("extract_facts", llm_calls=50, tokens=10**6), plan("compact", llm_calls=50)]
-    assert calls_left(free, 100, Settings()) == 15
-    assert used_up(free, 100, Settings(night_tokens=10, night_minutes=1.0)) is None
+    assert calls_left(free, 15) == 15
+    assert used_up(free, HUNDRED, Settings(night_tokens=10, night_minutes=1.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,10 +87,49 @@ def test_what_cuts_a_history_that_is_too_long_is_not_counted() -> None:
 def test_a_night_stops_where_one_of_three_is_used_up_and_says_which(
     used: dict[str, Any], settings: dict[str, Any], why: str | None
 ) -> None:
-    assert used_up([plan(**used)], 100, Settings(**settings)) == why
+    assert used_up([plan(**used)], HUNDRED, Settings(**settings)) == why
 
 
 def test_what_all_steps_spend_counts_together() -> None:
     plans = [plan("score_importance", llm_calls=5), plan("consolidate", llm_calls=5)]
-    assert used_up(plans, 100, Settings()) is None
-    assert used_up([*plans, plan("reflect", llm_calls=5)], 100, Settings()) is not None
+    assert used_up(plans, HUNDRED, Settings()) is None
+    assert used_up([*plans, plan("reflect", llm_calls=5)], HUNDRED, Settings()) is not None
+
+
+@given(st.lists(st.tuples(st.integers(1, 120), st.integers(0, 60)), max_size=40))
+def test_many_small_nights_together_keep_the_share_of_one_large_one(
+    nights: list[tuple[int, int]],
+) -> None:
+    """Each wants as many calls as are drawn, makes those that it may, and has new entries."""
+    earlier: list[NightRecord] = []
+    made = heard = 0
+    for entries, wants in nights:
+        new = ids(entries, heard)
+        heard += entries
+        may = account(earlier, new, Settings(), asked=False)
+        made += (calls := min(wants, may.calls))
+        earlier.append(night_of(new, calls))
+        assert made * 100 <= 15 * heard + LEAST_CALLS * 100
+
+
+def test_what_was_made_ahead_is_waited_for_until_entries_came_for_it() -> None:
+    first = night_of(ids(5), calls=4)
+    assert account([], ids(5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
+    assert account([first], ids(5, 5), Settings(), asked=False) == Account(0, 3)
+    assert account([first], ids(22, 5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
+
+
+def test_an_entry_that_a_night_left_counts_once() -> None:
+    first = night_of(ids(30), calls=8)
+    assert account([first], ids(30), Settings(), asked=False) == Account(0, 4)
+
+
+def test_who_asks_for_a_night_does_not_wait() -> None:
+    first = night_of(ids(5), calls=8)
+    assert account([first], ids(1, 5), Settings(), asked=True) == Account(LEAST_CALLS, 0)
+
+
+def test_a_night_that_waits_says_for_what() -> None:
+    waits = night_of(ids(5), ahead=3)
+    why = "earlier nights made 3 model calls ahead of new entries (night_calls_per_100)"
+    assert used_up([], waits, Settings()) == why

@@ -158,7 +158,12 @@ def test_long_lists_are_cut_and_it_is_said_how_to_see_all(width: int) -> None:
             "Would be held back: 6 of 20",
         ),
         ({"stopped": "9 of 9 calls are used"}, "Stopped early: 9 of 9 calls are used; the next"),
-        ({"refused": ["unknown id: x"]}, "Refused: 1 answer of the model, such as: unknown id: x"),
+        (
+            {"refused": ["unknown id: x"]},
+            "Refused: 1 claim of the model, 1 of them about ids that it was not shown, such as: "
+            "unknown id: x",
+        ),
+        ({"refused": ["a", "b"]}, "Refused: 2 claims of the model, such as: a"),
         ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),
         ({"status": "undone"}, "night_20260502_220000, undone"),
     ],

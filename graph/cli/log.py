@@ -52,6 +52,8 @@ _DID: dict[What, str] = {
     "fell_asleep": "fell asleep",
     "woke": "woke up",
     "night": "slept",
+    "night_approved": "decided to apply",
+    "night_discarded": "let go of",
     "undo": "took back",
     "compaction": "compacted into",
 }
@@ -112,7 +114,7 @@ def log_view(entries: Sequence[AuditEntry]) -> RenderableType:
 def _sentence(entry: AuditEntry) -> Text:
     """Who did what to what; then what went wrong, what changed, why, and how long it took."""
     who = "" if entry["who"] == audit.AGENT else "bold"
-    did, target = _DID[entry["what"]], one_line(entry["target"])
+    did, target = _did(entry), one_line(entry["target"])
     line = Text.assemble((one_line(entry["who"]), who), f" {did}", (f" {target}", "cyan"))
     if entry["outcome"] in ("refused", "cached"):
         line.append(f" · {entry['outcome']}", style=_MARK[entry["outcome"]][1])
@@ -121,6 +123,11 @@ def _sentence(entry: AuditEntry) -> Text:
     for part in _more(entry):
         line.append(f" · {shortened(one_line(part), LONGEST)}", style="dim")
     return line
+
+
+def _did(entry: AuditEntry) -> str:
+    tried = entry["what"] == "night" and entry["detail"].get("status") == "preview"
+    return "tried out" if tried else _DID[entry["what"]]
 
 
 def _more(entry: AuditEntry) -> Iterator[str]:
@@ -151,7 +158,10 @@ def _change(key: str, value: Any) -> str:
 
 
 def _night(detail: Mapping[str, Any]) -> Iterator[str]:
-    yield counted(sum(detail["operations"].values()), "change")
+    changes = counted(sum(detail["operations"].values()), "change")
+    yield f"{changes}, none applied" if detail.get("status") == "preview" else changes
+    if detail.get("status") == "held":
+        yield "held back"
     if detail.get("held"):
         yield f"{detail['held']:,} held over"
     yield from map(str, detail.get("errors") or [])

@@ -59,7 +59,7 @@ def night_view(
     command that shows lists at full length.
     """
     if report["id"] is None:
-        return Text("Nothing to do tonight: no journal entry is pending, no model was called.")
+        return Text("Nothing to do tonight: no model was called.")
     known = names or Names.told_by(report["operations"])
     parts: list[RenderableType] = [_head(report)]
     if report["steps"]:
@@ -163,9 +163,16 @@ def _endings(report: NightReport) -> list[RenderableType]:
         would = "Would be held back" if report["dry_run"] else "Held back for you to decide"
         parts.append(Text(f"{would}: {one_line(why)}", style="yellow"))
     if refused := report.get("refused"):
-        times = counted(len(refused), "answer of the model", "answers of the model")
-        parts.append(Text(f"Refused: {times}, such as: {one_line(refused[0])}", style="dim"))
+        parts.append(Text(_refused(refused), style="dim"))
     return [*parts, *(Text.assemble(("! ", "red"), one_line(one)) for one in report["errors"])]
+
+
+def _refused(refused: Sequence[str]) -> str:
+    """How many claims came to nothing, and how many of them were about what nobody showed it."""
+    claims = counted(len(refused), "claim of the model", "claims of the model")
+    unknown = sum("unknown id" in one or "no evidence among" in one for one in refused)
+    made_up = f", {unknown:,} of them about ids that it was not shown" if unknown else ""
+    return f"Refused: {claims}{made_up}, such as: {one_line(refused[0])}"
 
 
 def _held(report: Mapping[str, Any] | NightReport) -> Text:

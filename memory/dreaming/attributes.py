@@ -72,6 +72,7 @@ def consolidated(
         if why is not None:
             refused.append(why)
             continue
+        refused += [f"unknown id: {each}" for each in one.evidence if each not in known]
         attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
     if not made and not hearsay:
         return Consolidated(None, refused)

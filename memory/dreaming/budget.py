@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from memory.records import PlanRecord
+from memory.records import NightRecord, PlanRecord
 from memory.settings import Settings
 
 LEAST_CALLS = 8
-"""Calls that even the smallest night may make: one of each step."""
+"""Calls that even the smallest night may make, some of them ahead: one of each step."""
 FREE = ("extract_facts", "compact")
 """Steps that are outside of the budget: a history that is too long must be cut."""
 
@@ -19,17 +20,53 @@ def calls_allowed(entries: int, settings: Settings) -> int:
     return max(LEAST_CALLS, math.floor(settings.night_calls_per_100 * entries / 100))
 
 
-def calls_left(plans: Sequence[PlanRecord], entries: int, settings: Settings) -> int:
-    """Model calls that may still be made."""
+class Account(NamedTuple):
+    """What a night may spend by what the nights before it spent."""
+
+    calls: int
+    """Model calls that it may make."""
+    ahead: int
+    """Calls that earlier nights made beyond the share of all entries so far, this night's too."""
+
+
+def account(
+    earlier: Sequence[NightRecord], pending: Sequence[str], settings: Settings, *, asked: bool
+) -> Account:
+    """What a night with the journal ids in `pending` may spend.
+
+    Small nights make calls ahead of the entries that they are for; so that many of them stay within
+    the share of one large night, the next one waits with its thinking until entries have come for
+    them. Every entry counts once. Who asks for a night (`asked`) does not wait.
+    """
+    made = sum(
+        line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
+    )
+    entries = {id_ for one in earlier for id_ in one["pending"]}.union(pending)
+    left = settings.night_calls_per_100 * len(entries) / 100 - made
+    if left < 0 and not asked:
+        return Account(0, math.ceil(-left))
+    return Account(max(LEAST_CALLS, min(calls_allowed(len(pending), settings), int(left))), 0)
+
+
+def allowed(record: NightRecord, settings: Settings) -> int:
+    """Model calls that a night may make."""
+    return record.get("calls", calls_allowed(len(record["pending"]), settings))
+
+
+def calls_left(plans: Sequence[PlanRecord], most: int) -> int:
+    """Of `most` model calls those that may still be made."""
     made = sum(plan["llm_calls"] for plan in plans if plan["step"] not in FREE)
-    return max(0, calls_allowed(entries, settings) - made)
+    return max(0, most - made)
 
 
-def used_up(plans: Sequence[PlanRecord], entries: int, settings: Settings) -> str | None:
+def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
     """Why the night stops at this step's end; None while there is something left."""
     counted = [plan for plan in plans if plan["step"] not in FREE]
     calls = sum(plan["llm_calls"] for plan in counted)
-    if calls >= (most := calls_allowed(entries, settings)):
+    if ahead := record.get("ahead"):
+        owed = "1 model call" if ahead == 1 else f"{ahead:,} model calls"
+        return f"earlier nights made {owed} ahead of new entries (night_calls_per_100)"
+    if calls >= (most := allowed(record, settings)):
         return f"{calls} of {most} model calls are used (night_calls_per_100)"
     tokens = sum(plan["tokens"] for plan in counted)
     if settings.night_tokens is not None and tokens >= settings.night_tokens:

@@ -88,6 +88,7 @@ def insights(
         if why is not None:
             made.refused.append(why)
             continue
+        made.refused.extend(f"unknown id: {each}" for each in one.evidence if each not in shown)
         entry = _entry(text, evidence, shown, one.importance, night, place, now)
         known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
         entry["source_trust"] = min(entry["source_trust"], *known)

@@ -231,7 +231,8 @@ def evolve(
     done: set[str] = set()
     for one in contexts:
         if one.fact not in shown or one.fact in done:
-            made.refused.append(f"unknown id: {one.fact}" if one.fact not in shown else one.fact)
+            twice = f"{one.fact} is described twice"
+            made.refused.append(twice if one.fact in done else f"unknown id: {one.fact}")
             continue
         done.add(one.fact)
         fact = shown[one.fact]

@@ -63,7 +63,7 @@ async def ask(
     Raises:
         ContextOverflow: the prompt is longer than the model takes. Never tried again.
         CircuitOpen: the model is left alone; no call was made.
-        ModelError: no usable answer. One line, without secrets.
+        ModelError: no usable answer. One line, without secrets; it says what was spent.
     """
     runnable = model.bind_tools(list(tools)) if tools else model
 
@@ -102,14 +102,25 @@ async def ask_for(
 
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(model, shown)
-        answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+        try:
+            answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+        except ModelError as error:
+            raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
         try:
             return schema.model_validate(_arguments(answer.message, schema)), spent
         except ValidationError as error:
             problem = _explained(error)
         shown = [*shown, answer.message, *_corrections(answer.message, schema, problem)]
-    raise ModelError(f"the model's {schema.__name__} does not fit: {safe(problem)}")
+    unfit = ModelError(f"the model's {schema.__name__} does not fit: {safe(problem)}")
+    raise _charged(unfit, spent)
+
+
+def _charged(error: ModelError, spent: Usage) -> ModelError:
+    """The error, with what was spent beside what it says already."""
+    error.llm_calls += spent["llm_calls"]
+    error.tokens += spent["tokens"]
+    return error
 
 
 @dataclass
@@ -157,6 +168,8 @@ async def _answer(
     with tracing.chat(meter.model) as span:
         try:
             message = await persist(usable, policy, breaker=breaker)
+        except ModelError as error:
+            raise _charged(error, meter.usage) from error.__cause__
         finally:
             span.set(
                 {
