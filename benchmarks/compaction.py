@@ -4,14 +4,17 @@ The page's example: 50 messages of 70,000 tokens, of which 21 with about 15,000 
 a model that writes a summary of usual length, once with one that fails, where an extract of the
 conversation's own words takes its place.
 
-    python -m benchmarks.compaction
+    python -m benchmarks.compaction [--json FILE]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +38,7 @@ OUTPUT = 22_400
 """Characters of an old tool output."""
 PAGE = (50, 70_000, 21, 15_000)
 """Messages and tokens before, messages and tokens after: what the page says."""
+_FIGURES = ("messages_before", "tokens_before", "messages_after", "tokens_after")
 
 
 class Row(NamedTuple):
@@ -132,9 +136,28 @@ def _mark(number: int, **more: str) -> dict[str, Any]:
     return {"additional_kwargs": {MARK: mark}}
 
 
-def main() -> int:
-    """Measure and print; return the exit status."""
-    Console(width=100).print(table(asyncio.run(measured())))
+def run(path: Path) -> None:
+    """Measure, print the table, write the JSON to `path`."""
+    rows = asyncio.run(measured())
+    Console(width=100).print(table(rows))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = dict(zip(_FIGURES, PAGE, strict=True))
+    figures = {"page": told, "measured": [_row_json(row) for row in rows]}
+    path.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    tokens = row.result["tokens_before"], row.result["tokens_after"]
+    sizes = (row.messages_before, tokens[0], row.messages_after, tokens[1])
+    figures = dict(zip(_FIGURES, sizes, strict=True))
+    return {"model": row.model, "by": row.result["by"], **figures}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the arguments say; return the exit status."""
+    parser = argparse.ArgumentParser(description="The context before and after a compaction.")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/compaction.json"))
+    run(parser.parse_args(arguments).json)
     return 0
 
 

@@ -250,7 +250,8 @@ def show(lives: Sequence[Row], grown: Sequence[Row], told_of: str, console: Cons
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place and "source" not in columns else "left")
+        right = bool(place) and "source" not in columns
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
     return table
 
 

@@ -5,10 +5,10 @@
                              [--night 100 1000]
 
 Budgets are this product's own work: models answer at once, but where a delay is said. The other
-tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night` and
-`benchmarks.locomo`; their JSON stands beside the first. `--beside`, `--memory`, `--night` or
-`--locomo` alone leaves that table out. LoCoMo needs data, and MiniLM to measure with an embedding
-model: what is absent is said and left out.
+tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
+`benchmarks.compaction` and `benchmarks.locomo`; their JSON stands beside the first. `--beside`,
+`--memory`, `--night` (and compaction with it) or `--locomo` alone leaves that table out. LoCoMo
+needs data, and MiniLM to measure with an embedding model: what is absent is said and left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, locomo, memory, night
+from benchmarks import beside, compaction, locomo, memory, night
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -147,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.night:
         data = Path(options.locomo) if options.locomo else None
         night.run(data, night.LIVES, options.night, path.with_name("night.json"))
+        compaction.run(path.with_name("compaction.json"))
     if options.locomo is None:
         return 0
     named = ["--data", options.locomo] if options.locomo else []

@@ -31,8 +31,10 @@ def test_the_budgets_are_measured_and_written(
     assert len(json.loads((tmp_path / "beside.json").read_text())["rows"]) == len(DEFAULT)
     assert compared == [([2], tmp_path / "memory.json")]
     assert slept == [(data, [3], tmp_path / "night.json")]
+    assert len(json.loads((tmp_path / "compaction.json").read_text())["measured"]) == 2
     said = capsys.readouterr()
     assert "add a fact at 20" in said.out
+    assert "The context before and after a compaction" in said.out
     assert said.err.splitlines()[-1] == f"{data} is absent: LoCoMo was not measured"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from benchmarks import compaction
@@ -17,8 +20,17 @@ async def test_the_pages_example_comes_out_as_the_page_says() -> None:
     assert [row.result["by"] for row in rows] == ["summary", "extract"]
 
 
-def test_the_example_is_printed_beside_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compaction.main() == 0
+def test_the_example_is_printed_and_written_beside_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results" / "compaction.json"
+    assert compaction.main(["--json", str(out)]) == 0
+    figures = json.loads(out.read_text())
+    assert figures["page"]["tokens_after"] == 15_000
+    assert [(one["by"], one["messages_after"]) for one in figures["measured"]] == [
+        ("summary", 21),
+        ("extract", 21),
+    ]
     shown = capsys.readouterr().out
     assert "the page" in shown
     assert "70,000" in shown

@@ -86,3 +86,15 @@ def test_a_night_that_had_nothing_of_the_person_can_still_be_undone() -> None:
     one = known()
     record = cast(NightRecord, untouched)
     assert record_after(record, one, one.gone, touched=False, at="then") == untouched
+
+
+def test_an_entry_whose_id_names_the_person_is_not_told_by_its_id() -> None:
+    one = known()
+    made = {"kind": "mark_entry", "before": {"consolidation": None}, "sources": [], "reason": "r"}
+    named, plain = "event_20260302_mail_from_zora", "event_20260302_z1"
+    gone = one.gone | {named}
+    targets = []
+    for target in (named, plain):
+        marked = cast(Operation, {**made, "id": "m", "target": target, "after": {}})
+        targets.append(operation_after(marked, one, gone)["target"])
+    assert targets == ["[forgotten]", plain]

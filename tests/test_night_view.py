@@ -135,6 +135,11 @@ def test_insights_prunings_scores_and_contexts_are_told_each_in_its_place() -> N
     assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
 
 
+def test_a_fact_that_got_tags_alone_is_shown_with_them_alone() -> None:
+    light = evolve([Context("old", "", ["glass"])], FACTS, now=NOW, night="n").operations
+    assert " • The glass arrives on Friday. [glass]" in seen(*light)
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_long_lists_are_cut_and_it_is_said_how_to_see_all(width: int) -> None:
     many = [score_entry(entry(f"e{n}", source_entity="Ada"), 7, "scored") for n in range(40)]

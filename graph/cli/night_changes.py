@@ -163,7 +163,8 @@ def _described(operations: Sequence[Operation], names: Names) -> Section:
         if one["kind"] == "change_fact" and "context" in one["after"]:
             text = Text(one_line(names.fact(one["target"])["text"]))
             tags = ", ".join(map(one_line, one["after"].get("tags") or ()))
-            text.append(f" — {one_line(one['after']['context'] or '')}", "italic")
+            context = one_line(one["after"]["context"] or "")
+            text.append(f" — {context}" if context else "", "italic")
             rows.append(Row(Text("•", "dim"), text.append(f" [{tags}]" if tags else "", "dim")))
     return Section(f"Sees {counted(len(rows), 'fact')} in a new light", rows)
 

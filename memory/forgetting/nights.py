@@ -59,9 +59,11 @@ def operation_after(
 ) -> Operation:
     """One operation: without its text where it was on, or made of, what is erased."""
     target, sources = operation["target"], operation["sources"]
+    # The id of an entry holds that of its event, which whoever sent it chose.
+    named = target in gone and erasure.names.in_id(target)
     stripped: Any = {
         **operation,
-        "target": erasure.scrubber.value(target, "label"),
+        "target": FORGOTTEN if named else erasure.scrubber.value(target, "label"),
         "before": None,
         "after": None,
         "sources": [],
