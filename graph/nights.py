@@ -5,7 +5,8 @@ Taking one back stands in `graph.night_undo`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from memory import audit, night
 from memory.audit_nights import of_decision
 from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
+from memory.home import HeldLock
 from memory.night import status_of
 from memory.night_batches import operations_of
 from memory.operations import told
@@ -105,21 +107,26 @@ async def preview(agent: AsyncAgent) -> NightReport:
         BusyError: another process holds the agent.
         CircadianError: the emergency stop stands, or a step failed.
     """
-    alone = await to_preview(agent)
-    try:
+    async with previewing(agent) as alone:
         return of_run(await alone.ainvoke(None))
-    finally:
-        await night.unwant_preview(agent.store, agent.scope)
 
 
-async def to_preview(agent: AsyncAgent) -> AsyncAgent:
-    """Ask for a preview; the agent whose next run makes it, and does nothing else."""
-    going = await night.unfinished(agent.store, agent.scope)
-    if going is not None and not going["dry_run"]:
-        raise InputError(f"{going['id']} is not ended; `circadian sleep` goes on with it first")
-    if going is None:
-        await night.want_preview(agent.store, agent.scope)
-    return for_a_night(agent)
+@asynccontextmanager
+async def previewing(agent: AsyncAgent) -> AsyncIterator[AsyncAgent]:
+    """Ask for a preview; the agent whose next run makes it, and does nothing else.
+
+    It holds the lock until it is let go, so that no other process's run takes up what is asked for.
+    """
+    async with agent._lock:
+        going = await night.unfinished(agent.store, agent.scope)
+        if going is not None and not going["dry_run"]:
+            raise InputError(f"{going['id']} is not ended; `circadian sleep` goes on with it first")
+        if going is None:
+            await night.want_preview(agent.store, agent.scope)
+        try:
+            yield for_a_night(agent)
+        finally:
+            await night.unwant_preview(agent.store, agent.scope)
 
 
 async def apply_night(agent: AsyncAgent, name: str) -> NightReport:
@@ -131,25 +138,32 @@ async def apply_night(agent: AsyncAgent, name: str) -> NightReport:
             of it, or what it would do is kept no more. Nothing is applied then.
         BusyError: another process holds the agent.
     """
-    return of_run(await (await to_apply(agent, name)).ainvoke(None))
+    async with applying(agent, name) as alone:
+        return of_run(await alone.ainvoke(None))
 
 
-async def to_apply(agent: AsyncAgent, name: str) -> AsyncAgent:
-    """Approve a night; the agent whose next run applies it, and does nothing else."""
-    record = await find_night(agent, name)
+@asynccontextmanager
+async def applying(agent: AsyncAgent, name: str) -> AsyncIterator[AsyncAgent]:
+    """Approve a night; the agent whose next run applies it, and does nothing else.
+
+    It holds the lock until it is let go.
+    """
+    await find_night(agent, name)
     async with agent._lock:
-        record = await find_night(agent, record["id"])
+        record = await find_night(agent, name)
         if status_of(record) != "approved":
             await _check_applicable(agent, record)
             await _approve(agent, record)
-    return for_a_night(agent)
+        yield for_a_night(agent)
 
 
 def for_a_night(agent: AsyncAgent) -> AsyncAgent:
-    """The same agent for runs that go through a night and leave all else that waits alone."""
+    """The same agent for runs that go through a night and leave all else that waits alone.
+
+    The agent's lock is to be held: these runs take none.
+    """
     alone = replace(agent.resources, night_only=True)
-    parts = agent.store, alone, agent.settings, agent.scope, agent._lock
-    return type(agent)(agent.graph, *parts)
+    return type(agent)(agent.graph, agent.store, alone, agent.settings, agent.scope, HeldLock())
 
 
 def of_run(output: Mapping[str, Any]) -> NightReport:

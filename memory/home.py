@@ -38,6 +38,24 @@ class WriterLock(Protocol):
     ) -> None: ...
 
 
+class HeldLock:
+    """The lock of runs whose caller holds the agent's lock already: nothing is taken."""
+
+    async def acquire(self) -> None:
+        """Nothing is to be taken."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
 class Home(Protocol):
     """An open installation: all agents that share an embedder and a memory."""
 

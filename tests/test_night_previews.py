@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -267,3 +268,23 @@ async def test_asked_to_sleep_after_a_preview_that_broke_off_it_sleeps(
         assert (await agent.aget_state()).values["mode"] == "sleep"
     assert (slept["dry_run"], slept["status"], slept["complete"]) == (False, "complete", True)
     assert statuses == ["complete", "preview", "complete"]
+
+
+async def test_a_preview_waits_for_a_night_in_another_hand_and_gets_in_nobodys_way(
+    lived: Path, clock: Clock
+) -> None:
+    async with (
+        copy_of(lived, "both", clock, dreamer(delay=0.02)) as sleeper,
+        copy_of(lived, "both", clock, dreamer(delay=0.02)) as trier,
+    ):
+        asked = asyncio.create_task(sleeper.sleep())
+        while await night.unfinished(trier.store, trier.scope) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        tried = await trier.sleep(dry_run=True)
+        assert ((await asked)["status"], tried["id"]) == ("complete", None)
+        await trier.undo_night("last")
+        asked = asyncio.create_task(trier.sleep(dry_run=True))
+        while not await night.preview_wanted(trier.store, trier.scope):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        slept = await sleeper.sleep()
+        assert ((await asked)["status"], slept["status"]) == ("preview", "complete")

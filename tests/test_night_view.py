@@ -207,6 +207,8 @@ def test_nights_are_a_line_each_with_what_became_of_them() -> None:
         "tokens": 6,
     }
     told = plain(nights_view([line, {**line, "status": "held"}]))
+    narrow = plain(nights_view([{**line, "id": "night_20260502_220000"}]), width=80)
+    assert narrow.lstrip().startswith("night"), "the head is one line on 80 columns"
     assert "2 May 2026 22:00   applied, not complete     1,234       5        6" in told
     assert "held back" in told
     assert "There has been no night yet" in plain(nights_view([]))

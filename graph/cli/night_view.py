@@ -102,7 +102,7 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     table.add_column("night", no_wrap=True)
     table.add_column("when", no_wrap=True)
-    table.add_column("what became of it")
+    table.add_column("outcome")
     for name in ("changes", "calls", "tokens"):
         table.add_column(name, justify="right")
     for one in nights:

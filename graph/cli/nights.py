@@ -20,8 +20,7 @@ from graph.cli.talk import NightWatch
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
-from graph.nights import find_night, of_run, to_apply, to_preview
-from memory import night as kept
+from graph.nights import applying, find_night, of_run, previewing
 from memory.reports import NightReport
 
 
@@ -67,11 +66,8 @@ async def dry_run(options: Options, *, everything: bool) -> int:
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         say_model(screen, agent)
-        alone = await to_preview(agent)
-        try:
-            report = await _watched(options, alone, screen)
-        finally:
-            await kept.unwant_preview(agent.store, agent.scope)
+        async with telling_waits(options, screen), previewing(agent) as alone:
+            report = await _watched(alone, screen)
         await show(options, screen, agent, report, everything=everything)
     _say_what_next(screen, options, report)
     return int(not report["complete"])
@@ -82,15 +78,15 @@ async def apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(options) as agent:
-        report = await _watched(options, await to_apply(agent, night_id), screen)
+        async with telling_waits(options, screen), applying(agent, night_id) as alone:
+            report = await _watched(alone, screen)
         await show(options, screen, agent, report, everything=everything)
     return int(not report["complete"])
 
 
-async def _watched(options: Options, agent: AsyncAgent, screen: Screen) -> NightReport:
+async def _watched(agent: AsyncAgent, screen: Screen) -> NightReport:
     with NightWatch(screen) as watch:
-        async with telling_waits(options, screen):
-            return of_run({"report": await follow(agent, {}, watch)})
+        return of_run({"report": await follow(agent, {}, watch)})
 
 
 async def show(
