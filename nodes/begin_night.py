@@ -17,7 +17,7 @@ from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.store_access import write_batch
-from nodes import prune
+from nodes.prune import anything_to_forget
 
 
 def next_in_night(state: State) -> str:
@@ -68,7 +68,7 @@ async def _set_out(
         entries
         or compaction_due(state, settings)
         or await work_waits(state, store, scope, settings, now)
-        or await prune.waits(state, runtime, config)
+        or await anything_to_forget(store, state, settings, config)
     ):
         return None
     pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)

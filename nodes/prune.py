@@ -35,12 +35,13 @@ async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig
     return {"night": await view.onward(state, settings)}
 
 
-async def waits(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> bool:
-    """Whether anything is to be forgotten before a night has begun."""
-    settings, scope = settings_of(runtime.context), scope_of(config)
+async def anything_to_forget(
+    store: BaseStore, state: State, settings: Settings, config: RunnableConfig
+) -> bool:
+    """Whether anything would go, asked before a night has begun."""
     now = resources_of(config).clock()
-    entries = await journal_days.until(store_of(runtime), scope, now)
-    return bool(await _going(entries, [], state, settings, config, store_of(runtime), now))
+    entries = await journal_days.until(store, scope_of(config), now)
+    return bool(await _going(entries, [], state, settings, config, store, now))
 
 
 async def _forgotten(
