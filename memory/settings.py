@@ -227,7 +227,7 @@ class Settings(BaseModel):
     night_calls_per_100: int = Field(
         15,
         ge=1,
-        description="Model calls of nights per 100 journal entries, at most; up to 8 ahead.",
+        description="Model calls of nights per 100 journal entries, at most; up to 8 made ahead.",
     )
     night_tokens: int | None = Field(
         None, ge=1, description="Model tokens of a night, at most. None: no bound."

@@ -17,6 +17,7 @@ from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.store_access import write_batch
+from nodes.prune import anything_to_forget
 
 
 def next_in_night(state: State) -> str:
@@ -67,6 +68,7 @@ async def _set_out(
         entries
         or compaction_due(state, settings)
         or await work_waits(state, store, scope, settings, now)
+        or await anything_to_forget(store, state, settings, config)
     ):
         return None
     pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)

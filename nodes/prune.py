@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from memory import citations, journal_days
 from memory.compaction import covered_events
 from memory.dreaming.pruning import open_keys, open_words, prunable
 from memory.night_batches import operations_of
 from memory.night_view import NightView, Thought
-from memory.records import Operation
+from memory.records import JournalEntry, Operation, PlanRecord
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -33,23 +35,48 @@ async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig
     return {"night": await view.onward(state, settings)}
 
 
+async def anything_to_forget(
+    store: BaseStore, state: State, settings: Settings, config: RunnableConfig
+) -> bool:
+    """Whether anything would go, asked before a night has begun."""
+    now = resources_of(config).clock()
+    entries = await journal_days.until(store, scope_of(config), now)
+    return bool(await _going(entries, [], state, settings, config, store, now))
+
+
 async def _forgotten(
     view: NightView, state: State, settings: Settings, config: RunnableConfig
 ) -> list[Operation]:
     now = datetime.fromisoformat(view.record["started"])
     entries = view.entries_after(await journal_days.until(view.store, view.scope, now))
+    return await _going(
+        entries, view.plans, state, settings, config, view.store, now, also=view.cited()
+    )
+
+
+async def _going(
+    entries: Sequence[JournalEntry],
+    plans: Sequence[PlanRecord],
+    state: State,
+    settings: Settings,
+    config: RunnableConfig,
+    store: BaseStore,
+    now: datetime,
+    *,
+    also: Collection[str] = (),
+) -> list[Operation]:
+    """`entries`: the journal with what `plans` decided; `also`: what is cited beside memory."""
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
-    ids = {one["id"] for one in old}
     cited = await citations.cited(
-        ids,
-        operations_of(view.plans),
-        store=view.store,
+        {one["id"] for one in old},
+        operations_of(plans),
+        store=store,
         semantic=resources_of(config).semantic,
-        scope=view.scope,
+        scope=scope_of(config),
     )
-    cited |= view.cited()
+    cited |= set(also)
     cited |= {one for entry in entries for one in entry.get("evidence", ())}
     # What the conversation still shows may yet be noticed, or summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))

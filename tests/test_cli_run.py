@@ -199,7 +199,7 @@ def test_come_up_within_its_hours_it_goes_through_its_night_and_a_message_wakes_
     [
         (["--sleep-at", "24"], "--sleep-at"),
         (["--sleep-hours", "3"], "give --sleep-at HOUR too"),
-        (["--sleep-at", "2", "--time-zone", "Mars"], "no time zone is called 'Mars'"),
+        (["--sleep-at", "2", "--time-zone", "Mars"], "--time-zone: no time zone is called 'Mars'"),
         (["--tick-rate", "0"], "--tick-rate"),
         (["--fatigue", "2"], "--fatigue"),
     ],

@@ -89,3 +89,19 @@ async def test_two_facts_that_are_linked_keep_no_entry(tmp_path: Path, clock: Cl
     async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
         both = link_facts("a", "b", "relates", AT, "x")
         assert await night(agent, old("one"), *made, both) == []
+
+
+async def test_a_night_is_begun_for_what_is_old_alone_and_for_nothing_that_has_to_stay(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(otherwise=night_model)
+    async with opened(tmp_path / "data", model, clock) as agent:
+        cited = [old("one"), *KEPT["an insight stands on it, though no link says so"]]
+        store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+        for operations, gone in ((cited, []), ([old("two")], ["event_20260101_two"])):
+            await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+            report = await agent.sleep()
+            assert [one["target"] for one in report["operations"]] == gone
+            assert (report["id"] is None) is not bool(gone)
+        assert (await agent.sleep())["id"] is None
+    assert model.calls == []

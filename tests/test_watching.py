@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from graph.cli.console import Screen
 from graph.cli.watching import Lines, Watch
 from graph.handle import AsyncAgent
+from graph.night_names import names_of
 from graph.scheduler import MODES
 from memory.errors import ModelError
 from memory.settings import Settings
@@ -52,6 +54,20 @@ async def test_a_person_sees_who_said_what_the_tools_the_answer_and_why_it_sleep
     ]
     assert "Learned" in out
     assert "\x1b" not in out
+
+
+async def test_a_night_is_told_in_words_and_not_in_ids(
+    tmp_path: Path, clock: Clock, capsys: Capture
+) -> None:
+    model = scripted("Hello.", otherwise=night_model)
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("I grow beans on plot 7", "Ada", id="e1"))
+        capsys.readouterr()
+        with Watch(Screen(json=False), Settings(), clock, partial(names_of, agent)) as watch:
+            await watched(agent, watch, {"request": "sleep"})
+    weighed = capsys.readouterr().out.partition("Weighed 1 journal entry")[2].splitlines()[1]
+    assert "I grow beans on plot 7" in weighed
+    assert "event_" not in weighed
 
 
 async def test_an_error_that_comes_again_is_shown_once(

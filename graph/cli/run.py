@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,7 @@ from graph.cli.app import INTERRUPTED
 from graph.cli.console import Screen
 from graph.cli.options import Options
 from graph.cli.watching import Lines, Watch
+from graph.night_names import names_of
 from graph.opening import open_agent
 from graph.scheduler import Scheduler
 from memory.errors import InputError
@@ -55,7 +57,9 @@ def settings_given(**given: Any) -> Settings:
         return Settings.model_validate(said)
     except ValidationError as error:
         first = error.errors()[0]
-        raise InputError(f"{OPTIONS[str(first['loc'][0])]}: {first['msg']}") from None
+        raise InputError(
+            f"{OPTIONS[str(first['loc'][0])]}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
 
 
 async def run(options: Options, settings: Settings) -> int:
@@ -67,7 +71,8 @@ async def run(options: Options, settings: Settings) -> int:
     async with opening as agent:
         say_model(screen, agent)
         clock = agent.resources.clock
-        watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock)
+        names = partial(names_of, agent)
+        watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
         watcher.started(options.agent, model_name(agent.resources.chat_model), _when(settings))
         with watcher:
             return await _until_told(Scheduler(agent, watcher), watcher)

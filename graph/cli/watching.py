@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, cast
@@ -20,6 +20,8 @@ from graph.cli.night_view import STEP_NAMES, night_view
 from graph.cli.render import day_rule
 from graph.cli.talk import tool_line
 from graph.cli.turn import mode_line, sent_line, still_waiting, what_next
+from graph.night_names import Names
+from memory.records import Operation
 from memory.reports import FailureReport, ModeChange, NightReport, Report, TickReport, empty_report
 from memory.settings import Settings
 from memory.state import Mode
@@ -164,8 +166,17 @@ def _night(report: NightReport) -> dict[str, Any]:
 class Watch:
     """For a person: a line for what is said and done, and at the foot what goes on just now."""
 
-    def __init__(self, screen: Screen, settings: Settings, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        names: Callable[[Sequence[Operation]], Awaitable[Names]] | None = None,
+    ) -> None:
+        """`names` looks up what the ids in a night's operations stand for."""
         self._screen, self._settings, self._clock = screen, settings, clock
+        self._names = names
+        self._known: Names | None = None
         self._told = Told()
         self._today: str | None = None
         self._said: str | None = None
@@ -204,6 +215,8 @@ class Watch:
         """Lines for what is new; at the foot which step is at work."""
         news = list(self._told.news(part))
         for what, record in news:
+            if what == "night" and self._names is not None:
+                self._known = await self._names(record["operations"])
             self._tell(what, record)
         if overheard := sum(what == "overheard" for what, _ in news):
             self._aside(f"overheard {counted(overheard, 'message')}")
@@ -275,7 +288,7 @@ class Watch:
 
     def _night(self, report: NightReport) -> None:
         if report["id"] is not None:  # a note says so where there was nothing to do
-            self._screen.show("", night_view(report), "")
+            self._screen.show("", night_view(report, self._known), "")
 
     def _failure(self, failure: FailureReport) -> None:
         told = what_next(failure, self._settings.max_failed_ticks)
