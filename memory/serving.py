@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory.errors import InputError
 
 LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: as many as its hash has (RFC 7518, section 3.2)."""
@@ -44,3 +46,13 @@ class Serving(BaseSettings):
     def open(self) -> bool:
         """Whether nobody has to show who they are."""
         return self.token_secret is None and self.token_key is None
+
+
+def serving_variables() -> Serving:
+    """The variables as they stand. Raises InputError where one is not as it must be."""
+    try:
+        return Serving()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"CIRCADIAN_{first['loc'][0]}".upper()
+        raise InputError(f"{name}: {first['msg']}") from error

@@ -60,7 +60,8 @@ def adas(server: Server, ada: Api) -> str:
         made = client.put("/circadian/agents/default")
     assert made.status_code == 200, made.text
     thread = str(made.json()["thread_id"])
-    ada.runs.wait(thread, "agent", input={"messages": [{"role": "user", "content": SAID}]})
+    said: Any = {"messages": [{"role": "user", "content": SAID}]}
+    ada.runs.wait(thread, "agent", input=said)
     return thread
 
 

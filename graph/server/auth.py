@@ -17,7 +17,7 @@ from graph.server import limits, tokens
 from memory import access
 from memory.resources import process_now
 from memory.scope import LOCAL_USER
-from memory.serving import Serving
+from memory.serving import Serving, serving_variables
 
 auth = Auth()
 
@@ -28,7 +28,7 @@ Filter = dict[str, Any] | None
 @lru_cache(maxsize=1)
 def serving() -> Serving:
     """The server's variables, read once. Raises InputError where a key cannot be used."""
-    found = Serving()
+    found = serving_variables()
     tokens.check(found)
     limits.check(found)
     return found

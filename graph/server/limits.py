@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 
 from limits import RateLimitItemPerMinute
@@ -17,12 +16,6 @@ from memory.scope import Scope
 from memory.serving import Serving
 from memory.store_access import count_items
 from memory.vectorstore.payload import user_filters
-
-SEEN_SECONDS = 30.0
-"""For so long a count of a user's memories is used again."""
-USERS_SEEN = 10_000
-
-_seen: dict[str, tuple[float, int]] = {}
 
 
 async def allowed(user: str, serving: Serving) -> bool:
@@ -40,17 +33,10 @@ def check(serving: Serving) -> None:
 
 async def kept(user: str) -> int:
     """How many records of the user's are kept: journal entries, facts, profiles and all else."""
-    seen, now = _seen.get(user), time.monotonic()
-    if seen is not None and now - seen[0] < SEEN_SECONDS:
-        return seen[1]
     process = process_now()
     semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
     rows = await semantic.run(lambda: semantic.open_table().count(filters))
-    count = rows + await count_items(process.served_store, own_namespace(user))
-    if len(_seen) >= USERS_SEEN:
-        _seen.clear()
-    _seen[user] = (now, count)
-    return count
+    return rows + await count_items(process.served_store, own_namespace(user))
 
 
 @lru_cache(maxsize=1)
