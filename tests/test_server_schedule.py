@@ -12,6 +12,7 @@ from tests.commandline import Done, circadian
 from tests.server import Server
 
 SECRET = "another secret for tests, long enough"
+OVERHEARD = {"addressed": False, "at": "2026-03-02T09:00:00+00:00"}
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
@@ -124,7 +125,7 @@ def test_a_user_who_keeps_too_much_or_asks_too_often_is_told_so(
     with httpx.Client(base_url=server.url, headers={"X-Api-Key": made}, timeout=60) as client:
         thread = client.put("/circadian/agents/default").json()["thread_id"]
         events = [
-            {"id": f"e{n}", "text": f"Shelf {n} holds jars.", "addressed": False, "sender": "Ada"}
+            {"id": f"e{n}", "text": f"Shelf {n} is full.", "sender": "Ada", **OVERHEARD}
             for n in range(40)
         ]
         run: dict[str, Any] = {"assistant_id": "agent", "input": {"events": events}}
