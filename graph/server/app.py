@@ -19,12 +19,14 @@ import httpx
 from langgraph_sdk.client import LangGraphClient
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from graph.server import health as healths
 from graph.server.erase import erase_user
+from graph.server.throttle import IN_PROCESS, Throttle
 from graph.server.tokens import OPERATOR
 from graph.server.waiting import events_waiting
 from memory import inbox, metrics
@@ -137,7 +139,7 @@ def _client(request: Request) -> LangGraphClient:
     """
     names = ("authorization", "x-api-key")
     headers = {name: request.headers[name] for name in names if name in request.headers}
-    transport = httpx.ASGITransport(app=request.app)
+    transport = httpx.ASGITransport(app=request.app, client=(IN_PROCESS, 0))
     return LangGraphClient(
         httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)
     )
@@ -162,5 +164,6 @@ app = Starlette(
         Route("/circadian/agents/{name}/events", post_events, methods=["POST"]),
         Route("/circadian/me", erase_me, methods=["DELETE"]),
     ],
+    middleware=[Middleware(Throttle)],
     exception_handlers={CircadianError: _failed, HTTPException: _refused},
 )

@@ -46,8 +46,6 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
         user = tokens.user_of(token, serving())
     except tokens.TokenError as error:
         raise _refused(401, str(error)) from error
-    if not await limits.allowed(user.name, serving()):
-        raise _refused(429, f"more than {serving().requests_per_minute} requests a minute")
     return {"identity": user.name, "permissions": list(user.permissions)}
 
 
