@@ -43,6 +43,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "circadian needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
 			"Name one that is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Setting up .venv with all that tests and benchmarks need: some minutes, once."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(INSTALLED)

@@ -67,9 +67,10 @@ MEASURED = (
     "Fraction of a question's evidence among the first k distinct turns (or sessions), mean over "
     f"questions; each system is asked for its best {DEPTH}. Circadian overhears the turns; it has "
     "no embedding model but where one is named (the offline embedder compares words and parts of "
-    "words). Nights: after each session the offline model makes facts. BM25: over stems, stop "
-    "words left out. Dense: cosine. Mem0: its own search over its own FAISS provider, a store a "
-    "conversation."
+    "words). Nights: after each session the offline model makes facts and links them, and what is "
+    "old and says little is forgotten; no links: recall does not follow them. BM25: over stems, "
+    "stop words left out. Dense: cosine. Mem0: its own search over its own FAISS provider, a store "
+    "a conversation."
 )
 
 
@@ -99,6 +100,8 @@ def systems(
         found[called] = circadian(embedder, model=model, nights=False)
         if nights:
             found[f"{called}, nights"] = circadian(embedder, model=model, nights=True)
+            unlinked = circadian(embedder, model=model, nights=True, links=False)
+            found[f"{called}, nights, no links"] = unlinked
     found["BM25"] = by_words
     if embeddings is not None:
         found[f"dense, {name}"] = by_meaning(embeddings)

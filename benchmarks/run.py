@@ -2,11 +2,13 @@
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
                              [--beside 10 100 1000] [--memory 1000 10000] [--locomo FILE]
+                             [--night 100 1000]
 
 Budgets are this product's own work: models answer at once, but where a delay is said. The other
-tables are those of `benchmarks.beside`, `benchmarks.memory` and `benchmarks.locomo`; their JSON
-stands beside the first. `--beside`, `--memory` or `--locomo` alone leaves that table out. LoCoMo
-needs data, and MiniLM to measure with an embedding model: what is absent is said and left out.
+tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night` and
+`benchmarks.locomo`; their JSON stands beside the first. `--beside`, `--memory`, `--night` or
+`--locomo` alone leaves that table out. LoCoMo needs data, and MiniLM to measure with an embedding
+model: what is absent is said and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, locomo, memory
+from benchmarks import beside, locomo, memory, night
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -142,6 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         beside.run(options.beside, path.with_name("beside.json"))
     if options.memory:
         memory.run(options.memory, path.with_name("memory.json"))
+    if options.night:
+        data = Path(options.locomo) if options.locomo else None
+        night.run(data, night.LIVES, options.night, path.with_name("night.json"))
     if options.locomo is None:
         return 0
     named = ["--data", options.locomo] if options.locomo else []
@@ -156,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budgets.json"))
     parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
     parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
+    parser.add_argument("--night", type=int, nargs="*", default=night.SOME, metavar="ENTRIES")
     parser.add_argument("--locomo", nargs="?", default="", metavar="FILE", help="in its format")
     return parser
 

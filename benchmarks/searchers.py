@@ -23,6 +23,7 @@ from graph.agent import open_agent
 from graph.handle import AsyncAgent
 from memory.analysis import terms
 from memory.opened_memory import settle_mem0
+from memory.settings import Settings
 
 Ask = Callable[[str], Awaitable[list[str]]]
 """Question -> the ids of turns, best first."""
@@ -68,8 +69,14 @@ class Shared(Embeddings):
         return self._known[key]
 
 
-def circadian(embedder: Embeddings | str, *, model: str, nights: bool) -> Searcher:
-    """The product: overhears the turns; with `nights` it sleeps after each session."""
+def circadian(
+    embedder: Embeddings | str, *, model: str, nights: bool, links: bool = True
+) -> Searcher:
+    """The product: overhears the turns; with `nights` it sleeps after each session.
+
+    Without `links` recall does not follow what a night linked.
+    """
+    settings = Settings() if links else Settings(recall_weight_links=0.0)
 
     @asynccontextmanager
     async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
@@ -81,7 +88,11 @@ def circadian(embedder: Embeddings | str, *, model: str, nights: bool) -> Search
 
         with tempfile.TemporaryDirectory() as folder:
             opening = open_agent(
-                Path(folder) / "data", model=model, embedder=embedder, clock=lambda: clock[0]
+                Path(folder) / "data",
+                model=model,
+                embedder=embedder,
+                settings=settings,
+                clock=lambda: clock[0],
             )
             async with opening as agent:
                 for session in sessions(one):

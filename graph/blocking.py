@@ -27,9 +27,11 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.forgetting import Forgotten
 from graph.handle import AsyncAgent
+from graph.nights import NightLine
 from graph.transfer import Imported
 from memory.inbox import Posted
 from memory.records import Fact, RecallHit
+from memory.reports import NightReport
 from memory.state import AssistantPrompt
 
 T = TypeVar("T")
@@ -182,6 +184,30 @@ class Agent:
     def import_memory(self, lines: Iterable[str]) -> Imported:
         """See `AsyncAgent.import_memory`."""
         return self.call(self.handle.import_memory(lines))
+
+    def nights(self) -> list[NightLine]:
+        """See `AsyncAgent.nights`."""
+        return self.call(self.handle.nights())
+
+    def night(self, night_id: str) -> NightReport:
+        """See `AsyncAgent.night`."""
+        return self.call(self.handle.night(night_id))
+
+    def sleep(self, *, dry_run: bool = False) -> NightReport:
+        """See `AsyncAgent.sleep`."""
+        return self.call(self.handle.sleep(dry_run=dry_run))
+
+    def apply_night(self, night_id: str) -> NightReport:
+        """See `AsyncAgent.apply_night`."""
+        return self.call(self.handle.apply_night(night_id))
+
+    def discard_night(self, night_id: str) -> NightReport:
+        """See `AsyncAgent.discard_night`."""
+        return self.call(self.handle.discard_night(night_id))
+
+    def undo_night(self, night_id: str) -> NightReport:
+        """See `AsyncAgent.undo_night`."""
+        return self.call(self.handle.undo_night(night_id))
 
     async def _drain(self) -> None:
         """Let what still runs end, then close."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memory import journal, persona
+from memory import audit, journal, persona
 from memory.apply import apply_operations
+from memory.audit import AuditEntry
+from memory.audit_memory import of_correction
 from memory.errors import InputError
 from memory.importance import TRUST
 from memory.models.words import shortened
@@ -56,13 +58,12 @@ async def correct(agent: AsyncAgent, fact_id: str, text: str, by: str | None = N
         if old["text"] == said and standing is None:
             return old
         at = standing["created"] if standing else agent.resources.clock().isoformat()
-        await apply_operations(
-            _operations(old, said, who, op, at),
-            store=agent.store,
-            semantic=agent.resources.semantic,
-            scope=agent.scope,
-        )
-        return (await agent.resources.semantic.by_op(agent.scope, [op]))[op]
+        operations = _operations(old, said, who, op, at)
+        store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+        await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+        new = (await semantic.by_op(scope, [op]))[op]
+        await audit.write(store, scope, [_told(old, new, who)])
+        return new
 
 
 async def find_fact(agent: AsyncAgent, given: str) -> Fact:
@@ -128,6 +129,12 @@ async def _now_held(agent: AsyncAgent, old: Fact) -> Fact:
         seen.add(after["id"])
         now = after
     return now
+
+
+def _told(old: Fact, new: Fact, who: str) -> AuditEntry:
+    """The line in the audit log; the same at every try."""
+    at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
+    return of_correction(old["id"], new["id"], at=at, who=who, origin=origin)
 
 
 def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:

@@ -27,7 +27,7 @@ from memory.consequences import accepting
 from memory.emergency import ask_for_stop
 from memory.errors import CircadianError, InputError, StateError
 from memory.home import WriterLock
-from memory.inbox import Posted, valid_event
+from memory.inbox import Posted, completed, valid_event
 from memory.owners import owner_of
 from memory.recall import recall
 from memory.records import Event, RecallHit
@@ -248,14 +248,8 @@ class AsyncAgent(Memories):
 
     def _event(self, raw: Mapping[str, Any]) -> Event:
         """An event with what its sender may leave out filled in."""
-        defaults = {
-            "id": str(uuid.uuid4()),
-            "at": self.resources.clock().isoformat(),
-            "sender": self._owner(),
-            "channel": None,
-            "addressed": True,
-        }
-        return valid_event({**defaults, **an_event(raw)})
+        now, owner = self.resources.clock(), self._owner()
+        return valid_event(completed(an_event(raw), id_=str(uuid.uuid4()), owner=owner, now=now))
 
     @asynccontextmanager
     async def _run(

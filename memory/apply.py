@@ -2,20 +2,22 @@
 
 Idempotent and in order. Facts first (each under a unique index of its operation id), then changes
 of facts, then everything in the store in one transaction, so that a mark never stands for a fact
-that is missing. What goes from the store leaves the indexes before: found and gone at once is
-mended by the next try, gone and still found would stay so.
+that is missing. Facts that go are the last, when nothing names them any more, and the mark of the
+caller comes behind them. What goes from the store leaves the indexes before: found and gone at once
+is mended by the next try, gone and still found would stay so.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory import entities, journal, links
-from memory.operations import BLANK
+from memory import citations, entities, journal, links
+from memory.fact_changes import fields_after, without_circles
+from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
@@ -28,6 +30,7 @@ UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were stored last."""
+_WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
 async def apply_operations(
@@ -40,49 +43,65 @@ async def apply_operations(
 ) -> list[str]:
     """Make `operations` so; return the ids of what was written, in order.
 
-    `also` are store writes of the caller that belong to the same transaction, such as the mark
-    that a phase is done. Twice is the same as once. What somebody changed meanwhile is passed over.
+    `also` are store writes of the caller that say that it is done, such as the mark of a phase: in
+    the same transaction as all else in the store or, where facts go, after them. Twice is the same
+    as once. What somebody changed meanwhile is passed over.
     """
+    operations = without_circles(told(operations))
     facts = await _write_facts(operations, semantic, scope)
-    await _change_facts(operations, facts, semantic, scope)
-    puts = await _entry_puts(operations, store, semantic, scope)
-    puts += await links.puts_after(store, scope, operations, facts)
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    await _change_facts(operations, ids, semantic, scope)
+    operations = await _without_cited(operations, store, semantic, scope)
+    gone = _gone(operations, facts)
+    puts, pruned = await _entry_puts(operations, store, semantic, scope)
+    missing = await _missing(operations, ids, pruned, semantic, scope, store)
+    puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
     puts += await entities.puts_after(store, scope, operations)
     puts += [put for one in operations for put in _marks(one, scope)]
+    puts += await _reflections(operations, store, scope)
+    if gone:
+        if puts:
+            await write_batch(store, puts)
+        for fact_id in gone:
+            await semantic.delete(scope, fact_id)
+        puts = []
     puts += also
     if puts:
         await write_batch(store, puts)
-    written = (_written(operation, facts) for operation in operations)
+    written = (_written(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
 
 
 async def _write_facts(
     operations: Sequence[Operation], semantic: SemanticMemory, scope: Scope
-) -> dict[str, str]:
-    """Write and remove facts; return the ids of all that the operations name, by operation id."""
-    gone = {o["target"] for o in operations if o["kind"] == "remove_fact"}
+) -> dict[str, Fact]:
+    """Write new facts; return all that the operations name, by operation id."""
     drafts = [cast(FactDraft, o["after"]) for o in operations if o["kind"] == "add_fact"]
     made = await semantic.add(scope, drafts) if drafts else []
-    known = {draft["op"]: fact["id"] for draft, fact in zip(drafts, made, strict=True)}
+    known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
     # Asked only when needed: a write of entries alone must not fail with the facts' file.
-    missing = sorted((_named(operations) | gone) - known.keys())
-    elsewhere = await semantic.by_op(scope, missing) if missing else {}
-    known |= {op: fact["id"] for op, fact in elsewhere.items()}
-    for op in sorted(gone & elsewhere.keys()):
-        await semantic.delete(scope, elsewhere[op]["id"])
-    return known
+    missing = sorted(_named(operations) - known.keys())
+    return known | (await semantic.by_op(scope, missing) if missing else {})
 
 
 def _named(operations: Sequence[Operation]) -> set[str]:
-    """The operation ids of the facts that links and changes name."""
+    """The operation ids of the facts that links, changes and removals name."""
     found: set[str] = set()
     for one in operations:
         if one["kind"] in ("link", "unlink"):
             found |= links.fact_ops(one)
         elif one["kind"] == "change_fact":
-            values = ((one["before"] or {}).get("superseded_by"), one["after"].get("superseded_by"))
+            values = (one["before"].get("superseded_by"), one["after"].get("superseded_by"))
             found |= {one["target"], *(value for value in values if value)}
+        elif one["kind"] == "remove_fact":
+            found.add(one["target"])
     return found
+
+
+def _gone(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
+    """The ids of the facts to remove; one that stood before, and was only said again, stays."""
+    ops = [one["target"] for one in operations if one["kind"] == "remove_fact"]
+    return [facts[op]["id"] for op in ops if op in facts and facts[op]["op"] == op]
 
 
 async def _change_facts(
@@ -99,15 +118,18 @@ async def _change_facts(
         if operation["kind"] != "change_fact":
             continue
         fact = await semantic.get(scope, facts.get(operation["target"], ""))
-        after = _resolved(operation["after"], facts)
-        if fact is None or _holds(fact, after):
+        if fact is None:
+            continue
+        before, after = (_resolved(operation[when], facts) for when in _WHEN)
+        changed = fields_after(fact, before, after)
+        if changed == {}:
             continue
         by = after.get("superseded_by")
         lost = by is not None and (by == fact["id"] or await semantic.get(scope, by) is None)
-        if lost or not _holds(fact, _resolved(operation["before"], facts)):
+        if lost or changed is None:
             log.warning("passed over, as memory changed meanwhile: %s", operation["id"])
             continue
-        await semantic.update(scope, fact["id"], after)
+        await semantic.update(scope, fact["id"], changed)
 
 
 def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:
@@ -117,15 +139,28 @@ def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, 
     return {**values, **named}
 
 
-def _holds(fact: Fact, values: Mapping[str, Any]) -> bool:
-    standing = {**BLANK, **fact}
-    return all(standing.get(name) == value for name, value in values.items())
+async def _without_cited(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[Operation]:
+    """All but those that would take an entry away on which something was founded meanwhile."""
+    pruned = [one["target"] for one in operations if one["kind"] == "prune_entry"]
+    standing = await journal.read_many(store, scope, pruned)
+    if not standing:
+        return list(operations)
+    cited = await citations.cited(standing, operations, store=store, semantic=semantic, scope=scope)
+    kept = {id_ for id_, one in standing.items() if citations.stands_under(one, cited)}
+    for id_ in sorted(kept):
+        log.warning("passed over, as memory stands on it: %s", id_)
+    return [one for one in operations if one["kind"] != "prune_entry" or one["target"] not in kept]
 
 
 async def _entry_puts(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
-) -> list[PutOp]:
-    """The writes that make the touched journal entries stand, or go, as the operations say."""
+) -> tuple[list[PutOp], list[str]]:
+    """The writes that make the touched journal entries stand, or go, and the ids of those that go.
+
+    An entry that is gone already is among them, for what else is to go with it.
+    """
     kinds = ("add_entry", "score_entry", "mark_entry", "prune_entry")
     changed = {o["target"] for o in operations if o["kind"] in kinds}
     standing = await journal.read_many(store, scope, changed)
@@ -134,7 +169,28 @@ async def _entry_puts(
     if gone:
         await semantic.drop_episodes(scope, [entry["id"] for entry in gone])
     puts = [put for entry in after.values() for put in journal.puts(scope, entry)]
-    return puts + [put for entry in gone for put in journal.removals(scope, entry)]
+    puts += [put for entry in gone for put in journal.removals(scope, entry)]
+    return puts, [entry["id"] for entry in gone]
+
+
+async def _missing(
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    pruned: Collection[str],
+    semantic: SemanticMemory,
+    scope: Scope,
+    store: BaseStore,
+) -> list[str]:
+    """The ends of new links that do not exist: nothing is linked to them.
+
+    `facts`: ids of facts that exist; `pruned`: ids of entries that are about to go.
+    """
+    made = [one for one in operations if one["kind"] == "link"]
+    added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
+    asked = links.named_by(made, facts) - {*facts.values()} - added
+    entries = await journal.read_many(store, scope, asked) if asked else {}
+    left = sorted(asked - entries.keys())
+    return [one for one in left if await semantic.get(scope, one) is None]
 
 
 def entries_after(
@@ -144,17 +200,19 @@ def entries_after(
 
     An entry that stands is not written again: the same write twice is one entry, and what a night
     did with it stays. An event that comes again under its id with other words counts as it says
-    now; one that had been set aside loses that tag when it is acted on after all.
+    now; one that had been set aside loses that tag when it is acted on after all. An entry that is
+    not as the operation expects it was changed meanwhile, and stays.
     """
     after = dict(entries)
-    for operation in operations:
+    for operation in told(operations):
         target = operation["target"]
         if operation["kind"] == "add_entry":
             added = cast(JournalEntry, operation["after"])
             after[target] = _added(after.get(target), added)
         elif operation["kind"] in ("score_entry", "mark_entry") and target in after:
-            after[target] = cast(JournalEntry, {**after[target], **operation["after"]})
-        elif operation["kind"] == "prune_entry":
+            changed = fields_after(after[target], operation["before"], operation["after"])
+            after[target] = cast(JournalEntry, {**after[target], **(changed or {})})
+        elif operation["kind"] == "prune_entry" and after.get(target) == operation["before"]:
             after.pop(target, None)
     return after
 
@@ -168,18 +226,30 @@ def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
 
 
 def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
-    """What is noted beside: which facts wait to be looked at, and when insights were stored."""
+    """What is noted beside: which facts wait to be looked at with their neighbours."""
     kind, target = operation["kind"], operation["target"]
-    if kind == "reflected":
-        at = operation["after"]["at"]
-        return [PutOp(scope.namespace(REFLECTION), "last", {"at": at} if at else None)]
-    if kind == "add_fact":
-        return [PutOp(scope.namespace(UNDREAMED), target, {"op": target}, index=False)]
-    if kind == "remove_fact" or (kind == "settle_fact" and operation["after"]["dreamed"]):
+    settled = kind == "settle_fact" and operation["after"]["dreamed"]
+    if kind == "remove_fact" or settled:
         return [PutOp(scope.namespace(UNDREAMED), target, None)]
-    if kind == "settle_fact":
+    if kind in ("add_fact", "settle_fact"):
         return [PutOp(scope.namespace(UNDREAMED), target, {"op": target}, index=False)]
     return []
+
+
+async def _reflections(
+    operations: Sequence[Operation], store: BaseStore, scope: Scope
+) -> list[PutOp]:
+    """When insights were stored last, unless others were stored since."""
+    mine = [one for one in operations if one["kind"] == "reflected"]
+    if not mine:
+        return []
+    item = await store.aget(scope.namespace(REFLECTION), "last")
+    standing = at = item.value["at"] if item else None
+    for one in mine:
+        at = one["after"]["at"] if at == one["before"]["at"] else at
+    if at == standing:
+        return []
+    return [PutOp(scope.namespace(REFLECTION), "last", {"at": at} if at else None)]
 
 
 def _written(operation: Operation, facts: Mapping[str, str]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from langchain_core.messages import (
     AIMessage,
@@ -58,13 +58,26 @@ async def take_in(
     named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
     first = await _as_first_given(named, store, scope, run_id)
     spoken, notes = _spoken(first, owner=owner, now=now)
-    events = [inbox.valid_event(raw) for raw in state.get("events", []) or []]
+    events = [
+        inbox.valid_event(_completed(raw, run_id, place, owner, now))
+        for place, raw in enumerate(state.get("events", []) or [])
+    ]
     posted = await inbox.post(store, scope, [*spoken, *events], now=now)
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
     change = [RemoveMessage(id=str(message.id)) for message in (*people, *foreign)]
     return Arrived(bool(people or events), posted.skipped, change, notes)
+
+
+def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
+    """An event without an id has one by the run that brought it: done again, it is the same one.
+
+    Without a run's id there is nothing to tell two of them apart by: then it must bring its own.
+    """
+    if run_id is None:
+        return raw
+    return inbox.completed(raw, id_=operation_id("event", run_id, str(place)), owner=owner, now=now)
 
 
 def new_messages(

@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
@@ -20,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from memory.models.retry import safe
-from memory.records import Goal, NightRecord, Operation
+from memory.records import Goal
 from memory.redaction import bounded, redacted
 from memory.scope import Scope
 from memory.state import AssistantPrompt
@@ -40,13 +39,17 @@ What = Literal[
     "goal_updated",
     "goal_completed",
     "goal_deleted",
+    "fact_corrected",
     "prompt_changed",
     "prompt_rolled_back",
     "question_asked",
     "question_answered",
     "emergency_stop",
     "stop_cleared",
+    "fell_asleep",
+    "woke",
     "night",
+    "undo",
     "compaction",
 ]
 Outcome = Literal["ok", "error", "refused", "cached"]
@@ -88,7 +91,7 @@ def of_calls(
 ) -> list[AuditEntry]:
     """A line per tool call, with its arguments and what went wrong."""
     return [
-        _entry(
+        entry_of(
             at,
             "tool_call",
             call["name"],
@@ -120,7 +123,7 @@ def of_goals(
         what, detail = _goal_change(before.get(goal_id), after.get(goal_id))
         if detail:
             lines.append(
-                _entry(at, what, goal_id, who=who, detail=detail, tick=tick, origin=origin)
+                entry_of(at, what, goal_id, who=who, detail=detail, tick=tick, origin=origin)
             )
     return lines
 
@@ -134,7 +137,7 @@ def of_prompt(
     version = after["versions"][-1]
     earlier = {"", *(one["text"] for one in before["versions"])}
     return [
-        _entry(
+        entry_of(
             datetime.fromisoformat(version["at"]),
             "prompt_rolled_back" if version["text"] in earlier else "prompt_changed",
             f"version {version['version']}",
@@ -149,17 +152,17 @@ def of_prompt(
 
 def of_stop(why: str, *, at: datetime, tick: int | None, who: str) -> AuditEntry:
     """The emergency stop is set: by a person, or by failures in a row."""
-    return _entry(at, "emergency_stop", STOP, who=who, why=why, tick=tick)
+    return entry_of(at, "emergency_stop", STOP, who=who, why=why, tick=tick)
 
 
 def of_clear(*, at: datetime, tick: int | None, who: str) -> AuditEntry:
     """A person cleared the emergency stop."""
-    return _entry(at, "stop_cleared", STOP, who=who, tick=tick)
+    return entry_of(at, "stop_cleared", STOP, who=who, tick=tick)
 
 
 def of_question(question: Question, *, tick: int | None) -> AuditEntry:
     """A person is asked whether a dangerous tool may run."""
-    return _entry(
+    return entry_of(
         datetime.fromisoformat(question["asked_at"]),
         "question_asked",
         question["tool"],
@@ -172,7 +175,7 @@ def of_question(question: Question, *, tick: int | None) -> AuditEntry:
 
 def of_answer(question: Question, decision: Decision, *, tick: int | None) -> AuditEntry:
     """What a person answered."""
-    return _entry(
+    return entry_of(
         datetime.fromisoformat(decision["at"]),
         "question_answered",
         question["tool"],
@@ -189,35 +192,22 @@ def of_answer(question: Question, decision: Decision, *, tick: int | None) -> Au
     )
 
 
-def of_night(
-    record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
-) -> AuditEntry:
-    """A night that ended: how many operations of each kind, what it held, what failed."""
-    started, ended = record["started"], record["ended"] or record["started"]
-    took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
-    return _entry(
-        datetime.fromisoformat(ended),
-        "night",
-        record["id"],
-        outcome="ok" if record["complete"] else "error",
-        detail={
-            "operations": dict(Counter(operation["kind"] for operation in operations)),
-            "held": len(record["held"]),
-            "errors": record["errors"],
-            "steps": record["steps"],
-        },
-        duration_ms=round(took.total_seconds() * 1_000),
-        model=model,
-        tick=tick,
-        origin=record["id"],
-    )
-
-
 def of_compaction(
-    archive: str, messages: int, *, at: datetime, tick: int | None, model: str
+    archive: str,
+    messages: int,
+    *,
+    at: datetime,
+    tick: int | None,
+    model: str,
+    by: str = "summary",
+    error: str | None = None,
 ) -> AuditEntry:
-    """The old part of the history gave way to its summary, which the archive holds."""
-    return _entry(at, "compaction", archive, detail={"messages": messages}, model=model, tick=tick)
+    """The old part of the history gave way to a text, which the archive holds.
+
+    `by` an extract of its own words, where the model gave no summary: `error` says why.
+    """
+    detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})
+    return entry_of(at, "compaction", archive, detail=detail, model=model, tick=tick)
 
 
 async def write(
@@ -272,7 +262,7 @@ def sentence(entry: AuditEntry) -> str:
     return f"{entry['who']}: {entry['what']} {entry['target']}: {entry['outcome']}"
 
 
-def _entry(at: datetime, what: What, target: str, place: int = 0, **more: Any) -> AuditEntry:
+def entry_of(at: datetime, what: What, target: str, place: int = 0, **more: Any) -> AuditEntry:
     """An entry; `place` tells it from others of the same moment. What is not given is unknown."""
     told: dict[str, Any] = {
         "at": at.astimezone(UTC).isoformat(),

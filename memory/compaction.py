@@ -1,14 +1,17 @@
-"""Compaction: when it is due, where the history is cut, what stands in its place (data-flow-01)."""
+"""Compaction: when it is due, what stands for what was cut, and how outputs are masked.
+
+Where the history is cut is `memory.cutting`'s (data-flow-01, section 1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import ceil
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory.errors import ModelError
 from memory.operations import operation_id
 from memory.tokens import approximate_tokens, calibrated
 
@@ -18,36 +21,7 @@ MASK = "[tool output removed by compaction]"
 
 def history_share(messages: Sequence[AnyMessage], calibration: float, limit: int) -> float:
     """The share (0..) of `limit` tokens that the conversation history alone fills (ruling 8)."""
-    return calibrated(approximate_tokens(messages), calibration) / limit
-
-
-def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(old, kept): the newest `window` or more are kept, calls never part from answers."""
-    cut = max(0, len(messages) - window)
-    while 0 < cut < len(messages) and isinstance(messages[cut], ToolMessage):
-        cut -= 1
-    return list(messages[:cut]), list(messages[cut:])
-
-
-def split_forced(
-    messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float
-) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """As `split`, but what is kept fits `fits` tokens (calibrated) if that can be had (ruling 8).
-
-    The newest human message and all after it, which is the exchange of the tick in hand, are kept
-    whatever the window; of them only tool outputs are masked. Tool outputs are masked oldest first,
-    then the window shrinks.
-    """
-    newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]
-    floor = len(messages) - newest[0] if newest else 0
-    window = max(window, floor)
-    old, kept = split(messages, window)
-    kept = _masked(kept, fits, calibration)
-    while window > floor and _size(kept, calibration) > fits:
-        window -= 1
-        old, kept = split(messages, window)
-        kept = _masked(kept, fits, calibration)
-    return old, kept
+    return size_of(messages, calibration) / limit
 
 
 def room(
@@ -58,21 +32,57 @@ def room(
     overflowed: bool,
     calibration: float,
 ) -> int:
-    """How many tokens (calibrated) a forced compaction leaves: `share` (0..1) of `limit`.
+    """How many tokens (calibrated) a compaction leaves at most: less than `share` of `limit`.
 
     Where the provider refused the prompt, the limit is known to be wrong: then at most half of
     what the history has.
     """
-    fits = int(limit * share)
-    return min(fits, _size(messages, calibration) // 2) if overflowed else fits
+    fits = max(0, ceil(limit * share) - 1)
+    return min(fits, size_of(messages, calibration) // 2) if overflowed else fits
 
 
-def marker(summary: str, *, compacted: Sequence[AnyMessage], now: datetime) -> SystemMessage:
-    """The message that stands for what was cut. Its id comes from the messages it covers."""
+def size_of(messages: Sequence[AnyMessage], calibration: float) -> int:
+    """Tokens of messages, calibrated."""
+    return calibrated(approximate_tokens(messages), calibration)
+
+
+def masked(message: AnyMessage, *, always: bool = False) -> AnyMessage:
+    """The message without its output, where it is a tool's and the mask is shorter, or `always`."""
+    if not isinstance(message, ToolMessage) or message.content == MASK:
+        return message
+    bare = message.model_copy(update={"content": MASK})
+    shorter = always or approximate_tokens([bare]) < approximate_tokens([message])
+    return bare if shorter else message
+
+
+def masked_to_fit(
+    messages: Sequence[AnyMessage], fits: int, calibration: float
+) -> list[AnyMessage]:
+    """The messages with tool outputs masked, oldest first, until they fit `fits` tokens."""
+    left = list(messages)
+    over = size_of(left, calibration) - fits
+    for place, message in enumerate(left):
+        if over <= 0:
+            break
+        bare = masked(message)
+        if bare is not message:
+            left[place] = bare
+            over = size_of(left, calibration) - fits
+    return left
+
+
+def marker(
+    summary: str, *, compacted: Sequence[AnyMessage], now: datetime, by: str = "summary"
+) -> SystemMessage:
+    """The message that stands for what was cut. Its id comes from the messages it covers.
+
+    `by`: `summary`, or `extract` where its newest part is in the conversation's own words.
+    """
     metadata: dict[str, Any] = {
         "type": "compaction",
         "compacted_count": len(compacted),
         "compacted_at": now.isoformat(),
+        "by": by,
         "sources": covered_events(compacted),
     }
     return SystemMessage(
@@ -93,42 +103,3 @@ def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
             ids = [mark["event"]]
         found.update(dict.fromkeys(ids))
     return list(found)
-
-
-def transcript(messages: Sequence[AnyMessage]) -> str:
-    """The messages to summarise, a line each: `ROLE (NAME): TEXT`."""
-    return "\n".join(_line(message) for message in messages)
-
-
-def checked_summary(summary: str, source: str) -> str:
-    """`summary` stripped. Raises ModelError when it is empty or not shorter than its source."""
-    text = summary.strip()
-    if not text:
-        raise ModelError("the summary is empty; the history stays as it is")
-    if len(text) >= len(source):
-        raise ModelError(
-            "the summary is longer than what it summarises; the history stays as it is"
-        )
-    return text
-
-
-def _line(message: AnyMessage) -> str:
-    name = f" ({message.name})" if message.name else ""
-    calls = ""
-    if isinstance(message, AIMessage) and message.tool_calls:
-        calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"
-    return f"{message.type}{name}: {' '.join(str(message.text).split())}{calls}"
-
-
-def _masked(messages: list[AnyMessage], fits: int, calibration: float) -> list[AnyMessage]:
-    masked = list(messages)
-    for index, message in enumerate(masked):
-        if _size(masked, calibration) <= fits:
-            break
-        if isinstance(message, ToolMessage) and message.content != MASK:
-            masked[index] = message.model_copy(update={"content": MASK})
-    return masked
-
-
-def _size(messages: Sequence[AnyMessage], calibration: float) -> int:
-    return calibrated(approximate_tokens(messages), calibration)

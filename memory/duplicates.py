@@ -14,10 +14,12 @@ MOST = 0.6
 
 
 def merged(found: Sequence[Candidate]) -> list[Candidate]:
-    """`found` (best first) with each thing once, at the best of its places.
+    """`found` (best first) with each thing once.
 
-    A fact that says what the entry it comes from says is one with it, and so are two texts that
-    are the same. An entry whose fact no longer holds goes the way of the fact.
+    A fact that says what the entry it comes from says is one with it and adds nothing to how well
+    it fits: it stands where the entry would stand alone, so that making facts of some entries moves
+    no others. Two texts that are the same stand at the better of their places. An entry whose fact
+    no longer holds goes the way of the fact.
     """
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
     said: dict[str, list[Candidate]] = defaultdict(list)
@@ -72,7 +74,7 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     for one in (entry, *facts):
         if not one.superseded or one is best:
             best = joined(best, one)
-    return best
+    return best if best.superseded else replace(best, parts=entry.parts)
 
 
 def _once(found: Sequence[Candidate]) -> list[Candidate]:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, cast
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.names import longest, name_key, places, spellings
+from memory.profile_overlay import KINDS, after
 from memory.profiles import (
     EntityProfile,
     Familiar,
-    after,
     bonus_of,
     entity_id,
     is_blank,
@@ -149,27 +149,23 @@ def _names(profiles: Iterable[EntityProfile], *, but: str | None = None) -> tupl
 async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
-    """The store writes that make the operations on entities so: profiles, and new names."""
-    mine = [one for one in operations if one["kind"] in ("observe_entity", "meet_entity")]
+    """The store writes that make the operations on entities so: profiles, and their names."""
+    mine = [one for one in operations if one["kind"] in KINDS]
     if not mine:
         return []
-    keys = {name_key(name) for one in mine for name in (one["after"]["name"], *_aliases(one))}
+    given = (one["after"] or one["before"] for one in mine if one["kind"] != "change_entity")
+    keys = {name_key(name) for one in given for name in (one["name"], *one.get("aliases", []))}
     names = await _ids(store, scope, keys)
     standing = await read(store, scope, {*(one["target"] for one in mine), *names.values()})
     profiles, claimed = after(standing, names, mine)
     changed = [one for id_, one in profiles.items() if standing.get(id_) != one]
+    entities, called = scope.namespace(ENTITIES), scope.namespace(NAMES)
     return [
-        *(PutOp(scope.namespace(ENTITIES), one["id"], cast(Any, one)) for one in changed),
-        *(
-            PutOp(scope.namespace(NAMES), key, {"id": id_})
-            for key, id_ in claimed.items()
-            if names.get(key) != id_
-        ),
+        *(PutOp(entities, one["id"], cast(Any, one)) for one in changed),
+        *(PutOp(entities, id_, None) for id_ in standing.keys() - profiles.keys()),
+        *(PutOp(called, key, {"id": id_}) for key, id_ in claimed.items() if names.get(key) != id_),
+        *(PutOp(called, key, None) for key in names.keys() - claimed.keys()),
     ]
-
-
-def _aliases(operation: Operation) -> list[str]:
-    return cast(list[str], operation["after"].get("aliases", []))
 
 
 async def _ids(store: BaseStore, scope: Scope, keys: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ CircadianError
 ├── InputError            bad usage or bad input; the message says what to do (exit status 2)
 │   ├── StateError        the thread's state breaks a rule; names the key
 │   └── FolderError       the data folder cannot be used as asked
+├── ConflictError         memory is no longer as what was asked for needs it; nothing was changed
 ├── BusyError             another process holds the agent; what was posted is kept in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
 │   ├── ContextOverflow   the prompt is longer than the model takes
@@ -33,6 +34,10 @@ class FolderError(InputError):
 
     Unwritable, made by a newer version, or with another embedder.
     """
+
+
+class ConflictError(CircadianError):
+    """Memory is no longer as what was asked for needs it. Nothing was changed."""
 
 
 class BusyError(CircadianError):

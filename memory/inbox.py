@@ -105,6 +105,14 @@ class Posted(NamedTuple):
     """Ids that were handled before."""
 
 
+def completed(raw: Any, *, id_: str, owner: str, now: datetime) -> Any:
+    """`raw` with what the sender of an event may leave out; what is no object stays as it is."""
+    if not isinstance(raw, dict):
+        return raw
+    blank = {"id": id_, "at": now.isoformat(), "sender": owner, "channel": None, "addressed": True}
+    return {**blank, **raw}
+
+
 def valid_event(raw: Any) -> Event:
     """`raw` as an Event with its time in UTC. Raises InputError that names the field."""
     if not isinstance(raw, dict):
@@ -116,7 +124,8 @@ def valid_event(raw: Any) -> Event:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "event"
-        raise InputError(f"event {raw.get('id', '?')!s:.80}: {where}: {first['msg']}") from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"event {raw.get('id', '?')!s:.80}: {where}: {problem}") from None
     if event["content"] is None:
         del event["content"]
     return cast(Event, event)

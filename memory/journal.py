@@ -20,7 +20,7 @@ from memory.classification import source_type_of
 from memory.importance import TRUST, heuristic_importance, mentions, names_project
 from memory.operations import operation_id
 from memory.profiles import NOBODY, Familiar
-from memory.records import Event, JournalEntry
+from memory.records import Event, JournalEntry, SourceType
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
@@ -31,6 +31,10 @@ ASIDE = "set_aside"
 """Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
 SELF = "self"
 """Tag of what the assistant noted on its own work: never made into facts, recalled or counted."""
+OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
+"""Tags that say what made an entry; no tool gives them."""
+CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
+"""Source types of what is in the assistant's words, whoever said it first."""
 WORD = re.compile(r"\w+")
 _DEFAULTS = Settings()
 
@@ -93,6 +97,7 @@ def entry_by_tool(
     importance: int | None,
     tags: Sequence[str],
     source_entity: str | None,
+    trust: float,
     source_events: Sequence[str],
     origin: str,
     position: int,
@@ -101,7 +106,9 @@ def entry_by_tool(
 ) -> JournalEntry:
     """The entry that `add_journal_entry` writes; its id is of its origin and its position there.
 
-    `origin` tells ticks and nights apart: `position` counts within one.
+    `source_entity` is whose word it rests on, and `trust` how far that goes: what is concluded from
+    something is trusted no further than it. `origin` tells ticks and nights apart: `position`
+    counts within one.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)
@@ -110,7 +117,7 @@ def entry_by_tool(
         "timestamp": stamp,
         "content": content,
         "source_type": "inference",
-        "source_trust": TRUST["inference"],
+        "source_trust": min(TRUST["inference"], trust),
         "source_entity": source_entity,
         "importance": importance
         if importance is not None
@@ -152,6 +159,11 @@ def is_pending(entry: JournalEntry, min_importance: int) -> bool:
     return entry["scoring_method"] == "heuristic" or entry["importance"] >= min_importance
 
 
+def counts(entry: JournalEntry) -> bool:
+    """Whether an entry adds to what a reflection waits for (ruling 2)."""
+    return entry["consolidation"] != "exempt"
+
+
 def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """Oldest first; the id settles a tie."""
     return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
@@ -159,8 +171,11 @@ def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
 
 def one_line(entry: JournalEntry) -> str:
     """How a model is shown an entry: `[id] time speaker: text`."""
-    text = " ".join(entry["content"].split())
-    return f"[{entry['id']}] {entry['timestamp'][:16]} {entry['source_entity'] or '-'}: {text}"
+    text, who = (
+        " ".join(entry["content"].split()),
+        " ".join((entry["source_entity"] or "-").split()),
+    )
+    return f"[{entry['id']}] {entry['timestamp'][:16]} {who}: {text}"
 
 
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:

@@ -6,12 +6,13 @@ journal entry's or a fact's; `relations` says of each other end how and why: {re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
 
+from memory.operations import told
 from memory.records import Operation
 from memory.scope import Scope
 
@@ -74,7 +75,7 @@ def after(
 ) -> dict[str, End]:
     """The overlay: the ends once the links among `operations` are made and unmade, in order."""
     changed = dict(ends)
-    for operation in operations:
+    for operation in of_links(operations):
         named = ends_named(operation, facts)
         if named is None:
             continue
@@ -82,15 +83,14 @@ def after(
             if operation["kind"] == "link":
                 changed[one] = _joined(changed.get(one), other, operation["after"])
             elif one in changed:
-                changed[one] = _parted(changed[one], other)
+                changed[one] = _parted(changed[one], other, operation["before"])
     return changed
 
 
 def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
     created, relations = value["created"], dict(end["relations"]) if end else {}
-    relations.setdefault(
-        other, {"relation": value["relation"], "reason": value["reason"], "at": created}
-    )
+    if end is None or other not in end["linked_to"]:
+        relations[other] = _relation(value)
     return {
         "linked_to": sorted({*(end["linked_to"] if end else []), other}),
         "created": end["created"] if end else created,
@@ -98,7 +98,15 @@ def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
     }
 
 
-def _parted(end: End, other: str) -> End:
+def _relation(value: Mapping[str, Any]) -> dict[str, str]:
+    return {"relation": value["relation"], "reason": value["reason"], "at": value["created"]}
+
+
+def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
+    """The end without this link; one that was made before, by something else, stays."""
+    standing = end["relations"].get(other)
+    if standing is not None and standing != _relation(value):
+        return end
     return {
         **end,
         "linked_to": [one for one in end["linked_to"] if one != other],
@@ -106,16 +114,49 @@ def _parted(end: End, other: str) -> End:
     }
 
 
+def named_by(operations: Sequence[Operation], facts: Mapping[str, str]) -> set[str]:
+    """The ids of all ends that `operations` link or unlink."""
+    named = (ends_named(one, facts) for one in of_links(operations))
+    return {id_ for both in named if both for id_ in both}
+
+
+def of_links(operations: Iterable[Operation]) -> list[Operation]:
+    """Those that link or unlink, and still tell what."""
+    return [one for one in told(operations) if one["kind"] in ("link", "unlink")]
+
+
+def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:
+    """The ends once what is `gone` (ids) is linked to nothing, from either side."""
+    return {
+        id_: {
+            **end,
+            "linked_to": [one for one in end["linked_to"] if not {id_, one} & {*gone}],
+            "relations": {
+                one: how for one, how in end["relations"].items() if not {id_, one} & {*gone}
+            },
+        }
+        for id_, end in ends.items()
+    }
+
+
 async def puts_after(
-    store: BaseStore, scope: Scope, operations: Sequence[Operation], facts: Mapping[str, str]
+    store: BaseStore,
+    scope: Scope,
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    gone: Collection[str] = (),
 ) -> list[PutOp]:
-    """The store writes that make the links among `operations` so; an end without links goes."""
-    mine = [one for one in operations if one["kind"] in ("link", "unlink")]
-    named = (ends_named(one, facts) for one in mine)
-    standing = await read(store, scope, [id_ for both in named if both for id_ in both])
+    """The store writes that make the links among `operations` so; an end without links goes.
+
+    `gone`: ids of what does not exist, or is about to go; nothing stays linked to it.
+    """
+    standing = await read(store, scope, {*named_by(operations, facts), *gone})
+    across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}
+    standing |= await read(store, scope, across - standing.keys())
+    changed = without(after(standing, operations, facts), gone)
     namespace = scope.namespace(LINKS)
     return [
         PutOp(namespace, id_, dict(end) if end["linked_to"] else None)
-        for id_, end in after(standing, mine, facts).items()
-        if end != standing.get(id_)
+        for id_, end in changed.items()
+        if end != standing.get(id_) and (end["linked_to"] or id_ in standing)
     ]

@@ -14,30 +14,51 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory.apply import entries_after
-from memory.journal import by_time, one_line
-from memory.operations import mark_entry, operation_id
-from memory.records import JournalEntry, NightRecord, NightStep, Operation, PlanRecord
+from memory.compacted import results_of
+from memory.dreaming import budget
+from memory.night_batches import not_seen, operations_of, to_consolidate, to_score
+from memory.operations import operation_id
+from memory.records import (
+    JournalEntry,
+    NightRecord,
+    NightStatus,
+    NightStep,
+    PlanRecord,
+)
 from memory.reports import NightReport
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.store_access import list_items, write_batch
-from memory.tokens import approximate_tokens
 
 NIGHTS, OPEN = "nights", "open_night"
-STEPS = ("score_importance", "consolidate", "settle", "extract_facts", "compact")
+STEPS = (
+    "score_importance",
+    "consolidate",
+    "settle",
+    "dream",
+    "prune_links",
+    "consolidate_entities",
+    "reflect",
+    "prune",
+    "extract_facts",
+    "compact",
+)
 
 
-def new_night(now: datetime, pending: Sequence[str], taken: Sequence[str]) -> NightRecord:
+def new_night(
+    now: datetime, pending: Sequence[str], taken: Sequence[str], *, dry_run: bool = False
+) -> NightRecord:
     """A night that sets out at `now` with the journal ids in `pending`."""
     name = f"night_{now:%Y%m%d_%H%M%S}"
-    same = sum(1 for other in taken if other.startswith(name))
+    same = sum(other.startswith(name) for other in taken)
     return {
         "id": f"{name}_{same + 1}" if same else name,
-        "dry_run": False,
+        "dry_run": dry_run,
         "started": now.isoformat(),
         "ended": None,
         "complete": False,
+        "status": "open",
+        "stopped": None,
         "held": [],
         "pending": list(pending),
         "phase": "compacting",
@@ -52,16 +73,6 @@ def plan_key(night_id: str, step: str, iteration: int, inputs: Sequence[str]) ->
     return operation_id("plan", night_id, step, str(iteration), *inputs)
 
 
-def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list[Operation]:
-    """All operations of a night, or of one phase, in order, each once."""
-    seen: dict[str, Operation] = {}
-    for plan in plans:
-        if phase in (None, plan["phase"]):
-            for operation in plan["operations"]:
-                seen.setdefault(operation["id"], operation)
-    return list(seen.values())
-
-
 def model_is_down(plans: Sequence[PlanRecord]) -> bool:
     """Two steps in a row without a usable answer: no further thinking this night.
 
@@ -74,138 +85,118 @@ def model_is_down(plans: Sequence[PlanRecord]) -> bool:
     return len(last) == 2 and all(last)
 
 
-def to_score(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], *, size: int, tokens: int
-) -> list[JournalEntry]:
-    """The next batch to score: still heuristic, not yet tried tonight; oldest first."""
-    mine = [plan for plan in plans if plan["step"] == "score_importance"]
-    tried = {one for plan in mine if not _comes_again(plan) for one in plan["inputs"]}
-    waiting = [
-        entry
-        for entry in by_time(entries.values())
-        if entry["consolidation"] == "pending"
-        and entry["scoring_method"] == "heuristic"
-        and entry["id"] not in tried
-    ]
-    return _batch(waiting, mine, size, tokens)
-
-
-def to_consolidate(
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
-    *,
-    min_importance: int,
-    size: int,
-    tokens: int,
-) -> list[JournalEntry]:
-    """The next batch for `consolidate`: scored, important enough, loop not closed; oldest first."""
-    mine = [plan for plan in plans if plan["step"] == "consolidate"]
-    done = [plan for plan in mine if plan.get("finished") and not _comes_again(plan)]
-    closed = {one for plan in done for one in plan["inputs"]}
-    waiting = [
-        entry
-        for entry in unsettled(entries, plans)
-        if entry["scoring_method"] != "heuristic"
-        and entry["importance"] >= min_importance
-        and entry["id"] not in closed
-    ]
-    return _batch(waiting, mine, size, tokens)
-
-
-def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
-    """The batch as a model is shown it, a line an entry; one that alone is over `tokens` is cut."""
-    return "\n".join(_cut(one_line(entry), tokens) for entry in batch)
-
-
-def _batch(
-    waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
-) -> list[JournalEntry]:
-    """The first entries that are at most `size` and `tokens` together, and at least one.
-
-    After an overflow batches are half as large as the one that was too long.
-    """
-    halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
-    most, batch = min([size, *halves]), list[JournalEntry]()
-    left = tokens
-    for entry in waiting[:most]:
-        left -= approximate_tokens(_cut(one_line(entry), tokens))
-        if batch and left < 0:
-            break
-        batch.append(entry)
-    return batch
-
-
-def _cut(line: str, tokens: int) -> str:
-    used = approximate_tokens(line)
-    return line if used <= tokens else f"{line[: len(line) * tokens // used]} [...]"
-
-
-def _comes_again(plan: PlanRecord) -> bool:
-    return bool(plan.get("overflowed")) and not plan["errors"]
-
-
-def below_threshold(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], min_importance: int
-) -> list[Operation]:
-    """Marks for entries that were scored and are not important enough (ruling 12)."""
-    return [
-        mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
-        for entry in unsettled(entries, plans)
-        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
-    ]
-
-
-def unsettled(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord]
-) -> list[JournalEntry]:
-    """The night's entries that are still pending, seen through its operations; oldest first."""
-    after = entries_after(dict(entries), operations_of(plans, "compacting"))
-    return [
-        entry
-        for entry in by_time(after.values())
-        if entry["consolidation"] == "pending" and entry["id"] in entries
-    ]
-
-
 def next_step(
     record: NightRecord,
     entries: Mapping[str, JournalEntry],
     plans: Sequence[PlanRecord],
     settings: Settings,
     *,
-    failed: bool,
     waking: bool,
     compaction_due: bool,
 ) -> str:
-    """The node to visit next. The one place that orders a night (design section 2)."""
+    """The node to visit next. The one place that orders a night (design section 2).
+
+    A waking event never interrupts compacting, and leaves the rest of dreaming to the next night.
+    What a preview or a held night decided is only applied.
+    """
+    decided = record.get("status") == "approved"
+    thinking = not decided and stopped(record, plans, settings) is None
     if "compacting" not in record["applied"]:
-        most = settings.night_batch_tokens
-        if not failed and to_score(entries, plans, size=1, tokens=most):
-            return "score_importance"
-        least = settings.min_importance
-        if not failed and to_consolidate(entries, plans, min_importance=least, size=1, tokens=most):
-            return "consolidate"
+        return (_compacting(entries, plans, settings) if thinking else None) or "apply_operations"
+    if "dreaming" in record["applied"]:
+        return "record_night"
+    if decided:
         return "apply_operations"
-    if "dreaming" not in record["applied"]:
-        if compaction_due and not failed and not waking:
-            return "extract_facts"
+    if record.get("status") == "held":
+        return "record_night"
+    if "gate" in record:
         return "apply_operations"
-    return "record_night"
+    step = None if waking else _dreaming(record, plans, settings, thinking=thinking)
+    if step is None and compaction_due and not waking and not _compacted(plans):
+        return "extract_facts"
+    return step or "weigh_night"
+
+
+def _compacted(plans: Sequence[PlanRecord]) -> bool:
+    """Whether the history was cut, or would not be."""
+    return any(plan["step"] == "compact" for plan in plans)
+
+
+def _compacting(
+    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], settings: Settings
+) -> str | None:
+    tokens, least = settings.night_batch_tokens, settings.min_importance
+    if to_score(entries, plans, size=1, tokens=tokens):
+        return "score_importance"
+    if to_consolidate(entries, plans, min_importance=least, size=1, tokens=tokens):
+        return "consolidate"
+    return None
+
+
+def _dreaming(
+    record: NightRecord, plans: Sequence[PlanRecord], settings: Settings, *, thinking: bool
+) -> str | None:
+    done = {plan["step"] for plan in plans}
+    if thinking and facts_left(record, plans):
+        return "dream"
+    if "prune_links" not in done:
+        return "prune_links"
+    if thinking and entities_left(record, plans):
+        return "consolidate_entities"
+    if thinking and record.get("reflect") and not reflected(plans):
+        return "reflect"
+    return None if "prune" in done else "prune"
+
+
+def facts_left(record: NightRecord, plans: Sequence[PlanRecord]) -> list[str]:
+    """The facts (operation ids) that `dream` has not looked at yet."""
+    return not_seen(record.get("facts", []), "dream", plans)
+
+
+def entities_left(record: NightRecord, plans: Sequence[PlanRecord]) -> list[str]:
+    """The entities whose observations are not consolidated yet."""
+    return not_seen(record.get("entities", []), "consolidate_entities", plans)
+
+
+def reflected(plans: Sequence[PlanRecord]) -> bool:
+    """Whether the night's reflection is over."""
+    return any(plan["step"] == "reflect" and plan.get("finished", True) for plan in plans)
+
+
+def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings) -> str | None:
+    """Why no step that asks a model is begun any more; None while the night goes on."""
+    if model_is_down(plans):
+        return "the model gives no usable answer"
+    return budget.used_up(plans, len(record["pending"]), settings)
+
+
+def left_over(
+    record: NightRecord,
+    entries: Mapping[str, JournalEntry],
+    plans: Sequence[PlanRecord],
+    settings: Settings,
+) -> bool:
+    """Whether there is work that a night which stopped leaves to the next one."""
+    compacting = "compacting" not in record["applied"] or _compacting(entries, plans, settings)
+    dreams = facts_left(record, plans) or entities_left(record, plans)
+    return bool(compacting or dreams or (record.get("reflect") and not reflected(plans)))
 
 
 def step_lines(plans: Sequence[PlanRecord]) -> list[NightStep]:
-    """A line per step, in the order of the night, for its report."""
+    """A line per step that had anything to do, in the order of the night, for its report."""
     lines = []
     for step in STEPS:
         mine = [plan for plan in plans if plan["step"] == step]
-        if not mine:
-            continue
         shown = {one for plan in mine for one in plan["inputs"]}
         left = {one for plan in mine if plan.get("finished", True) for one in plan["left"]}
+        # A step that looks at everything counts what it changes.
+        done = len(shown - left) if shown else sum(len(plan["operations"]) for plan in mine)
+        if not shown and not done:
+            continue
         lines.append(
             NightStep(
                 step=step,
-                done=len(shown - left),
+                done=done,
                 skipped=len(left),
                 llm_calls=sum(plan["llm_calls"] for plan in mine),
                 tokens=sum(plan["tokens"] for plan in mine),
@@ -227,17 +218,26 @@ def report_of(record: NightRecord, plans: Sequence[PlanRecord]) -> NightReport:
         "steps": record["steps"] or step_lines(plans),
         "operations": operations_of(plans),
         "errors": record["errors"],
+        **results_of(plans),
+        "status": status_of(record),
+        "stopped": record.get("stopped"),
+        "gate": record.get("gate"),
+        "refused": [one for plan in plans for one in plan.get("refused", [])],
     }
 
 
-def empty_report(now: datetime) -> NightReport:
+def status_of(record: NightRecord) -> NightStatus:
+    """What has become of a night."""
+    return record.get("status", "complete" if record["ended"] else "open")
+
+
+def empty_report(now: datetime, *, dry_run: bool = False) -> NightReport:
     """A night with nothing to do: no record is kept and no model called."""
-    stamp = now.isoformat()
     return {
         "id": None,
-        "dry_run": False,
-        "started": stamp,
-        "ended": stamp,
+        "dry_run": dry_run,
+        "started": now.isoformat(),
+        "ended": now.isoformat(),
         "complete": True,
         "held": [],
         "steps": [],
@@ -246,9 +246,39 @@ def empty_report(now: datetime) -> NightReport:
     }
 
 
+async def keep(store: BaseStore, scope: Scope, record: NightRecord) -> None:
+    """Write a night's head."""
+    await write_batch(store, [record_put(scope, record)])
+
+
 async def begin(store: BaseStore, scope: Scope, record: NightRecord) -> None:
     """Write a new night's head; from here on any run goes on with it."""
     await write_batch(store, [record_put(scope, record), _pointer(scope, record["id"])])
+
+
+async def want_preview(store: BaseStore, scope: Scope) -> None:
+    """Ask the next run for a night that applies nothing."""
+    await store.aput(scope.namespace(OPEN), "preview", {}, index=False)
+
+
+async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
+    """Whether a night that applies nothing was asked for, and is not begun."""
+    return await store.aget(scope.namespace(OPEN), "preview") is not None
+
+
+async def is_due(store: BaseStore, scope: Scope) -> bool:
+    """Whether a preview was asked for, or a night is to be gone on with."""
+    return await preview_wanted(store, scope) or await is_going(store, scope)
+
+
+async def is_going(store: BaseStore, scope: Scope) -> bool:
+    """Whether a night was begun and not ended."""
+    return await unfinished(store, scope) is not None
+
+
+async def unwant_preview(store: BaseStore, scope: Scope) -> None:
+    """It is begun, or there is nothing to do."""
+    await store.adelete(scope.namespace(OPEN), "preview")
 
 
 async def unfinished(store: BaseStore, scope: Scope) -> NightRecord | None:
@@ -265,7 +295,14 @@ async def load(store: BaseStore, scope: Scope, night_id: str) -> NightRecord | N
 
 async def all_ids(store: BaseStore, scope: Scope) -> list[str]:
     """The ids of all nights, oldest first."""
-    return [item.key for item in await list_items(store, scope.namespace(NIGHTS))]
+    return [record["id"] for record in await records(store, scope)]
+
+
+async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
+    """Every night's head, oldest first."""
+    items = await list_items(store, scope.namespace(NIGHTS))
+    found = (cast(NightRecord, item.value) for item in items)
+    return sorted(found, key=lambda one: (one["started"], len(one["id"]), one["id"]))
 
 
 async def plans_of(store: BaseStore, scope: Scope, night_id: str) -> list[PlanRecord]:
@@ -286,7 +323,7 @@ def end_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
 
 
 def record_put(scope: Scope, record: NightRecord) -> PutOp:
-    """The write of a night's head, to join a transaction."""
+    """The write of a night's head."""
     return PutOp(scope.namespace(NIGHTS), record["id"], cast(dict[str, Any], dict(record)))
 
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory import audit, inbox, journal, night
+from memory import apply, audit, inbox, journal, night, night_stream, tracing
 from memory.audit import AuditEntry
 from memory.classification import wakes
 from memory.compaction import history_share
+from memory.dreaming import budget
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.night_batches import operations_of
+from memory.overlay import Changes, Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
 from memory.scope import Scope
+from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
+from memory.unstored import Unstored
+
+ENTRIES_A_WAVE = 250
+"""A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
 
 
 @dataclass
@@ -34,8 +43,22 @@ class Thought:
     finished: bool = True
     overflowed: bool = False
     left_alone: bool = False
+    refused: list[str] = field(default_factory=list)
+    """What of the model's answer came to nothing, and why."""
     log: list[AuditEntry] = field(default_factory=list)
     """What its tools did."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """What the step reports of itself beside its operations."""
+
+
+class Job(NamedTuple):
+    """One batch of a step."""
+
+    inputs: Sequence[str]
+    """The ids that it works on."""
+    think: Callable[[], Awaitable[Thought]]
+    iteration: int = 0
+    """Of a loop over the same inputs."""
 
 
 @dataclass
@@ -48,6 +71,11 @@ class NightView:
     plans: list[PlanRecord]
     entries: dict[str, JournalEntry]
     """As they stood when the night set out."""
+    aside: list[PlanRecord] = field(default_factory=list)
+    """What is thought out of batches side by side that were broken off; see `set_out_again`."""
+    _looked_up: dict[frozenset[str], Unstored] = field(default_factory=dict)
+    step: str | None = None
+    """The one in hand, as far as it was told to who listens."""
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
@@ -63,7 +91,21 @@ class NightView:
         record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
         if record is None:
             raise LookupError("no night is in hand")
-        return await cls.load(store, scope, record)
+        view = await cls.load(store, scope, record)
+        view.step = cursor["next"] if cursor else None
+        return view
+
+    def set_out_again(self) -> NightView:
+        """The night as the batches saw it that were thought out side by side and broken off.
+
+        The rest of them shall see the same, and be the same: what is thought out stands aside.
+        """
+        newest = max(self.plans, key=lambda plan: plan["order"], default=None)
+        wave = newest.get("wave") if newest else None
+        mine = [plan for plan in self.plans if wave and plan.get("wave") == wave]
+        if not wave or len(mine) == wave[1]:
+            return self
+        return replace(self, plans=[p for p in self.plans if p not in mine], aside=mine)
 
     async def plan(
         self,
@@ -73,21 +115,120 @@ class NightView:
         *,
         iteration: int = 0,
     ) -> PlanRecord:
-        """What `step` decides about `inputs`: the kept plan, else a new one, written at once, and
-        with it what the audit log tells of it.
+        """What `step` decides about `inputs`; see `plan_all`."""
+        return (await self.plan_all(step, [Job(inputs, think, iteration)]))[0]
 
+    async def plan_all(self, step: str, jobs: Sequence[Job]) -> list[PlanRecord]:
+        """What `step` decides in each of `jobs`, side by side; in their order.
+
+        A plan that is kept is not thought out again. A new one is written at once, and with it what
+        the audit log tells of it; where one job breaks, the others are finished first.
         A model that gives no usable answer is a plan too: everything is left, the error is kept.
         Inputs that are too long together are left without an error: they come again in halves.
         """
-        key = night.plan_key(self.record["id"], step, iteration, inputs)
-        for kept in self.plans:
-            if kept["key"] == key:
-                return kept
-        began = time.perf_counter()
+        self._at(step)
+        keys = [night.plan_key(self.record["id"], step, job.iteration, job.inputs) for job in jobs]
+        if any(plan["key"] not in keys for plan in self.aside):
+            return await self._plan_rest(step, jobs)
+        kept = {plan["key"]: plan for plan in (*self.plans, *self.aside)}
+        first = max((plan["order"] for plan in self.plans), default=-1) + 1
+        wave, told = [first, len(jobs)], [*self.plans, *self.aside]
+        made = await asyncio.gather(
+            *(
+                self._thought_out(step, job, key, first + place, wave, told)
+                for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
+                if key not in kept
+            ),
+            return_exceptions=True,
+        )
+        new = [one for one in made if not isinstance(one, BaseException)]
+        self.plans = sorted([*self.plans, *self.aside, *new], key=lambda plan: plan["order"])
+        self.aside = []
+        for one in made:
+            if isinstance(one, BaseException):
+                raise one
+        kept |= {plan["key"]: plan for plan in new}
+        return [kept[key] for key in keys]
+
+    async def _plan_rest(self, step: str, jobs: Sequence[Job]) -> list[PlanRecord]:
+        """Batches are cut otherwise now: what is thought out counts, and nothing of it again."""
+        done = {one for plan in self.aside for one in plan["inputs"]}
+        self.plans, self.aside = [*self.plans, *self.aside], []
+        return await self.plan_all(step, [job for job in jobs if done.isdisjoint(job.inputs)])
+
+    async def in_waves(
+        self,
+        step: str,
+        jobs: Callable[[], Awaitable[Sequence[Job]]],
+        state: State,
+        settings: Settings,
+    ) -> NightCursor:
+        """Let `step` think about wave after wave of `jobs`; the cursor to where the night goes on.
+
+        A night's visits all read it anew: they must not be the more the longer it is. Between waves
+        the budget, the model's state and who wants to wake it are looked at, as between visits.
+        """
+        for _ in range(1 + len(self.record["pending"]) // ENTRIES_A_WAVE):
+            await self.plan_all(step, await jobs())
+            cursor = await self.onward(state, settings)
+            if cursor["next"] != step:
+                break
+        return cursor
+
+    def overlay(self, semantic: SemanticMemory) -> Overlay:
+        """Memory as it stands with everything that the night decided so far."""
+        return Overlay(self.store, semantic, self.scope, operations_of(self.plans), self._looked_up)
+
+    async def untold(self, semantic: SemanticMemory) -> Changes:
+        """Memory without the facts that the night itself adds, its entries weighed as by now.
+
+        For what is recalled within a night: those facts are stored in the night itself and not in
+        its preview, and both are to find the same. The entries they were made of say it, too.
+        """
+        added = await semantic.by_op(self.scope, self.added_facts())
+        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+        scored = self.entries_after(self.entries.values())
+        return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
+
+    def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+        """Journal entries as they stand with everything that the night decided so far."""
+        standing = {entry["id"]: entry for entry in entries}
+        return list(apply.entries_after(standing, operations_of(self.plans)).values())
+
+    def added_facts(self) -> list[str]:
+        """Operation ids of the facts that the night adds."""
+        return [one["target"] for one in operations_of(self.plans) if one["kind"] == "add_fact"]
+
+    def cited(self) -> set[str]:
+        """What the facts and entries stand on that the night adds."""
+        added = (one for one in operations_of(self.plans) if one["kind"].startswith("add_"))
+        return {
+            one
+            for operation in added
+            for one in (*operation["sources"], *(operation["after"] or {}).get("evidence", []))
+        }
+
+    def calls_at_once(self, settings: Settings) -> int:
+        """How many batches may be asked about now: as many as are set, within the budget."""
+        left = budget.calls_left(self.plans, len(self.record["pending"]), settings)
+        return max(1, min(settings.night_parallel, left))
+
+    async def _thought_out(
+        self,
+        step: str,
+        job: Job,
+        key: str,
+        order: int,
+        wave: list[int],
+        so_far: list[PlanRecord],
+    ) -> PlanRecord:
+        """The plan of one job, written and told; `so_far`: the others that are known by now."""
+        inputs, began = job.inputs, time.perf_counter()
         try:
-            thought = await think()
+            with tracing.night_step(step, self.record["id"]):
+                thought = await job.think()
         except ContextOverflow as error:
-            halves = len(inputs) > 1 and iteration == 0
+            halves = len(inputs) > 1 and job.iteration == 0
             told = [] if halves else [f"{step}: {error}"]
             thought = Thought(left=list(inputs), errors=told, overflowed=True)
         except ModelError as error:
@@ -96,7 +237,7 @@ class NightView:
             thought = Thought(left=list(inputs), errors=told, left_alone=alone)
         plan: PlanRecord = {
             "key": key,
-            "order": len(self.plans),
+            "order": order,
             "step": step,
             "phase": self.record["phase"],
             "operations": thought.operations,
@@ -110,11 +251,14 @@ class NightView:
             "finished": thought.finished,
             "overflowed": thought.overflowed,
             "left_alone": thought.left_alone,
+            "refused": thought.refused,
+            "result": thought.result,
+            "wave": wave,
         }
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
-        visit = len(self.plans)
-        await audit.write(self.store, self.scope, thought.log, visit=visit, also=kept_too)
-        self.plans.append(plan)
+        await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
+        so_far.append(plan)
+        night_stream.tell(self.record, self.entries, so_far, step, "progress")
         return plan
 
     async def onward(
@@ -127,14 +271,28 @@ class NightView:
             self.entries,
             self.plans,
             settings,
-            failed=night.model_is_down(self.plans),
             waking=await self._waking(state, settings),
             compaction_due=due,
         )
+        self._at(following)
         return {"id": self.record["id"], "next": following}
 
+    def _at(self, step: str) -> None:
+        """Tell who listens that a step begins, and that the one before it is over."""
+        if step in (self.step, "settle"):  # a part of applying, and no step of its own
+            return
+        if self.step is not None:
+            night_stream.tell(self.record, self.entries, self.plans, self.step, "end")
+        night_stream.tell(self.record, self.entries, self.plans, step, "begin")
+        self.step = step
+
     async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, or `request: wake` (ruling 18)."""
+        """A waking event is one to act on, or `request: wake` (ruling 18).
+
+        A preview leaves the agent awake or asleep, as it is, and nothing that waits ends it early.
+        """
+        if self.record["dry_run"]:
+            return False
         if state["mode"] == "awake":
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])

@@ -7,10 +7,10 @@ through `memory.apply.apply_operations`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from memory.profiles import EntityProfile, Observation
+from memory.profiles import Attribute, EntityProfile, Observation
 from memory.records import Event, Fact, FactDraft, JournalEntry, Operation
 
 BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
@@ -20,6 +20,11 @@ BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
 def operation_id(*parts: str) -> str:
     """An id from sources and position (32 hex digits). The same parts give the same id."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def told(operations: Iterable[Operation]) -> list[Operation]:
+    """Those that still tell what they change: of what was forgotten only their ids are kept."""
+    return [one for one in operations if one["before"] is not None or one["after"] is not None]
 
 
 def add_entry(entry: JournalEntry, reason: str) -> Operation:
@@ -142,14 +147,29 @@ def observe_entity(
 
 
 def change_entity(
-    profile: EntityProfile, after: Mapping[str, Any], sources: Sequence[str], reason: str
+    profile: EntityProfile,
+    attributes: Mapping[str, Attribute],
+    settled: Collection[str],
+    pruned: Collection[str],
+    sources: Sequence[str],
+    reason: str,
 ) -> Operation:
-    """Change fields of a profile."""
-    before = {name: cast(Mapping[str, Any], profile)[name] for name in after}
-    place = ",".join(sorted(after))
-    return _operation(
-        "change_entity", profile["id"], before, dict(after), sources, reason, place=place
-    )
+    """Give a profile attributes; the observations `settled` are consolidated, those `pruned` go.
+
+    Only these are named, so that what is noticed meanwhile stays.
+    """
+    whole = {one["id"]: dict(one) for one in profile["observations"]}
+    old = {one: {"consolidated": whole[one]["consolidated"]} for one in settled}
+    before = {
+        "attributes": {name: profile["attributes"].get(name) for name in attributes},
+        "observations": {**old, **{one: whole[one] for one in pruned}},
+    }
+    after = {
+        "attributes": dict(attributes),
+        "observations": {**{one: {"consolidated": True} for one in old}, **dict.fromkeys(pruned)},
+    }
+    place = ",".join(sorted(attributes))
+    return _operation("change_entity", profile["id"], before, after, sources, reason, place=place)
 
 
 def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:

@@ -73,6 +73,15 @@ _FIRST_PERSON_VERB = re.compile(
 )
 
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
+_COURTESY = re.compile(
+    r"^\W*(?:(?:of course|sure|certainly|absolutely|no problem|my pleasure|well done)\b(?=\s*[,.!])"
+    r"|thanks?(?: you)?(?: (?:so|very) much)?(?: for\b|\s*[,.!])|you're (?:very )?welcome\b"
+    r"|(?:happy|glad|delighted) to (?:help|hear|assist)\b|(?:sorry|great|good) to hear\b"
+    r"|(?:great|good) (?:question|point)\b|let me know\b"
+    r"|here(?:'s| is| are) (?:a|an|the|your|some)\b)",
+    re.IGNORECASE,
+)
+"""How an answer begins, and no fact."""
 _AS_AN_AI = re.compile(
     r"(?:^|[.!?,;:]\s*)as an ai\b(?!\s+\w*(?:engineer|researcher|student))", re.I
 )
@@ -89,6 +98,12 @@ _VERBS = (
     r"suggests|helps|likes|loves|prefers|wants|needs|tries|asks|answers|offers|explains|"
     r"recommends|believes|provides|responds|replies|reminds|acts|works|uses|remembers)\b"
 )
+_DOES_SOMETHING = (
+    r"\w+[^\Ws]s\s+(?:(?:the|an?|his|her|their|its|my|your|our|this|these|those|all|any|every|each|"
+    r"no|only|nobody|whatever|whoever|what|whom|him|them|it|you|me|us|everyone|everybody|anyone|"
+    r"to|nothing|everything|anything)\b|(?-i:[A-Z]))"
+)
+"""Any other verb with what it is done to: "obeys the king", "belongs to Ada"."""
 _AFTER_AGENT = (
     r"(?=\s*(?:[.,;:!?)]|$)|\s+(?:and|or|but|in|on|at|to|with|for|during|when|while|after|before|"
     r"who|that|as|about|yesterday|today|last|this)\b)"
@@ -111,12 +126,24 @@ def violation(
     text = text.replace(_CURLY, "'")
     names = tuple(name.casefold() for name in assistant_names)
     if is_assistant(speaker, names):
+        if is_courtesy(text):
+            return f"an answer to somebody, and no fact: {text[:40]!r}"
         for found in _first_person(_unquoted(text)):
             return f"first person, with no one else speaking: {found!r}"
     for pattern in _third_person(names):
         if match := pattern.search(text):
             return f"speaks of the assistant: {match.group().strip()!r}"
     return None
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether `text` begins as an answer does: thanks, agreement, an offer of help."""
+    return _COURTESY.match(text.replace(_CURLY, "'")) is not None
+
+
+def speaks_of_oneself(text: str) -> bool:
+    """Whether `text` is in the first person, what it quotes aside."""
+    return next(_first_person(_unquoted(text.replace(_CURLY, "'"))), None) is not None
 
 
 def is_assistant(speaker: str | None, names: Sequence[str]) -> bool:
@@ -171,6 +198,6 @@ def _patterns(name: str) -> tuple[str, str, str]:
         )
     return (
         rf"{it}'s\b",
-        rf"{it},?\s+{_ADVERBS}{_VERBS}",
+        rf"{it},?\s+{_ADVERBS}(?:{_VERBS}|{_DOES_SOMETHING})",
         rf"\bby\s+{article}(?:ai\s+)?\b{re.escape(name)}\b{_AFTER_AGENT}",
     )

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import TypedDict
 
 from memory.names import name_key, shown_name
-from memory.records import Operation
 
 RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
 
@@ -243,60 +242,6 @@ def observation_id(
         if words.get(found, mine) == mine:
             return found
     raise AssertionError
-
-
-def after(
-    profiles: Mapping[str, EntityProfile], names: Mapping[str, str], operations: Iterable[Operation]
-) -> tuple[dict[str, EntityProfile], dict[str, str]]:
-    """The overlay: profiles by id and ids by name once `operations` are applied, in order.
-
-    A name that is another's stays so, but for one: who writes under a name goes before whom
-    somebody called so.
-    """
-    found, keys = dict(profiles), dict(names)
-    for operation in operations:
-        id_, given = operation["target"], operation["after"]
-        if operation["kind"] not in ("observe_entity", "meet_entity"):
-            continue
-        profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
-        if operation["kind"] == "meet_entity":
-            _without_alias(found, keys, name_key(given["name"]), id_)
-            keys.setdefault(name_key(given["name"]), id_)
-            found[id_] = met(
-                profile,
-                sender=given["name"],
-                event_id=given["event"],
-                at=given["at"],
-                now=given["now"],
-            )
-        else:
-            keys.setdefault(name_key(given["name"]), id_)
-            profile = _called(profile, given["aliases"], keys)
-            noticed, kept = given["observation"], given["kept"]
-            found[id_] = observed(profile, noticed, kept=kept, now=given["now"])
-    return found, keys
-
-
-def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
-    """The profile with the aliases that are nobody else's."""
-    for alias in aliases:
-        key = name_key(alias)
-        known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
-        if not known and keys.setdefault(key, profile["id"]) == profile["id"]:
-            profile = {**profile, "aliases": [*profile["aliases"], shown_name(alias)]}
-    return profile
-
-
-def _without_alias(
-    found: dict[str, EntityProfile], keys: dict[str, str], key: str, id_: str
-) -> None:
-    """Free `key`, where it is but an alias of another entity than `id_`."""
-    owner = found.get(keys.get(key, id_))
-    if owner is None or owner["id"] == id_ or key == name_key(owner["name"]):
-        return
-    rest = [one for one in owner["aliases"] if name_key(one) != key]
-    found[owner["id"]] = {**owner, "aliases": rest}
-    del keys[key]
 
 
 def _same(one: Observation, other: Observation) -> bool:

@@ -71,6 +71,11 @@ class Candidate:
         return self.row.id if payload["kind"] == "fact" else str(payload["op"])
 
     @property
+    def ids(self) -> frozenset[str]:
+        """Its own, and those of what it stands for."""
+        return self.stands_for | {self.id}
+
+    @property
     def score(self) -> float:
         """0..1; compares the memories of one search."""
         return max(0.0, sum(self.parts.values()))

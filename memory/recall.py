@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore
 
-from memory import journal
+from memory import journal, links, probes
 from memory.analysis import Query, read_query
-from memory.apply import LINKS
 from memory.duplicates import merged
 from memory.episodes import catch_up, episode_of, named_speakers
 from memory.errors import InputError, ModelError
 from memory.models.hashing import HashingEmbeddings
+from memory.overlay import Changes
 from memory.ranking import Candidate, leading, ordered, rank
 from memory.records import RecallHit
 from memory.scope import Scope
@@ -37,6 +38,10 @@ LINKED = 10
 """Of the best, so many lead on; and at most so many are led to."""
 LINKED_SHARE = 0.5
 """Of the score of what led to it."""
+LIFTING, LIFTED = 2, 3
+"""So many of the best lift so many each, the best of what they are linked to. A memory of many
+links would lift a crowd past what fits better.
+"""
 LEAST = 60
 """Tokens: a memory that does not fit is shortened to no less."""
 
@@ -55,6 +60,7 @@ async def recall(
     used_by_agent: bool,
     include_superseded: bool = False,
     facts_only: bool = False,
+    changes: Changes | None = None,
 ) -> list[RecallHit]:
     """At most `limit` memories near `query`, best first; what does not match at all is no hit.
 
@@ -63,6 +69,8 @@ async def recall(
     `recall_tokens` long together, and counted as an access of the facts; a person may look at
     more, and leaves no trace. A night wants `facts_only`: the entries are its work in hand, and it
     counts nothing, for it may be a trial. Where the embedder fails, words alone decide.
+
+    `changes` are facts as a night would leave them, to try out what it would do to recall.
 
     Raises:
         InputError: the query is empty, or the limit below 1.
@@ -76,19 +84,34 @@ async def recall(
         await catch_up(store, semantic, scope)
     read = read_query(query, await named_speakers(store, scope, query))
     kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    found = await _found(read, kinds, scope, now, semantic, settings, max(CANDIDATES, 2 * limit))
+    depth = max(CANDIDATES, 2 * limit)
+    found = await _found(read, kinds, scope, now, semantic, settings, depth, changes)
     known = {id_ for one in found for id_ in (one.id, *one.stands_for)}
-    found = [one for one in found if include_superseded or read.past or not one.superseded]
+    known |= changes.gone() if changes is not None else set()
+    past = include_superseded or read.past
+    shown = _asked_for(found, past=past)
     if not facts_only:
-        joining = await _linked(found[:limit], known, scope, semantic, store, settings)
-        found = ordered([*found, *joining])
-    hits = [hit_of(one) for one in found[:limit] if one.score > 0]
+        joined = await _linked(shown, known, scope, semantic, store, settings)
+        if len(joined) > len(shown):
+            # A link leads from an entry to the fact that says the same, or says it no longer.
+            hidden = [one for one in found if one.superseded and not past]
+            shown = _asked_for(merged([*hidden, *joined]), past=past)
+        else:
+            shown = ordered(joined)
+    hits = [hit_of(one) for one in shown[:limit] if one.score > 0]
     if used_by_agent:
         hits = within(hits, settings.recall_tokens)
         used = [hit["id"] for hit in hits if hit["kind"] == "fact"]
-        if used and not facts_only:
-            await semantic.touch(scope, used, now)
+        if not facts_only:
+            await probes.keep(store, scope, query, hits, now=now, most=settings.probes_kept)
+            if used:
+                await semantic.touch(scope, used, now)
     return hits
+
+
+def _asked_for(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:
+    """Those that hold; with `past` all."""
+    return [one for one in found if past or not one.superseded]
 
 
 def hit_of(one: Candidate) -> RecallHit:
@@ -104,7 +127,11 @@ def hit_of(one: Candidate) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(one.parts),
     }
-    return {**hit, "superseded": True} if one.superseded else hit
+    if one.superseded:
+        gone: RecallHit = {**hit, "superseded": True}
+        by = payload.get("superseded_by")
+        return {**gone, "superseded_by": by} if by else gone
+    return {**hit, "disputed": True} if payload.get("disputed") else hit
 
 
 def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
@@ -128,6 +155,7 @@ async def _found(
     semantic: SemanticMemory,
     settings: Settings,
     depth: int,
+    changes: Changes | None,
 ) -> list[Candidate]:
     """What both searches find, ranked, each thing once.
 
@@ -142,6 +170,8 @@ async def _found(
         include_superseded=True,
         min_trust=settings.min_source_trust,
     )
+    if changes is not None:
+        near, worded = changes.seen(near), changes.seen(worded)
     beside = await _beside(leading(near, worded, LEADING), scope, semantic)
     least = settings.min_source_trust or 0.0
     trusted = [row for row in beside if row.payload["trust"] >= least]
@@ -182,21 +212,55 @@ async def _linked(
     store: BaseStore,
     settings: Settings,
 ) -> list[Candidate]:
-    """What the best of `found` is linked to, with a share of its score, but for what is `known`."""
+    """`found`, with what the best of it is linked to: lifted where it was found, else beside it.
+
+    One hop, from facts and entries alike. What is `known` and was left out stays out.
+    """
+    if not settings.recall_weight_links:
+        return list(found)
     leading = found[:LINKED]
-    items = await store.abatch([GetOp(scope.namespace(LINKS), one.id) for one in leading])
+    ends = await links.read(store, scope, {id_ for one in leading for id_ in one.ids})
+    near = [_ends(one, ends) for one in leading]
     led: dict[str, float] = {}
-    for item, one in zip(items, leading, strict=True):
-        for id_ in item.value["linked_to"] if isinstance(item, Item) else ():
+    for one, ids in zip(leading, near, strict=True):
+        for id_ in ids:
             if id_ not in known:
                 led.setdefault(id_, one.score * LINKED_SHARE)
     rows = await _rows(list(led)[:LINKED], scope, semantic, store)
     least = settings.min_source_trust or 0.0
-    return [
+    joining = [
         Candidate(row, {"link": led[id_]}, tuple(row.payload["source_events"]))
         for id_, row in rows.items()
-        if row.payload["trust"] >= least and row.payload.get("invalid_at") is None
+        if row.payload["trust"] >= least
     ]
+    return [*lifted(found, near[:LIFTING], settings.recall_weight_links), *joining]
+
+
+def lifted(
+    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
+) -> list[Candidate]:
+    """`found` with `share` of the score of its first added to what each is linked to. Pure.
+
+    `near`: of each of those first, the ids that it is linked to.
+    """
+    place = {id_: number for number, one in enumerate(found) for id_ in one.ids}
+    lifts: dict[int, float] = {}
+    for one, ids in zip(found, near, strict=False):
+        beside = sorted({place[id_] for id_ in ids if id_ in place})
+        for number in beside[:LIFTED]:
+            lifts[number] = max(lifts.get(number, 0.0), share * one.score)
+    higher = list(found)
+    for number, lift in lifts.items():
+        one = found[number]
+        parts = {**one.parts, "link": min(1 - one.score, lift)}
+        higher[number] = replace(one, parts=parts)
+    return higher
+
+
+def _ends(one: Candidate, ends: Mapping[str, links.End]) -> list[str]:
+    """What a candidate is linked to, itself aside, each once."""
+    there = (other for id_ in sorted(one.ids) if id_ in ends for other in ends[id_]["linked_to"])
+    return [other for other in dict.fromkeys(there) if other not in one.ids]
 
 
 async def _rows(

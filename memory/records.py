@@ -60,6 +60,8 @@ class SessionMemory(TypedDict):
     learned_patterns: list[str]
     completed_tasks: list[CompletedTask]
     last_compacted: str | None
+    said_by: NotRequired[dict[str, str]]
+    """Fact or pattern -> who said it, where that was no owner."""
 
 
 class Conversation(TypedDict):
@@ -245,6 +247,8 @@ class NightRecord(TypedDict):
     status: NotRequired[NightStatus]
     stopped: NotRequired[str | None]
     """Why it stopped thinking before everything was done; the rest is for the next night."""
+    reduced: NotRequired[bool]
+    """Its operations are ids only by now: it can no longer be undone."""
     gate: NotRequired[dict[str, Any]]
     """What was measured before it was applied."""
     phase: Literal["compacting", "dreaming"]
@@ -279,8 +283,15 @@ class PlanRecord(TypedDict):
     """For a loop: whether this was its last iteration."""
     overflowed: NotRequired[bool]
     """The prompt was longer than the model takes; smaller batches follow."""
+    refused: NotRequired[list[str]]
+    """What of the model's answer came to nothing, and why."""
+    result: NotRequired[dict[str, Any]]
+    """What the step reports of itself beside its operations."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
+    wave: NotRequired[list[int]]
+    """Of the plans that were thought out side by side with this one: the first's order, and how
+    many they are."""
 
 
 class RecallHit(TypedDict):
@@ -299,5 +310,7 @@ class RecallHit(TypedDict):
     """What the score is made of, by name; the score is their sum."""
     superseded: NotRequired[bool]
     """No longer held to be true."""
+    superseded_by: NotRequired[str]
+    """The id of the fact that has taken its place."""
     disputed: NotRequired[bool]
     """Another memory contradicts it, and it is not settled which one holds."""

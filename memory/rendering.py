@@ -162,10 +162,12 @@ def session_memory(
     memory: SessionMemory, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
     """Of component 1000: facts, then patterns, each oldest first; of too many, the newest."""
+    said = memory.get("said_by", {})
 
     def newest(kind: str, texts: list[str], room: int) -> tuple[list[str], int]:
         def line(text: str, most: int) -> str:
-            return f"- {kind}: {cut_to(one_line(text), most, calibration)}"
+            by = f" ({one_line(said[text])} said)" if text in said else ""
+            return f"- {kind}: {cut_to(one_line(text), most, calibration)}{by}"
 
         shown, left = fitting(list(reversed(texts)), line, room, calibration)
         return list(reversed(shown)), left

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, NotRequired
+
 from typing_extensions import TypedDict
 
-from memory.records import NightStep, Operation
+from memory.compacted import CompactionResult, ExtractionResult
+from memory.records import NightStatus, NightStep, Operation
 from memory.tick import (
     Assessment,
     Classification,
@@ -39,6 +42,9 @@ class TickReport(TypedDict):
     """Tokens per prompt component."""
     sent: list[SentMessage]
     duration_ms: int
+    extraction: NotRequired[ExtractionResult]
+    """Of an emergency: what was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
 
 
 class IgnoredReport(TypedDict):
@@ -70,6 +76,28 @@ class NightReport(TypedDict):
     steps: list[NightStep]
     operations: list[Operation]
     errors: list[str]
+    status: NotRequired[NightStatus]
+    """What has become of it; none where there was nothing to do."""
+    stopped: NotRequired[str | None]
+    """Why it stopped before everything was done."""
+    gate: NotRequired[dict[str, Any] | None]
+    """What was measured before it was applied; `held` says why it was held back."""
+    refused: NotRequired[list[str]]
+    """What of the model's answers came to nothing, and why."""
+    extraction: NotRequired[ExtractionResult]
+    """What was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
+
+
+class ModeChange(TypedDict):
+    """That it fell asleep or woke, and why."""
+
+    at: str
+    mode: Literal["awake", "sleep"]
+    why: str
+    """request | go_to_sleep | schedule | fatigue; waking: request | event | answer | hours."""
+    reason: str
+    """A few words for a person."""
 
 
 class Report(TypedDict):
@@ -84,6 +112,8 @@ class Report(TypedDict):
     skipped: list[str]
     """Ids that had been handled before."""
     failures: list[FailureReport]
+    mode_changes: list[ModeChange]
+    """That it fell asleep or woke in this run, in order."""
     night: NightReport | None
     notes: list[str]
     """Sentences for a person: nothing to do, emergency stop, ..."""
@@ -98,6 +128,7 @@ def empty_report() -> Report:
         "questions": [],
         "skipped": [],
         "failures": [],
+        "mode_changes": [],
         "night": None,
         "notes": [],
     }

@@ -66,6 +66,8 @@ class Resources:
     """A server's: who is an owner never comes from input or context there."""
     synced: bool = False
     """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
+    night_only: bool = False
+    """A run to try a night out, or to apply one: whatever else waits goes on waiting."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Resolves a model name in a setting, such as compact_model."""
 

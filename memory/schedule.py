@@ -1,4 +1,4 @@
-"""When the agent sleeps of its own accord: its hours, and fatigue. Pure; all times are aware.
+"""When the agent sleeps of its own accord: its hours, fatigue, its wish. Pure; times are aware.
 
 The hours are local ones: on the day on which the clocks go forward over the start hour, the night
 begins at the first moment after it; where the hour comes twice, at its first occurrence.
@@ -10,7 +10,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from memory.compaction import history_share
 from memory.settings import Settings
+from memory.state import SleepCause, Slumber, State
+
+RECOVERY = 0.05
+"""Share of the context by which the history grows before fatigue can come again: a night that
+could not cut it is not gone through after every message."""
 
 
 class Window(NamedTuple):
@@ -62,7 +68,61 @@ def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None
     return window is not None and now >= window.end
 
 
-def tired(share: float, settings: Settings, *, pending: bool) -> bool:
-    """Whether fatigue sends it to sleep: the history fills a set share and nothing waits."""
+def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
+    """Whether fatigue sends it to sleep: the history fills a set share and nothing waits.
+
+    `rested`: the share that it filled when the agent last woke.
+    """
     at = settings.fatigue_threshold
-    return at is not None and not pending and share >= at
+    if at is None or pending or share < at:
+        return False
+    return rested < at or share >= rested + RECOVERY
+
+
+def own_sleep(
+    state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
+) -> SleepCause | None:
+    """Why it falls asleep of its own accord now; at its hour also why it sleeps on.
+
+    Nothing sends it to sleep while direct events wait (`direct`) or the emergency stop stands. Its
+    hour and fatigue leave a run alone that somebody waits for. `busy`: anything at all is left.
+    """
+    if direct or state["emergency_stop"] or not settings.enabled:
+        return None
+    if state["mode"] == "awake" and state["sleep_wish"] is not None:
+        return "go_to_sleep"
+    if not state["unattended"]:
+        return None
+    last = state["slumber"]["last_hour"]
+    if sleep_due(now, settings, last=_moment(last)):
+        return "schedule"
+    if state["mode"] == "sleep":
+        return None
+    share, rested = filled(state, settings), state["slumber"]["rested"]
+    return "fatigue" if tired(share, settings, pending=busy, rested=rested) else None
+
+
+def filled(state: State, settings: Settings) -> float:
+    """The share (0..) of the context that the history alone fills."""
+    return history_share(state["messages"], state["calibration"], settings.max_context_tokens)
+
+
+def hours_over(state: State, settings: Settings, now: datetime) -> bool:
+    """Whether its hours wake it: those in which it fell asleep, unless a person had asked."""
+    if state["mode"] != "sleep":
+        return False
+    return wake_due(now, settings, asleep_since=_moment(_own_since(state["slumber"])))
+
+
+def _own_since(slumber: Slumber) -> str | None:
+    return None if slumber["why"] in ("request", None) else slumber["since"]
+
+
+def hours_named(settings: Settings) -> str:
+    """`02:00 Europe/Berlin, 4 h`."""
+    hours = f"{settings.sleep_duration_hours:g} h"
+    return f"{settings.sleep_start_hour:02d}:00 {settings.time_zone}, {hours}"
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

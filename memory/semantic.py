@@ -83,6 +83,22 @@ class SemanticMemory(MemoryIndex):
         rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
         return [(fact_of(row), score) for row, score in rows]
 
+    async def near(self, scope: Scope, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` facts that hold nearest to `vector`, nearest first, with cosine (-1..1)."""
+        filters = fact_filters(scope, include_superseded=False)
+        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
+        return [(fact_of(row), score) for row, score in rows]
+
+    async def vector_of(self, scope: Scope, fact_id: str) -> Vector | None:
+        """The vector of a fact, None where it has none of the embedder in use, or is not there."""
+        if not await self.run(self._select, scope, {"id": fact_id}):
+            return None
+        return await self.run(lambda: self.open_table().vector(fact_id))
+
+    async def vectors_of(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that facts of these texts would have, each embedded once, in one call."""
+        return await self.embed(texts)
+
     async def keywords(
         self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
     ) -> list[tuple[Fact, float]]:

@@ -6,12 +6,13 @@ before every write, with the assistant as the speaker; a refusal changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
 
+from memory.bearing import share
 from memory.persona import ERROR, SUGGESTION, violation
 from memory.records import CompletedTask, SessionMemory
 from memory.refusal import Refusal
@@ -20,6 +21,10 @@ MemoryType = Literal["fact", "pattern"]
 
 COMPLETED_KEPT = 200
 """The state is copied into every checkpoint: what it lists is bounded."""
+
+
+KEPT = 0.5
+"""Of the words of an item, the share by which another says the same (0..1)."""
 
 
 class Counts(TypedDict):
@@ -38,11 +43,12 @@ class CompactResult(TypedDict):
 
 
 def add(
-    memory: SessionMemory, memory_type: MemoryType, content: str
+    memory: SessionMemory, memory_type: MemoryType, content: str, *, by: str | None = None
 ) -> tuple[SessionMemory, dict[str, Any]]:
     """Add a fact or pattern; return the memory after, and what the tool tells the model.
 
     What is known already, but for case and spacing, is not added twice and the result says so.
+    `by`: who said it, where that is no owner; it stands in every prompt, with their name.
 
     Raises:
         Refusal: the content is blank, or about the assistant.
@@ -56,7 +62,7 @@ def add(
     result: dict[str, Any] = {"memory_type": memory_type, "added": text}
     after = memory
     if known is None:
-        after = _with(memory, memory_type, [*standing, text])
+        after = _named(_with(memory, memory_type, [*standing, text]), {text: by})
     else:
         result |= {"added": None, "message": f"Already known, not added twice: {known}"}
     result |= {
@@ -72,11 +78,17 @@ def compact(
     new_patterns: Sequence[str],
     summary: str,
     now: datetime,
+    *,
+    by: str | None = None,
 ) -> tuple[SessionMemory, CompactResult]:
     """Replace both lists by consolidated ones, each item once; completed tasks are kept.
 
+    An item keeps the name of who said it. `by`: who set this off, where that is no owner; what is
+    new in it has their name, and nothing of others is left out for them.
+
     Raises:
-        Refusal: an item is about the assistant, or both lists are empty while there are entries.
+        Refusal: an item is about the assistant, both lists are empty while there are entries, or
+            something of others would be lost.
     """
     facts, patterns = _each_once(new_facts), _each_once(new_patterns)
     before = _counts(memory)
@@ -87,12 +99,16 @@ def compact(
             before=before,
         )
     _guard([*facts, *patterns])
+    if by is not None and (lost := _lost(memory, [*facts, *patterns], by)):
+        told = "What others said would be lost, and nobody of them asked for it"
+        raise Refusal(told, "Keep it, or compact in a tick of your own.", lost=lost)
     after: SessionMemory = {
         **memory,
         "key_facts": facts,
         "learned_patterns": patterns,
         "last_compacted": now.isoformat(),
     }
+    after = _named(after, {one: _speaker(one, memory, by) for one in (*facts, *patterns)})
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
 
@@ -114,6 +130,31 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
     if memory_type == "fact":
         return {**memory, "key_facts": texts}
     return {**memory, "learned_patterns": texts}
+
+
+def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMemory:
+    """The memory with the names of those who said these items; of items that are gone, none."""
+    standing = {*memory["key_facts"], *memory["learned_patterns"]}
+    known = {**memory.get("said_by", {}), **{text: by for text, by in names.items() if by}}
+    left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
+    bare = cast(SessionMemory, {key: one for key, one in memory.items() if key != "said_by"})
+    return {**bare, "said_by": left} if left else bare
+
+
+def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
+    """Who said what a consolidated item was made of; where it is new, who set this off."""
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    nearest = max(standing, key=lambda one: share(text, [one]), default="")
+    if share(text, [nearest]) < KEPT:
+        return by
+    return memory.get("said_by", {}).get(nearest)
+
+
+def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
+    """What others than `by` said of which less than half is left."""
+    said = memory.get("said_by", {})
+    standing = (*memory["key_facts"], *memory["learned_patterns"])
+    return [one for one in standing if said.get(one) != by and share(one, left) < KEPT]
 
 
 def _counts(memory: SessionMemory) -> Counts:

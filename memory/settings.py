@@ -72,6 +72,12 @@ class Settings(BaseModel):
     recall_weight_trust: float = Field(
         0.02, ge=0, le=10, description="Weight of the source's trust in recall; relevance has 1."
     )
+    recall_weight_links: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of a memory's score that lifts what it is linked to. 0: no links.",
+    )
     min_source_trust: float | None = Field(
         None,
         ge=0,

@@ -33,6 +33,8 @@ Mode = Literal["awake", "sleep"]
 Phase = Literal["compacting", "dreaming"]
 Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
 Turn = Literal["tick", "night", "rest", "refuse"]
+SleepCause = Literal["request", "go_to_sleep", "schedule", "fatigue"]
+WakeCause = Literal["request", "event", "answer", "hours"]
 
 
 class SessionMetrics(TypedDict):
@@ -83,6 +85,25 @@ class HandledMark(TypedDict):
     id: str
     tick: int
     at: str
+
+
+class Slumber(TypedDict):
+    """How it came to be asleep, and when its own hours last sent it there."""
+
+    since: str | None
+    """Since when it is asleep; None awake. Sleeping on at its hour, it is the hour's own time."""
+    why: SleepCause | None
+    last_hour: str | None
+    """When its schedule last sent it to sleep: once in each window."""
+    rested: float
+    """The share (0..1 and more) of the context that the history filled when it last woke."""
+
+
+class SleepWish(TypedDict):
+    """The model's own wish to sleep, until the tick in hand has ended."""
+
+    at: str
+    reasoning: str
 
 
 class NightCursor(TypedDict):
@@ -167,6 +188,11 @@ class State(TypedDict, total=False):
     exchange: list[AnyMessage]
     """A side loop's own messages (extraction, consolidation); empty between loops."""
     night: NightCursor | None
+    slumber: Slumber
+    sleep_wish: SleepWish | None
+    """Set by `go_to_sleep`; `intake` carries it out, or says why not."""
+    unattended: bool
+    """The run in hand was given nothing: nobody waits for it."""
     report: Report
 
 
@@ -218,5 +244,8 @@ def fresh_state() -> State:
         "delegated": {},
         "exchange": [],
         "night": None,
+        "slumber": {"since": None, "why": None, "last_hour": None, "rested": 0.0},
+        "sleep_wish": None,
+        "unattended": False,
         "report": empty_report(),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from memory.compacted import CompactionResult, ExtractionResult
 from memory.records import Event, Usage
 from memory.settings import Verdict
 
@@ -166,6 +167,10 @@ class Loop(TypedDict):
     sent: list[SentMessage]
     delegating: list[str]
     """Ids of the calls that sub-agents work on now."""
+    extracted: NotRequired[ExtractionResult]
+    """What was journaled before the tick's compaction."""
+    compacted: NotRequired[CompactionResult]
+    """What that came to."""
     prompt: dict[str, int]
     """Tokens of the newest prompt beside the assembled components: history and tool schemas."""
 

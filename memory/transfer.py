@@ -130,6 +130,8 @@ def header_of(line: str) -> Header:
                 f"line 1: it is of version {version!r:.20}, and this Circadian reads {VERSION}; "
                 "update Circadian"
             )
+        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+            raise ValueError(f"its first line has no `format` {FORMAT!r}")
         return Header.model_validate(raw)
     except ValidationError as error:
         raise InputError(f"line 1: no export of a memory: {_first(error)}") from None

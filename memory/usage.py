@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memory.records import Usage
+from memory.state import State
 from memory.tick import Loop
 
 
@@ -11,6 +14,14 @@ def total(one: Usage, other: Usage) -> Usage:
     return {
         "llm_calls": one["llm_calls"] + other["llm_calls"],
         "tokens": one["tokens"] + other["tokens"],
+    }
+
+
+def counted_failure(state: State, loop: Loop) -> dict[str, Any]:
+    """The change of the state by a model that gave no usable answer: a failure (ruling 19)."""
+    return {
+        "loop": {**loop, "raised": loop["raised"] + 1},
+        "consecutive_errors": state["consecutive_errors"] + 1,
     }
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import apply, night
+from memory import apply, night, night_batches
 from memory.night_view import NightView, Thought
+from memory.nightwork import work_of
+from memory.records import NightRecord
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -21,43 +23,50 @@ async def apply_operations(
 ) -> dict[str, Any]:
     """Make the phase's operations so. Visited when compacting is complete, and when dreaming is.
 
-    What the record says to be applied already was, by a visit whose checkpoint was lost.
+    What the record says to be applied already was, by a visit whose checkpoint was lost. In a
+    preview nothing is applied but the mark, which is the preview's own.
     """
     settings = settings_of(runtime.context)
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    phase = view.record["phase"]
+    phase, dry = view.record["phase"], view.record["dry_run"]
     again = phase in view.record["applied"]
-    if not again and not (phase == "dreaming" and state["phase"] == "compacting"):
+    lost = phase == "dreaming" and state["phase"] == "compacting" and not dry
+    if not again and not lost:
         await _apply(view, settings, resources_of(config))
     done = "dreaming" in view.record["applied"]
     return {
         "night": await view.onward(state, settings, compaction_done=done),
-        "phase": "dreaming",
+        **({} if dry else {"phase": "dreaming"}),
     }
 
 
 async def _apply(view: NightView, settings: Settings, resources: Resources) -> None:
     """All operations of the record's phase, and with them the mark that it is applied."""
     phase = view.record["phase"]
-    if phase == "compacting":
+    if phase == "compacting" and view.record.get("status") != "approved":
         await _settle_unimportant(view, settings.min_importance)
-    view.record = {
+        view.record = {**view.record, **await work_of(view, resources.semantic, settings)}
+    marked: NightRecord = {
         **view.record,
         "applied": [*view.record["applied"], phase],
         "phase": "dreaming",
     }
+    view.record = marked
+    if marked["dry_run"]:
+        await night.keep(view.store, view.scope, marked)
+        return
     await apply.apply_operations(
-        night.operations_of(view.plans, phase),
+        night_batches.operations_of(view.plans, phase),
         store=view.store,
         semantic=resources.semantic,
         scope=view.scope,
-        also=[night.record_put(view.scope, view.record)],
+        also=[night.record_put(view.scope, marked)],
     )
 
 
 async def _settle_unimportant(view: NightView, min_importance: int) -> None:
     """Plan the marks of entries that were scored below the threshold."""
-    marks = night.below_threshold(view.entries, view.plans, min_importance)
+    marks = night_batches.below_threshold(view.entries, view.plans, min_importance)
     if marks:
 
         async def think() -> Thought:

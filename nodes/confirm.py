@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from memory import approvals, audit
+from memory.audit_nights import of_mode_change
 from memory.chat import marked
 from memory.history import merge_messages, open_calls
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -41,11 +42,16 @@ async def confirm(
         tools = offered(state, config, settings)
         decision = await _asked(question, tools.get(question["tool"]), runtime, config)
     decision = await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
-    now = resources.clock()
-    answered = audit.of_answer(question, decision, tick=state["tick"])
-    await audit.write(store, scope, [answered], visit=audit.visit_of(state["loop"], "confirm"))
+    now, by = resources.clock(), decision["by"]
+    wakes = state["mode"] == "sleep"
+    awake = woken(state, settings, now, "answer", f"{by} answered a question") if wakes else {}
+    lines = [audit.of_answer(question, decision, tick=state["tick"])]
+    if wakes:
+        (change,) = awake["report"]["mode_changes"][-1:]
+        lines.append(of_mode_change(change, tick=state["tick"], origin=question["event_id"]))
+    await audit.write(store, scope, lines, visit=audit.visit_of(state["loop"], "confirm"))
     return {
-        **(woken(now) if state["mode"] == "sleep" else {}),
+        **awake,
         **_decided(state, decision, config, settings, now.isoformat()),
     }
 

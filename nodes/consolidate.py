@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -18,11 +19,11 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import assembly, audit, tracing
+from memory import assembly, audit
 from memory.models.ask import ask
 from memory.models.naming import called
-from memory.night import entry_lines, operations_of, to_consolidate
-from memory.night_view import NightView, Thought
+from memory.night_batches import entry_lines, operations_of, to_consolidate
+from memory.night_view import Job, NightView, Thought
 from memory.operations import link, mark_entry
 from memory.recall import recall
 from memory.records import JournalEntry, Operation, PlanRecord
@@ -47,30 +48,33 @@ CONTEXT = CONTEXTS["sleep_consolidate"]
 async def consolidate(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """One turn of the loop over the current batch; the loop closes when every entry is settled.
+    """One turn of the loop over each batch in hand; a loop closes when its entries are settled.
 
     An entry is marked consolidated when a fact cites it, or when the model said with `noop` that
     nothing in the rest is worth keeping. Everything else stays pending.
     """
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-    batch = to_consolidate(
-        view.entries,
-        view.plans,
-        min_importance=settings.min_importance,
-        size=settings.consolidate_batch_size,
-        tokens=settings.night_batch_tokens,
-    )
-    ids = [entry["id"] for entry in batch]
-    turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
 
-    async def think() -> Thought:
+    async def think(batch: list[JournalEntry], turns: list[PlanRecord]) -> Thought:
         return await _turn(state, view, batch, turns, settings, config)
 
-    if batch:  # none is left where the last plan was kept and the step after it was not
-        with tracing.night_step("consolidate", view.record["id"]):
-            await view.plan("consolidate", ids, think, iteration=len(turns))
-    return {"night": await view.onward(state, settings)}
+    async def jobs() -> list[Job]:
+        found = []
+        for batch in to_consolidate(
+            view.entries,
+            view.plans,
+            min_importance=settings.min_importance,
+            size=settings.consolidate_batch_size,
+            tokens=settings.night_batch_tokens,
+            most=view.calls_at_once(settings),
+        ):
+            ids = [entry["id"] for entry in batch]
+            turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
+            found.append(Job(ids, partial(think, batch, turns), len(turns)))
+        return found
+
+    return {"night": await view.in_waves("consolidate", jobs, state, settings)}
 
 
 async def _turn(

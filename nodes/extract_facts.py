@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any, Literal, cast
 
 from langchain_core.messages import (
@@ -16,12 +17,13 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import audit, rendering, tracing
+from memory import audit, rendering
 from memory.chat import for_model
-from memory.errors import ModelError
+from memory.compacted import EndedBy, after_answer
+from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
-from memory.night import operations_of
+from memory.night_batches import operations_of
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -30,7 +32,8 @@ from memory.state import State
 from memory.state_check import checked
 from memory.tick import AssembledContext
 from memory.trust import as_model_sees
-from memory.usage import charged
+from memory.usage import charged, counted_failure
+from nodes.compact import archived, parts_of
 from tools.contexts import CONTEXTS
 from tools.execute import execute
 from tools.pattern import select_execution_pattern
@@ -65,6 +68,9 @@ async def extract_facts(
     settings = settings_of(runtime.context)
     if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
         return {"exchange": []}
+    old = parts_of(state, settings).old
+    if not state["exchange"] and await archived(old, store_of(runtime), scope_of(config)):
+        return {"exchange": []}
     if state["turn"] != "night":
         return await _in_emergency(state, runtime, config)
     view = await NightView.of(state, store_of(runtime), scope_of(config))
@@ -81,8 +87,7 @@ async def extract_facts(
         thought.operations = sink.operations[len(earlier) :]
         return thought
 
-    with tracing.night_step("extract_facts", view.record["id"]):
-        plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
+    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
     exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
     return {"exchange": [] if plan.get("finished") else exchange}
 
@@ -95,15 +100,25 @@ async def _in_emergency(
     """
     settings, event = settings_of(runtime.context), state["event"]
     now, origin = resources_of(config).clock().isoformat(), event["id"] if event else None
+    loop = state["loop"]
+    assert loop is not None
+    before = loop.get("extracted")
     try:
         thought = await _turn(state, settings, config, None, now, origin)
     except ModelError as error:
         log.warning("extraction ended: %s", error)
-        return {"exchange": []}
+        loop = {**loop, "extracted": after_answer(before, facts=0, ended="error")}
+        tried = not isinstance(error, CircuitOpen | ContextOverflow)
+        return {"exchange": [], "loop": loop, **(counted_failure(state, loop) if tried else {})}
+    loop = {**loop, "extracted": after_answer(before, **cast(Any, thought.result))}
     visit = _iteration(state)
     await audit.write(store_of(runtime), scope_of(config), thought.log, visit=visit)
     exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
-    return {"exchange": [] if thought.finished else exchange, **_counted(state, thought)}
+    return {
+        "exchange": [] if thought.finished else exchange,
+        # In an emergency the tick's own counters carry the cost.
+        "loop": charged(loop, thought.usage),
+    }
 
 
 async def _turn(
@@ -131,17 +146,18 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if sink is not None:
         config = with_sink(config, sink)
-    side: State = {**state, "context": _context(now)}
+    side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
         most = min(most, EMERGENCY_ITERATIONS)
-    names = {call["name"] for call in message.tool_calls}
-    finished = not names or "noop" in names or bool(names - known) or _iteration(state) + 1 >= most
+    ended = _ended(message, known, last=_iteration(state) + 1 >= most)
+    facts = sum(one["ok"] and one["name"] == "add_journal_entry" for one in done.outcomes)
     return Thought(
         usage=answer.usage,
         exchange=messages_to_dict([*exchange, message, *done.messages]),
-        finished=finished,
+        finished=ended is not None,
+        result={"facts": facts, "ended": ended},
         log=audit.of_calls(
             done.calls,
             at=resources.clock(),
@@ -152,25 +168,34 @@ async def _turn(
     )
 
 
-def _context(now: str) -> AssembledContext:
-    """What the loop's tools read of a context: its time."""
-    return {"context_type": CONTEXT.context_type, "now": now, "system": "", "tokens": {}}
+def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
+    """Why the loop ends with this answer; None where it goes on (data-flow-01, section 3)."""
+    names = [call["name"] for call in message.tool_calls]
+    if not names:
+        return "no_tool_call"
+    if any(name not in known for name in names):
+        return "other_tool"
+    if "noop" in names:
+        return "noop"
+    return "max_iterations" if last else None
+
+
+def _context(now: str, system: str) -> AssembledContext:
+    """What the loop's tools read of a context: its time, and its rules, which are no news."""
+    return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 
 def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+    shown = for_model(as_model_sees(state["messages"]))
+    return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
+
+
+def _system(settings: Settings) -> str:
     override = CONTEXT.get_component_content_override("system_prompt")
-    system = rendering.block(
+    return rendering.block(
         "system_prompt", settings.pre_compact_prompt or rendering.system_prompt(settings, override)
     )
-    shown = for_model(as_model_sees(state["messages"]))
-    return [SystemMessage(system), *shown, HumanMessage(INSTRUCTION)]
 
 
 def _iteration(state: State) -> int:
     return sum(isinstance(message, AIMessage) for message in state["exchange"])
-
-
-def _counted(state: State, thought: Thought) -> dict[str, Any]:
-    """In an emergency the tick's own counters carry the cost."""
-    loop = state["loop"]
-    return {} if loop is None else {"loop": charged(loop, thought.usage)}

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 
 from memory import approvals, arrivals, audit, emergency, inbox, night
-from memory.classification import classify
 from memory.overheard import overhear
-from memory.owners import owners_of
 from memory.records import Event
 from memory.reflection import is_reflection
-from memory.reports import Report
-from memory.resources import (
-    Resources,
-    resources_of,
-    resumed_report,
-    scope_of,
-    settings_of,
-    store_of,
-)
-from memory.scope import Scope
-from memory.session import rolled_up, woken
+from memory.schedule import filled, hours_named, hours_over, own_sleep
+from memory.session import rolled_up
 from memory.settings import Settings
-from memory.spending import over
-from memory.state import REDUCED_KEYS, HandledMark, Request, State, fresh_state
-from memory.state_check import checked, kept_problem, report_so_far
+from memory.state import (
+    HandledMark,
+    Request,
+    State,
+)
+from memory.state_check import checked, kept_problem
 from memory.tick import Classification, ParkedTick
+from memory.turns import Judged, Pending, goals_parked, parked_events, sorted_out, why_idle
+from memory.visit import Visit
 
 
 def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
@@ -68,8 +60,7 @@ async def intake(
     if first:
         await desk.take_in()
     if not sound:
-        # Nothing of what is wrong is put right here: `refuse` is to find it.
-        desk.set(turn="refuse")
+        desk.set(turn="refuse")  # which is to find what is wrong as it is
         return desk.update
     desk.recompute_goals()
     if desk.take_request() == "clear_stop":
@@ -80,54 +71,8 @@ async def intake(
     return desk.update
 
 
-class _Desk:
-    """One visit of `intake`: the state as it becomes, and the update that makes it so."""
-
-    def __init__(
-        self, state: State, runtime: Runtime[Settings], config: RunnableConfig, first: bool
-    ) -> None:
-        # LangGraph begins a key with a reducer as {}: not yet a value of ours.
-        missing = {
-            key: value
-            for key, value in fresh_state().items()
-            if key not in state or (key in REDUCED_KEYS and state.get(key) == {})
-        }
-        self.update: dict[str, Any] = dict(missing)
-        self.state = cast(State, {**state, **missing})
-        self.first = first
-        self.settings = settings_of(runtime.context)
-        self.resources: Resources = resources_of(config)
-        self.config = config
-        self.scope: Scope = scope_of(config)
-        self.store: BaseStore = store_of(runtime)
-        self.now: datetime = self.resources.clock()
-        self.owners = owners_of(
-            self.settings, user=self.resources.user, served=self.resources.served
-        )
-        self.log: list[audit.AuditEntry] = []
-        self.given = False
-        """Whether this run was given anything at all."""
-        self.resumed: Report | None = resumed_report(config) if first else None
-        """What was done just now, for an earlier run: this run's report goes on with it."""
-        self.set(resuming=None)  # left by a run that ended with a question
-        self.set(report=report_so_far(self.resumed if first else self.state["report"]))
-
-    def set(self, **values: Any) -> None:
-        """Change the state and remember the change."""
-        self.update.update(values)
-        self.state = cast(State, {**self.state, **values})
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """Where and when, for the audit log."""
-        return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
-
-    def note(self, **more: Any) -> None:
-        """Add to the lists of the report."""
-        merged = {
-            key: [*cast(Any, self.state["report"])[key], *value] for key, value in more.items()
-        }
-        self.set(report={**self.state["report"], **merged})
+class _Desk(Visit):
+    """What a visit of `intake` does, in the order in which the node calls it."""
 
     async def take_in(self) -> None:
         """New input goes to the inbox before anything is done with it."""
@@ -159,9 +104,9 @@ class _Desk:
         request = self.state.get("request") if self.first else None
         self.given = self.given or request is not None
         if request == "sleep" and not self.state["emergency_stop"]:
-            self.set(mode="sleep", phase="compacting")
+            self.sleep("request", f"{self.resources.user} asked for it")
         elif request == "wake":
-            self.set(**woken(self.now))
+            self.wake("request", f"{self.resources.user} asked for it")
         elif request == "stop":
             self.set(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **self.place))
@@ -169,6 +114,9 @@ class _Desk:
             self.set(emergency_stop=False, consecutive_errors=0)
             self.note(notes=["The emergency stop is cleared."])
             self.log.append(audit.of_clear(**self.place))
+        if self.first:
+            # Work of an earlier run that was finished first is no reason to wait for this one.
+            self.set(unattended=request == "tick" or not self.given)
         self.autonomous = request == "tick" or not (self.given or self.resumed)
         self.sleep_asked = request == "sleep"
         return request
@@ -200,30 +148,38 @@ class _Desk:
             await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
     async def decide(self) -> None:
-        """Choose, in this order: an answer, a night, an event, the goals, a question, or rest."""
+        """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
+            self.drop_wish("the emergency stop stands")
             return self.rest()
+        if self.resources.night_only:
+            return await self._night_alone()
+        if hours_over(self.state, self.settings, self.now):
+            self.wake("hours", hours_named(self.settings))
         # Also before a night: it is to know what was heard by then.
-        event = await self._next_event()
-        answered = await approvals.answers(self.store, self.scope, self._parked())
-        for parked in self._parked():
-            if parked["question"]["id"] in answered:
-                return self._resume(parked)
+        pending = await self._pending()
+        ready = pending.ready(self.state, self.settings, self.now)
+        if answered := await self._answered():
+            return self._resume(answered)
         if await self._night_due():
             return self.set(turn="night", event=None)
-        if event is not None:
-            if self.state["mode"] == "sleep":
-                self.set(**woken(self.now))
-            return self.set(turn="tick", event=event)
-        # While a tick on the goals waits for a person, another would ask the same again.
-        goals_wait = any(one["event"] is None for one in self.state["parked"])
+        if ready is not None:
+            return self._take(*ready)
+        if await self._sleeps():
+            return self.set(turn="night", event=None)
+        goals_wait = goals_parked(self.state)
         if self.first and self.autonomous and not goals_wait and self._autonomous():
             return self.set(turn="tick", event=None, classification=None)
         if self._parked() and self.state["mode"] == "awake":
             return self._resume(self._parked()[0])
         return self.rest()
+
+    async def _answered(self) -> ParkedTick | None:
+        """The first tick whose question a person has answered."""
+        answered = await approvals.answers(self.store, self.scope, self._parked())
+        return next((one for one in self._parked() if one["question"]["id"] in answered), None)
 
     def _parked(self) -> list[ParkedTick]:
         """The ticks that wait for a person, but for those that failed in this run."""
@@ -244,60 +200,76 @@ class _Desk:
         )
 
     def rest(self) -> None:
-        """Nothing more in this run."""
-        self.set(turn="rest", event=None, classification=None)
+        """Nothing more in this run. Where its night is over already, no other is about to begin."""
+        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
+        self.set(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
+
+    async def _night_alone(self) -> None:
+        """For a run that is for a night, and leaves all else that waits alone."""
+        due = await night.is_due(self.store, self.scope)
+        if due and not self._night_failed():
+            return self.set(turn="night", event=None)
+        return self.rest()
+
+    def _night_failed(self) -> bool:
+        return any(one["event_id"] is None for one in self.state["report"]["failures"])
 
     async def _night_due(self) -> bool:
-        """An unfinished night goes on whatever the input; one that failed in this run waits."""
+        """An unfinished night goes on whatever the input; after a preview, what was asked for."""
+        if self._night_failed():
+            return False
+        if (done := self.state["report"]["night"]) is not None:
+            return done["dry_run"] and self.state["phase"] == "compacting"
+        return (self.first and self.sleep_asked) or await night.is_going(self.store, self.scope)
+
+    async def _sleeps(self) -> bool:
+        """Whether it falls asleep of its own accord, or at its hour sleeps on: a night follows."""
         if self.state["report"]["night"] is not None:
+            return False  # one a run: its wish, and its hour, stand for the next
+        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
+        # Those that failed in this run wait as well.
+        left = sorted_out(items, self.settings, self.owners, past=parked_events(self.state))
+        direct, busy = bool(left.people), bool(items or self.state["parked"])
+        if direct:
+            self.drop_wish("a direct event waits")
+        wish = self.state["sleep_wish"]
+        why = own_sleep(self.state, self.settings, self.now, direct=direct, busy=busy)
+        if why is None:
             return False
-        if any(failure["event_id"] is None for failure in self.state["report"]["failures"]):
-            return False
-        if await night.unfinished(self.store, self.scope) is not None:
-            return True
-        return self.first and self.sleep_asked
+        reasons = {
+            "go_to_sleep": wish["reasoning"] if wish else "",
+            "schedule": hours_named(self.settings),
+            "fatigue": f"the history fills {filled(self.state, self.settings):.0%} of the context",
+        }
+        self.sleep(why, reasons[why])
+        return True
 
     def _autonomous(self) -> bool:
         """Whether to work on the goals; if not, the report says why."""
-        why = None
-        if not self.settings.enabled:
-            why = "Switched off (setting enabled): nothing is done."
-        elif self.state["mode"] == "sleep":
-            why = "Asleep. A message or `wake` wakes the agent."
-        elif all(goal["status"] != "active" for goal in self.state["goals"].values()):
-            why = "Nothing is pending and no goal is active."
-        else:
-            why = over(self.state["spending"], self.settings, self.now)
+        why = why_idle(self.state, self.settings, self.now)
         if why is not None:
             self.note(notes=[why])
         return why is None
 
-    async def _next_event(self) -> Event | None:
-        """The oldest event to act on, people's first; the others are taken as context or ignored.
-
-        The assistant's own look at its work waits asleep, and where too much was spent.
-        """
+    async def _pending(self) -> Pending:
+        """What waits to be acted on; the rest is taken as context or ignored."""
         failed = {failure["event_id"] for failure in self.state["report"]["failures"]}
-        parked = {one["event"]["id"] for one in self.state["parked"] if one["event"]}
+        past = parked_events(self.state) | {one for one in failed if one is not None}
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
-        events = [item["event"] for item in items if item["event"]["id"] not in failed | parked]
-        judged = [
-            (one, classify(one, settings=self.settings, owners=self.owners)) for one in events
-        ]
-        await self._take_as_context([one for one, c in judged if c["verdict"] == "context"])
-        self._ignore([(one, c) for one, c in judged if c["verdict"] == "ignore"])
-        acted = [(one, c) for one, c in judged if c["verdict"] == "act"]
-        people = [pair for pair in acted if not is_reflection(pair[0])]
-        own = [pair for pair in acted if is_reflection(pair[0])]
-        if self.state["mode"] == "sleep" or over(self.state["spending"], self.settings, self.now):
-            own = []
-        if not (ready := [*people, *own]):
-            return None
-        event, classification = ready[0]
-        self.set(classification=classification)
-        return event
+        pending = sorted_out(items, self.settings, self.owners, past=past)
+        await self._take_as_context(pending.context)
+        self._ignore(pending.ignored)
+        return pending
 
-    def _ignore(self, judged: Sequence[tuple[Event, Classification]]) -> None:
+    def _take(self, event: Event, classification: Classification) -> None:
+        """A tick on the event; it wakes the agent."""
+        self.set(turn="tick", event=event, classification=classification)
+        if not is_reflection(event):
+            self.drop_wish("a direct event waits")
+        if self.state["mode"] == "sleep":
+            self.wake("event", classification["reason"])
+
+    def _ignore(self, judged: Sequence[Judged]) -> None:
         """Leave events alone, and say so. Nothing of them is journaled."""
         self._mark([event for event, _ in judged])
         self.note(

@@ -108,7 +108,7 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
     components = {**context["tokens"], **loop["prompt"]}
     use = context_use(components, settings.max_context_tokens)
     took = now - datetime.fromisoformat(context["now"])
-    return {
+    report: TickReport = {
         "tick": state["tick"],
         "event_id": event["id"] if event else None,
         "context_type": context_type_for(event),
@@ -126,6 +126,11 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "sent": loop["sent"],
         "duration_ms": max(0, round(took.total_seconds() * 1000)),
     }
+    if "extracted" in loop:
+        report["extraction"] = loop["extracted"]
+    if "compacted" in loop:
+        report["compaction"] = loop["compacted"]
+    return report
 
 
 def _said(state: State) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from memory import audit, night
+from memory.audit_nights import of_night
+from memory.dreaming.pruning import stale
 from memory.models.naming import called
+from memory.night_batches import operations_of, unsettled
+from memory.night_retention import reduce_old
 from memory.night_view import NightView
-from memory.records import NightRecord
-from memory.resources import resources_of, scope_of, store_of
+from memory.records import NightRecord, NightStatus
+from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -25,29 +31,61 @@ LAST = 999
 async def record_night(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Write the ended record and its line of the audit log, and put the report into the output."""
-    resources = resources_of(config)
+    """Write the ended record and its line of the audit log, and put the report into the output.
+
+    A preview leaves the agent as it is: awake or asleep, with its history and its conversations.
+    """
+    settings, resources = settings_of(runtime.context), resources_of(config)
     now = resources.clock().isoformat()
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    errors = [error for plan in view.plans for error in plan["errors"]]
-    record: NightRecord = {
-        **view.record,
-        "ended": max(now, view.record["started"]),
-        "held": [entry["id"] for entry in night.unsettled(view.entries, view.plans)],
-        "steps": night.step_lines(view.plans),
-        "errors": errors,
-        "complete": not errors,
-    }
-    operations = night.operations_of(view.plans)
-    entry = audit.of_night(
-        record, operations, tick=state["tick"], model=called(resources.chat_model)
-    )
+    record = ended(view, settings, now)
+    operations = operations_of(view.plans)
+    entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
     puts = night.end_puts(view.scope, record)
     await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
+    report = {**state["report"], "night": night.report_of(record, view.plans)}
+    if record["dry_run"]:
+        return {"report": report, "night": None}
+    await reduce_old(view.store, view.scope, keep=settings.nights_kept)
     return {
-        **cut_as_planned(state, view),
-        "report": {**state["report"], "night": night.report_of(record, view.plans)},
+        **({} if record["status"] == "held" else cut_as_planned(state, view, settings)),
+        "report": report,
         "phase": None,
         "night": None,
-        "metrics": {**state["metrics"], "session_start": None},
+        "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
+        **_session_over(state),
     }
+
+
+def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
+    """The record of the night at its end."""
+    record = view.record
+    errors = [error for plan in view.plans for error in plan["errors"]]
+    why = night.stopped(record, view.plans, settings)
+    left = night.left_over(record, view.entries, view.plans, settings)
+    held = record.get("status") == "held"
+    status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
+    return {
+        **record,
+        "ended": max(now, record["started"]),
+        "held": [entry["id"] for entry in unsettled(view.entries, view.plans)],
+        "steps": night.step_lines(view.plans),
+        "errors": errors,
+        "stopped": why if left else None,
+        "status": status,
+        "complete": not errors and not held and not (why and left),
+    }
+
+
+def _session_over(state: State) -> dict[str, Any]:
+    """A session ends with the night (ruling 20); one that is applied by day leaves it as it is."""
+    if state["mode"] == "awake":
+        return {}
+    return {"metrics": {**state["metrics"], "session_start": None}}
+
+
+def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
+    """The conversations in which something was said of late (ruling 1)."""
+    over = set(stale(state["conversations"], now=now, settings=settings))
+    kept = {key: one for key, one in state["conversations"].items() if key not in over}
+    return Overwrite(kept)

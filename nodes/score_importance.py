@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -9,10 +10,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from memory import rendering, tracing
+from memory import rendering
 from memory.models.ask import ask_for
-from memory.night import entry_lines, to_score
-from memory.night_view import NightView, Thought
+from memory.night_batches import entry_lines, to_score
+from memory.night_view import Job, NightView, Thought
 from memory.operations import score_entry
 from memory.records import Goal, JournalEntry
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -45,17 +46,16 @@ class Scores(BaseModel):
 async def score_importance(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Score the next batch that is still heuristic. A broken answer leaves it pending."""
+    """Score the next batches that are still heuristic. A broken answer leaves its batch pending."""
     settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-    most = settings.night_batch_tokens
-    batch = to_score(view.entries, view.plans, size=settings.score_batch_size, tokens=most)
+    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
+    tokens = settings.night_batch_tokens
 
-    async def think() -> Thought:
+    async def think(batch: list[JournalEntry]) -> Thought:
         resources = resources_of(config)
         answer, usage = await ask_for(
             resources.chat_model,
-            prompt(entry_lines(batch, most), state["goals"]),
+            prompt(entry_lines(batch, tokens), state["goals"]),
             Scores,
             config=config,
             breaker=resources.breakers.model,
@@ -63,10 +63,18 @@ async def score_importance(
         operations, left = scored(batch, answer)
         return Thought(operations=operations, left=left, usage=usage)
 
-    if batch:  # none is left where the last plan was kept and the step after it was not
-        with tracing.night_step("score_importance", view.record["id"]):
-            await view.plan("score_importance", [entry["id"] for entry in batch], think)
-    return {"night": await view.onward(state, settings)}
+    async def jobs() -> list[Job]:
+        """None is left where the last plan was kept and the step after it was not."""
+        found = to_score(
+            view.entries,
+            view.plans,
+            size=settings.score_batch_size,
+            tokens=tokens,
+            most=view.calls_at_once(settings),
+        )
+        return [Job([entry["id"] for entry in batch], partial(think, batch)) for batch in found]
+
+    return {"night": await view.in_waves("score_importance", jobs, state, settings)}
 
 
 def prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -23,6 +23,16 @@ from tests.scripted import calls
 
 EXTRACTING = ["add_journal_entry", "update_entity_observation", "noop"]
 """The tools of an extraction, in the order in which a model is given them."""
+
+
+Answer = TypeVar("Answer")
+DREAMS = {
+    "Dream": "relations",
+    "Attributes": "attributes",
+    "Questions": "questions",
+    "Insights": "insights",
+}
+"""What dreaming asks for, and the list in which the answer stands."""
 
 
 @asynccontextmanager
@@ -76,8 +86,22 @@ def shown_ids(messages: Sequence[BaseMessage]) -> list[str]:
     return [line[1 : line.index("]")] for line in lines if line.startswith("[")]
 
 
+def dreamless(
+    answer: Callable[[list[BaseMessage], list[str]], Answer],
+) -> Callable[[list[BaseMessage], list[str]], Answer | AIMessage]:
+    """`answer`, but what dreaming asks is answered that there is nothing."""
+
+    def model(messages: list[BaseMessage], tools: list[str]) -> Answer | AIMessage:
+        if len(tools) == 1 and tools[0] in DREAMS:
+            return calls((tools[0], {DREAMS[tools[0]]: []}))
+        return answer(messages, tools)
+
+    return model
+
+
+@dreamless
 def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-    """Scores every entry 7, and makes one fact of each: what a well-behaved model does."""
+    """Scores every entry 7, makes one fact of each, and dreams of nothing."""
     ids = shown_ids(messages)
     if tools == ["Scores"]:
         return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))

@@ -8,10 +8,14 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from memory.trust import as_said
-from tests.agents import EXTRACTING, night_model
+from tests.agents import EXTRACTING, dreamless, night_model
 from tests.scripted import calls
 
+TOO_LONG = "Summarise at length."
+"""A prompt whose summary is longer than what it summarises."""
 
+
+@dreamless
 def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     """One answer, the same whatever the process.
 
@@ -20,6 +24,8 @@ def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     """
     if "Entries:" in str(messages[1].text):
         return night_model(messages, tools)
+    if TOO_LONG in str(messages[0].text):
+        return f"Process {os.getpid()} goes on. " * 500
     if "Summarise" in str(messages[0].text):
         return f"They spoke; so says process {os.getpid()}."  # no model says the same twice
     if tools == EXTRACTING:

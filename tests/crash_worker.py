@@ -25,14 +25,17 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
 
+from graph import night_undo, nights
 from graph.builder import builder
 from graph.decisions import decide
 from graph.handle import AsyncAgent
+from memory import night
 from memory.errors import CircadianError
 from memory.postgres.saver import CircadianPostgresSaver
 from memory.postgres.store import CircadianPostgresStore
@@ -44,6 +47,7 @@ from memory.sqlite.store import CircadianStore
 from memory.state import AgentInput
 from tests.agents import opened
 from tests.clock import Clock
+from tests.crash_dreams import dream_of_all
 from tests.crash_model import behave
 from tests.scripted import ScriptedChatModel
 from tools.registry import registered
@@ -76,7 +80,7 @@ class Job:
     inputs: list[Any] = field(default_factory=list)
     """Inputs of runs, in order. `{"resume": answer}` answers the question that stands, as a
     server's run whose id is `run` if that is given too; `{"decide": [place, answer]}` answers one
-    of those that wait."""
+    of those that wait; `{"do": ["preview"]}`, `["apply"]` and `["undo"]` are of the last night."""
     post: list[dict[str, Any]] = field(default_factory=list)
     """Events posted before the runs."""
     point: Point | None = None
@@ -88,8 +92,12 @@ class Job:
     """Of each run, as `durability`."""
     delay: float = 0.0
     """Seconds that the model takes."""
+    apart: float = 0.0
+    """Seconds by which answers to three calls side by side come apart, the last one first."""
     name: str = "first"
     """Tells the jobs on one data folder apart."""
+    model: str = "plain"
+    """`plain`: `tests.crash_model`; `dreams`: `tests.crash_dreams`."""
     database: str | None = None
     """The connection string of the database that is used in place of a folder."""
 
@@ -192,9 +200,20 @@ def model_of(job: Job, points: Points) -> ScriptedChatModel:
     def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         number = {"model": points.count("model")}
         points.end_at(number, "before")
-        return behave(messages, tools)
+        said = BEHAVIOURS[job.model](messages, tools)
+        points.end_at(number, "after")
+        return said
 
-    return ScriptedChatModel(otherwise=answer, log_path=job.log, delay=job.delay)
+    made = Uneven if job.apart else ScriptedChatModel
+    return made(otherwise=answer, log_path=job.log, delay=job.apart or job.delay)
+
+
+class Uneven(ScriptedChatModel):
+    """Answers the last of three calls first, `delay` apart."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(self.delay * (2 - len(self.calls) % 3))
+        return await super()._agenerate(*args, **kwargs)
 
 
 def launch_tool(job: Job, points: Points) -> BaseTool:
@@ -211,6 +230,7 @@ def launch_tool(job: Job, points: Points) -> BaseTool:
     return registered(launch, "dangerous")
 
 
+BEHAVIOURS = {"plain": behave, "dreams": dream_of_all}
 Run = Callable[..., Awaitable[dict[str, Any]]]
 
 
@@ -230,6 +250,8 @@ async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, R
 
 async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
     """One run, of an input as `Job.inputs` holds them."""
+    if given and "do" in given:
+        return await done_to_a_night(agent, *given["do"])
     if given and "decide" in given:
         place, answer = given["decide"]
         parked = (await agent.aget_state()).values["parked"]
@@ -239,6 +261,16 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
         more = {"run": given["run"]} if "run" in given else {}
         return await run(Command(resume=given["resume"]), **more)
     return await run(given)
+
+
+async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict[str, Any]:
+    """Preview one, or apply or undo the one at `place` among all."""
+    if deed == "preview":
+        return {"report": {"night": await nights.preview(agent)}}
+    name = (await night.all_ids(agent.store, agent.scope))[place]
+    if deed == "apply":
+        return {"report": {"night": await nights.apply_night(agent, name)}}
+    return {"report": {"night": await night_undo.undo_night(agent, name)}}
 
 
 def add_line(file: Path, line: str) -> None:

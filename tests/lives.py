@@ -16,7 +16,7 @@ from graph.agent import open_agent
 from graph.handle import AsyncAgent
 from memory.errors import ModelError
 from memory.settings import Settings
-from tests.agents import EXTRACTING, shown_ids
+from tests.agents import EXTRACTING, dreamless, shown_ids
 from tests.clock import Clock
 from tests.dangerous import Launches
 from tests.scripted import ScriptedChatModel, call, calls, scripted
@@ -134,6 +134,7 @@ async def _say(agent: AsyncAgent, clock: Clock, sender: str, text: str, **more: 
     await agent.ainvoke({"events": [{"sender": sender, "text": text, "channel": "hall", **more}]})
 
 
+@dreamless
 def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     first, last = str(messages[0].text), messages[-1]
     if tools == ["Scores"]:

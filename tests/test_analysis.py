@@ -107,6 +107,9 @@ def test_a_term_is_looked_up_once() -> None:
         "What was the plan previously?",
         "What does Ana no longer eat?",
         "Ana's former boss",
+        "Where did Ana use to live?",
+        "What didn't Ana use to eat?",
+        "Where was the harp originally?",
     ],
 )
 def test_a_query_may_ask_for_what_used_to_be(query: str) -> None:
@@ -114,7 +117,13 @@ def test_a_query_may_ask_for_what_used_to_be(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["How old is Ana?", "Where does Ana live?", "Remind me before noon of the form"]
+    "query",
+    [
+        "How old is Ana?",
+        "Where does Ana live?",
+        "Remind me before noon of the form",
+        "Which to use to cut?",
+    ],
 )
 def test_other_queries_ask_for_what_is(query: str) -> None:
     assert not read_query(query, []).past

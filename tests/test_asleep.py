@@ -10,7 +10,7 @@ from memory.apply import LINKS
 from memory.errors import ContextOverflow, ModelError
 from memory.settings import Settings
 from memory.tokens import approximate_tokens
-from tests.agents import entries, night_model, opened, said, shown_ids
+from tests.agents import dreamless, entries, night_model, opened, said, shown_ids
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted
 
@@ -42,6 +42,7 @@ async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Cl
     assert [(one["step"], one["done"], one["llm_calls"]) for one in report["steps"]] == [
         ("score_importance", 6, 1),
         ("consolidate", 6, 1),
+        ("dream", 6, 1),
     ]
     assert report["complete"] is True
     assert report["held"] == []
@@ -51,12 +52,13 @@ async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Cl
     assert sorted(fact["source_events"] for fact in facts) == [[f"e{n}"] for n in range(6)]
     assert link is not None
     assert link.value["linked_to"] == [f["id"] for f in facts if f["source_events"] == ["e0"]]
-    assert (out["mode"], len(model.calls)) == ("sleep", 2)
+    assert (out["mode"], len(model.calls)) == ("sleep", 3)
 
 
 async def test_the_next_day_recalls_what_was_heard_with_its_source(
     data: Path, clock: Clock
 ) -> None:
+    @dreamless
     def store(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if tools == ["Scores"]:
             return night_model(messages, tools)
@@ -169,12 +171,14 @@ async def test_an_answer_that_stores_nothing_marks_nothing(
 async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
     data: Path, clock: Clock
 ) -> None:
+    @dreamless
     def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if len(shown_ids(messages)) > 2:
             raise ContextOverflow("too long")
         return night_model(messages, tools)
 
-    async with opened(data, scripted(otherwise=narrow), clock) as agent:
+    settings = Settings(night_calls_per_100=1_000)
+    async with opened(data, scripted(otherwise=narrow), clock, settings=settings) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
         facts = await agent.resources.semantic.all(agent.scope)
@@ -186,6 +190,7 @@ async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
 async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
     data: Path, clock: Clock
 ) -> None:
+    @dreamless
     def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if "POISON" in str(messages[1].text):
             raise ContextOverflow("too long")
@@ -210,7 +215,7 @@ async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
         for n in range(3)
     ]
     model = scripted(otherwise=night_model)
-    settings = Settings(night_batch_tokens=2_000)
+    settings = Settings(night_batch_tokens=2_000, night_calls_per_100=1_000)
     async with opened(data, model, clock, settings=settings) as agent:
         await agent.ainvoke({"events": [*huge, *HEARD]})
         out = await agent.ainvoke({"request": "sleep"})
@@ -230,6 +235,7 @@ async def test_two_failures_in_a_row_end_the_thinking_of_a_night(data: Path, clo
 
 
 async def test_noop_settles_what_no_fact_cites(data: Path, clock: Clock) -> None:
+    @dreamless
     def some(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if tools == ["Scores"]:
             return night_model(messages, tools)
@@ -247,6 +253,7 @@ async def test_noop_settles_what_no_fact_cites(data: Path, clock: Clock) -> None
 async def test_unknown_source_ids_are_refused_and_the_model_may_mend_them(
     data: Path, clock: Clock
 ) -> None:
+    @dreamless
     def confused(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if tools == ["Scores"]:
             return night_model(messages, tools)
@@ -262,6 +269,7 @@ async def test_unknown_source_ids_are_refused_and_the_model_may_mend_them(
 
 
 async def test_the_persona_guard_stands_before_facts(data: Path, clock: Clock) -> None:
+    @dreamless
     def vain(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if tools == ["Scores"]:
             return night_model(messages, tools)
@@ -283,6 +291,7 @@ async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_s
 ) -> None:
     asked = asyncio.Event()
 
+    @dreamless
     def slow(messages: list[BaseMessage], tools: list[str]) -> Any:
         asked.set()
         return night_model(messages, tools) if "Entries:" in str(messages[1].text) else "Awake."

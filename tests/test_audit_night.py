@@ -14,7 +14,7 @@ from memory.audit import AuditEntry
 from memory.records import NightRecord
 from memory.scope import Scope
 from memory.settings import Settings
-from tests.agents import EXTRACTING, entries, night_model, opened, said
+from tests.agents import EXTRACTING, dreamless, entries, night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import call, scripted
 from tests.test_compacting import talk
@@ -39,6 +39,7 @@ async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock)
     assert [step["step"] for step in told[1]["detail"]["steps"]] == [
         "score_importance",
         "consolidate",
+        "dream",
     ]
 
 
@@ -77,6 +78,7 @@ async def test_a_night_that_is_not_complete_is_told_as_an_error(
     assert "does not fit" in told[0]["detail"]["errors"][0]
 
 
+@dreamless
 def compacting(messages: list[BaseMessage], tools: list[str]) -> Any:
     if "Entries:" in str(messages[1].text):
         return night_model(messages, tools)

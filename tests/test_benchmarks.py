@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
-from benchmarks import beside, memory, run
+from benchmarks import beside, memory, night, run
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, convert, look_up, opening
 from benchmarks.models import OneToolModel, Sent
 from benchmarks.prompts import added, repeated, tokens, wire
@@ -17,22 +17,29 @@ def test_the_budgets_are_measured_and_written(
 ) -> None:
     compared: list[tuple[list[int], Path]] = []
     monkeypatch.setattr(memory, "run", lambda marks, path: compared.append((marks, path)))
+    slept: list[tuple[Path | None, list[int], Path]] = []
+    monkeypatch.setattr(
+        night, "run", lambda data, _, marks, path: slept.append((data, marks, path))
+    )
     out, data = tmp_path / "budgets.json", tmp_path / "none.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]
-    assert run.main([*small, "--beside", "1", "--memory", "2", "--locomo", str(data)]) == 2
+    others = ["--beside", "1", "--memory", "2", "--night", "3", "--locomo", str(data)]
+    assert run.main([*small, *others]) == 2
     names = [figure["name"] for figure in json.loads(out.read_text())]
     assert "add a fact at 20" in names
     assert len(names) == 6
     assert len(json.loads((tmp_path / "beside.json").read_text())["rows"]) == len(DEFAULT)
     assert compared == [([2], tmp_path / "memory.json")]
+    assert slept == [(data, [3], tmp_path / "night.json")]
     said = capsys.readouterr()
     assert "add a fact at 20" in said.out
     assert said.err.splitlines()[-1] == f"{data} is absent: LoCoMo was not measured"
 
 
 def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
-    small = ["--ticks", "10", "--facts", "20", "--agents", "1", "--beside", "--memory", "--locomo"]
-    assert run.main([*small, "--json", str(tmp_path / "budgets.json")]) == 0
+    small = ["--ticks", "10", "--facts", "20", "--agents", "1"]
+    without = ["--beside", "--memory", "--night", "--locomo"]
+    assert run.main([*small, *without, "--json", str(tmp_path / "budgets.json")]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["budgets.json"]
 
 

@@ -106,9 +106,11 @@ def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
     night = circadian(capsys, "sleep", "--data", data, "--json").document
     assert list(night) == [
-        *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors")
+        *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors"),
+        *("status", "stopped", "gate", "refused"),
     ]
-    assert [step["step"] for step in night["steps"]] == ["score_importance", "consolidate"]
+    steps = [step["step"] for step in night["steps"]]
+    assert steps == ["score_importance", "consolidate", "dream"]
     assert list(night["steps"][0]) == [
         *("step", "done", "skipped", "llm_calls", "tokens", "seconds")
     ]

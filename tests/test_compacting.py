@@ -7,8 +7,9 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from memory.errors import ContextOverflow
+from memory.extract import HEAD
 from memory.settings import Settings
-from tests.agents import EXTRACTING, entries, night_model, opened
+from tests.agents import EXTRACTING, dreamless, entries, night_model, opened
 from tests.clock import Clock
 from tests.scripted import call, scripted
 
@@ -23,6 +24,7 @@ def talk(count: int) -> list[HumanMessage]:
 
 
 async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, clock: Clock) -> None:
+    @dreamless
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "Entries:" in str(messages[-1].text) or "Entries:" in str(messages[1].text):
             return night_model(messages, tools)
@@ -53,14 +55,14 @@ async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, cloc
     assert "Message 8" not in summary.text
 
 
-@pytest.mark.parametrize("summary", ["word " * 5_000])
-async def test_a_longer_summary_is_refused_and_the_history_stays(
-    data: Path, clock: Clock, summary: str
+async def test_a_longer_summary_is_refused_and_an_extract_takes_its_place(
+    data: Path, clock: Clock
 ) -> None:
+    @dreamless
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "Entries:" in str(messages[1].text):
             return night_model(messages, tools)
-        return summary if not tools else "I see."
+        return "word " * 5_000 if not tools else "I see."
 
     settings = Settings(
         max_context_tokens=2_000, compact_preserve_window=4, pre_compact_extraction_enabled=False
@@ -70,9 +72,22 @@ async def test_a_longer_summary_is_refused_and_the_history_stays(
             await agent.ainvoke({"messages": [message]})
         before = (await agent.aget_state()).values["messages"]
         out = await agent.ainvoke({"request": "sleep"})
-        assert (await agent.aget_state()).values["messages"] == before
-    assert "longer" in out["report"]["night"]["errors"][0]
-    assert out["report"]["night"]["complete"] is False
+        first, *kept = (await agent.aget_state()).values["messages"]
+        (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
+    report = out["report"]["night"]
+    assert kept == before[14:]
+    assert first.text.startswith(f"[CONTEXT SUMMARY]\n{HEAD}\n")
+    assert "older exchanges left out" in first.text
+    assert "Ada: Message 6: word" in first.text
+    assert archive["content"] == first.text.replace("[CONTEXT SUMMARY]", "[CONTEXT SYNTHESIS]")
+    assert report["errors"] == [
+        "compact: the summary is longer than what it summarises; an extract stands in its place"
+    ]
+    assert report["complete"] is False
+    told = report["compaction"]
+    assert (told["by"], told["compacted_count"], told["preserved_count"]) == ("extract", 14, 4)
+    assert told["tokens_after"] < 0.7 * 2_000 <= told["tokens_before"]
+    assert told["archive"] == archive["id"]
 
 
 async def test_in_an_emergency_facts_are_journaled_and_the_history_cut_before_the_tick(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from graph.cli.log import log_view
 from graph.corrections import correct, find_fact
 from graph.handle import AsyncAgent
-from memory import journal
+from memory import audit, journal
 from memory.apply import LINKS
 from memory.errors import BusyError, InputError, MemoryStoreError
 from memory.lock import AgentLock
@@ -66,6 +70,27 @@ async def test_the_new_fact_holds_and_the_old_one_is_superseded_by_it(
     assert old == {**paris, "invalid_at": new["valid_from"], "superseded_by": new["id"]}
 
 
+async def test_the_audit_log_tells_it_once_by_ids_alone(
+    agent: AsyncAgent, paris: Fact, clock: Clock
+) -> None:
+    new = await correct(agent, paris["id"], OSLO, by="Ada")
+    clock.advance(minutes=5)
+    await correct(agent, paris["id"], OSLO, by="Ada")
+    (line,) = await audit.read(agent.store, agent.scope)
+    assert (line["who"], line["what"], line["target"]) == ("Ada", "fact_corrected", paris["id"])
+    assert (line["at"], line["origin"]) == (new["created"], new["source_events"][0])
+    assert line["detail"] == {"fact": new["id"]}
+    shown = StringIO()
+    Console(width=200, file=shown).print(log_view([line]))
+    assert f"Ada corrected fact {paris['id']} · now {new['id']}" in shown.getvalue()
+    assert not [text for text in (PARIS, OSLO) if text in json.dumps(line)]
+
+
+async def test_what_changes_nothing_is_not_told(agent: AsyncAgent, paris: Fact) -> None:
+    await correct(agent, paris["id"], PARIS, by="Ada")
+    assert await audit.read(agent.store, agent.scope) == []
+
+
 async def test_what_was_said_stands_in_the_journal_and_is_the_facts_source(
     agent: AsyncAgent, paris: Fact, clock: Clock
 ) -> None:
@@ -91,8 +116,9 @@ async def test_no_night_makes_a_second_fact_of_it(
     await correct(agent, paris["id"], OSLO)
     assert await journal.pending(agent.store, agent.scope) == []
     night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
-    assert night["id"] is None
+    assert [(step["step"], step["llm_calls"]) for step in night["steps"]] == [("dream", 0)]
     assert len(await stored(agent)) == 2
+    assert model.calls == []
 
 
 async def test_default_recall_finds_the_new_fact_and_not_the_old_one(

@@ -12,6 +12,7 @@ import pytest
 from memory import entities
 from memory.compaction import MARK
 from tests.agents import entries
+from tests.crash_model import TOO_LONG
 from tests.crash_worker import START, Job, Point, Points, running
 from tests.scripted import logged_calls
 from tests.workers import workers
@@ -22,7 +23,7 @@ SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
 
-EMERGENCY_WRITES, NIGHT_WRITES = 41, 43
+EMERGENCY_WRITES, NIGHT_WRITES = 42, 55
 EMERGENCY = {
     "when facts are journaled": Point("puts", 2),
     "when a profile is written": Point("puts", 3),
@@ -32,9 +33,12 @@ EMERGENCY = {
 }
 NIGHT = {
     "when compacting is applied": Point("puts", 4),
-    "when the summary is kept": Point("puts", 7),
-    "when the cut is planned": Point("puts", 8),
-    "when the archive is written": Point("puts", 9),
+    "when the summary is kept": Point("puts", 10),
+    "when the cut is planned": Point("puts", 11),
+    "when the night is weighed": Point("puts", 12),
+    "when the archive is written": Point("puts", 13),
+    "when the night has ended": Point("puts", 14),
+    "when the history was cut": Point("write", 50),
 }
 
 
@@ -97,6 +101,21 @@ async def test_killed_in_a_night(asleep: Job, name: str, plain: bool) -> None:
     await compacted_once(job, list(NEXT)[1 + len(name) % 2 if plain else len(name) % 3])
 
 
+@pytest.mark.parametrize("name", ["when the summary is kept", "when the archive is written"])
+async def test_killed_where_an_extract_takes_the_place_of_a_summary(
+    emergency: Job, asleep: Job, name: str
+) -> None:
+    """The refused summary is paid for once."""
+    for job, point in ((emergency, EMERGENCY[name]), (asleep, NIGHT[name])):
+        shutil.copytree(job.data, f"{job.data}.own")
+        refused = {**job.settings, "compact_prompt": TOO_LONG}
+        job = replace(job, data=f"{job.data}.own", settings=refused)
+        workers().killed(replace(job, point=point))
+        await compacted_once(job, "no input", starting="[extract")
+        shutil.rmtree(job.data)
+        job.log.unlink()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
@@ -117,7 +136,7 @@ async def test_killed_in_a_night_at_any_write(asleep: Job, nth: int, given: str)
     await compacted_once(asleep, given)
 
 
-async def compacted_once(job: Job, given: str) -> None:
+async def compacted_once(job: Job, given: str, *, starting: str = "They spoke; so says") -> None:
     """Run once more in this process: what was cut stands in one archive and in the history."""
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
@@ -130,6 +149,7 @@ async def compacted_once(job: Job, given: str) -> None:
     archives = [one["content"] for one in journal if one["id"].startswith("compact_")]
     markers = [str(one.text) for one in messages if str(one.text).startswith(MARK)]
     assert (len(archives), len(markers)) == (1, 1)
+    assert archives[0].split("\n", 1)[1].startswith(starting)
     assert archives[0].split("\n", 1)[1] == markers[0].split("\n", 1)[1]
     assert len(messages) < 10
     assert len({one["id"] for one in journal if one["content"] == "Beans grow."}) == 1

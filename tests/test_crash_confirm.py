@@ -63,7 +63,7 @@ REFUSED = Story(
 )
 OWN = Story(
     ({"events": [PLAN]}, {"request": "tick"}, {"resume": "yes"}),
-    writes=88,
+    writes=89,
     events=("e0",),
     launched=("Venus",),
     said=("It is planned.", "launched"),

@@ -33,17 +33,27 @@ HEARD = [
 SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Good morning", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
-SETTINGS = {"score_batch_size": 20, "consolidate_batch_size": 10}
-CALLS, WRITES = 3 + 6, 55
+SETTINGS = {
+    "score_batch_size": 20,
+    "consolidate_batch_size": 10,
+    "dream_batch_size": 20,
+    "night_calls_per_100": 100,
+    "night_parallel": 1,
+    "reflection_threshold": 10_000,
+}
+COMPACTING, DREAMING = 3 + 6, 3
+CALLS, WRITES = COMPACTING + DREAMING, 73
 AT = {
     "once the night is begun": Point("puts", 2),
     "when a plan is written": Point("puts", 5),
-    "when the last plan is written": Point("puts", 11),
+    "when the last plan of compacting is written": Point("puts", 11),
     "in the middle of adding facts": Point("fact", 31),
     "before the first fact": Point("facts", 1, "before"),
     "between the facts and their marks": Point("facts", 1),
     "when compacting is applied": Point("puts", 12),
-    "when dreaming is applied": Point("puts", 13),
+    "when a dream is written": Point("puts", 14),
+    "when the night is weighed": Point("puts", 18),
+    "when dreaming is applied": Point("puts", 19),
 }
 LATER = "2026-03-02T11:00:00+00:00"
 
@@ -69,7 +79,7 @@ async def test_an_undisturbed_night_has_these_points(job: Job) -> None:
     assert (counts["model"], counts["fact"], counts["write"]) == (CALLS, len(HEARD), WRITES)
 
 
-@pytest.mark.parametrize("call", [1, 3, 4, CALLS])
+@pytest.mark.parametrize("call", [1, 3, 4, COMPACTING, COMPACTING + 2, CALLS])
 async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
     workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
     await all_is_there_once(job, list(NEXT)[call % 3], repeated=1)
@@ -102,7 +112,7 @@ async def test_killed_at_any_write(job: Job, nth: int, when: str, given: str) ->
     await all_is_there_once(job, given, repeated=1)
 
 
-@pytest.mark.parametrize("call", [2, 7])
+@pytest.mark.parametrize("call", [2, 7, COMPACTING + 1])
 async def test_killed_on_a_server_while_the_model_is_asked(job: Job, call: int) -> None:
     job = replace(job, plain=True)
     workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
@@ -137,16 +147,22 @@ async def all_is_there_once(job: Job, given: str, *, repeated: int) -> None:
     assert [tick["event_id"] for tick in report["ticks"]] == ["hello"] * ("message" in given)
     if not (ended and job.plain):  # a server's next run knows nothing of a night that had ended
         assert (report["night"]["complete"], report["night"]["held"]) == (True, [])
-        assert len(report["night"]["operations"]) == 60 * 4
+        operations = Counter(one["kind"] for one in report["night"]["operations"])
+        settled = operations.pop("settle_fact", 0)
+        assert operations == dict.fromkeys(("score_entry", "add_fact", "link", "mark_entry"), 60)
+        assert settled == 60 or ("message" in given and settled < 60)
     batches = Counter(str(call) for call in shown(job))
-    assert len(batches) == CALLS
-    assert sum(batches.values()) <= CALLS + repeated
+    # A message ends the dreaming; what is left is the next night's.
+    least = COMPACTING if "message" in given else CALLS
+    assert least <= len(batches) <= CALLS
+    assert sum(batches.values()) <= len(batches) + repeated
 
 
 def shown(job: Job) -> list[tuple[str, str]]:
     """The calls of the night: what was asked for, and the beginning of the batch."""
     calls = logged_calls(job.log)
-    return [(",".join(c["tools"]), c["last"]) for c in calls if c["last"].startswith("Entries:")]
+    of_a_night = ("Entries:", "<new_facts>")
+    return [(",".join(c["tools"]), c["last"]) for c in calls if c["last"].startswith(of_a_night)]
 
 
 async def consolidated(agent: AsyncAgent) -> None:

@@ -15,6 +15,7 @@ from graph.awake import awake
 from graph.cli.following import follow
 from memory import audit
 from memory.errors import ModelError
+from memory.night_stream import NightEvent
 from memory.settings import Settings
 from memory.tick import ToolOutcome
 from tests.agents import entries, opened, said
@@ -147,7 +148,7 @@ async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: C
         def used(self, outcomes: list[ToolOutcome]) -> None:
             used.extend(outcomes)
 
-        async def night(self, node: str) -> None: ...
+        def night(self, event: NightEvent) -> None: ...
 
     async with opened(data, delegating(tasks("oak"), "It is oak."), clock, settings=ON) as agent:
         await follow(agent, said("Which wood?", id="e1"), Ear())

@@ -10,10 +10,11 @@ import pytest
 from graph.cli.following import follow
 from graph.decisions import decide
 from graph.handle import AsyncAgent
+from memory.night_stream import NightEvent
 from memory.settings import Settings
 from memory.tick import ToolOutcome
 from tests import launching
-from tests.agents import opened, said
+from tests.agents import night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted
 
@@ -33,8 +34,8 @@ class Ear:
     def used(self, outcomes: list[ToolOutcome]) -> None:
         self.heard += [f"{'ran' if one['ok'] else 'failed'} {one['name']}" for one in outcomes]
 
-    async def night(self, node: str) -> None:
-        self.heard.append(f"night {node}")
+    def night(self, event: NightEvent) -> None:
+        self.heard.append(f"night {event['event']} {event['step']}")
 
 
 async def heard(agent: AsyncAgent, given: dict[str, Any]) -> list[str]:
@@ -121,9 +122,18 @@ async def test_delegating_is_told_and_no_word_of_a_sub_agent(tmp_path: Path, clo
 
 
 async def test_a_night_is_told_step_by_step_and_no_word_of_it(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted("Hello."), clock) as agent:
+    async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
         await agent.ainvoke(said("Hi"))
-        agent.settings = Settings(memory_enabled=False)
         told = await heard(agent, {"request": "sleep"})
-    assert told
-    assert all(one.startswith("night ") for one in told)
+    assert told == [
+        *("night begin score_importance", "night progress score_importance"),
+        *("night end score_importance", "night begin consolidate"),
+        *("night progress consolidate", "night end consolidate"),
+        *("night begin apply_operations", "night end apply_operations"),
+        *("night begin dream", "night progress dream", "night end dream"),
+        *("night begin prune_links", "night progress prune_links", "night end prune_links"),
+        *("night begin prune", "night progress prune", "night end prune"),
+        *("night begin weigh_night", "night end weigh_night"),
+        *("night begin apply_operations", "night end apply_operations"),
+        *("night begin record_night",),
+    ]

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graph.forgetting import forget, forget_fact
 from graph.handle import AsyncAgent
 from graph.transfer import export_memory, import_memory
+from memory.postgres.pool import BlockingPool
 from memory.transfer import line_of
 from tests.agents import entries, said
 from tests.clock import Clock
@@ -51,6 +53,40 @@ async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
     assert out["report"]["failures"] == []
     await forget_fact(agent, facts[0]["id"])
     assert len(await agent.resources.semantic.all(agent.scope)) == 2
+
+
+async def test_no_statistics_are_left_of_a_table_that_a_forget_leaves_empty(
+    agent: AsyncAgent, postgres: Postgres, postgres_pool: BlockingPool
+) -> None:
+    with postgres_pool.connection() as connection:
+        connection.execute("ANALYZE")
+    assert holding(postgres, ZORAS[:1])
+    await forget(agent, "ben")
+    await forget(agent, "zora")
+    assert await agent.resources.semantic.all(agent.scope) == []
+    assert holding(postgres, (*ZORAS, *BENS)) == []
+
+
+async def test_no_vector_of_the_forgotten_is_left(
+    agent: AsyncAgent, postgres: Postgres, postgres_pool: BlockingPool
+) -> None:
+    def vectors() -> dict[str, bytes]:
+        with postgres_pool.connection() as connection:
+            found = connection.execute(
+                "SELECT id, vector_send(embedding) FROM memory_vectors JOIN memories USING (seq)"
+            ).fetchall()
+        # Sent in network order, kept in that of the machine; the first four bytes are its length.
+        return {id_: np.frombuffer(sent[4:], ">f4").astype("<f4").tobytes() for id_, sent in found}
+
+    before = vectors()
+    await forget(agent, "zora")
+    left = vectors()
+    gone = set(before.values()) - set(left.values())
+    assert gone
+    assert left
+    postgres.execute("CHECKPOINT")
+    assert all(postgres.files_with(one) for one in set(left.values()))
+    assert [len(postgres.files_with(one)) for one in gone] == [0] * len(gone)
 
 
 async def test_a_memory_moves_from_a_database_to_a_folder_and_back(

@@ -17,6 +17,10 @@ NAMED = [
     (["Zo\u00eb"], "Zoe\u0308 sings"),
     (["\u4f50\u85e4"], "\u4f50\u85e4\u3055\u3093\u306f\u6765\u307e\u3057\u305f"),
     (["\uc9c0\ubbfc"], "\uc9c0\ubbfc\uc774\ub294 \uc654\ub2e4"),
+    (["O'Brien"], "O\N{RIGHT SINGLE QUOTATION MARK}Brien's van"),
+    (["O\N{RIGHT SINGLE QUOTATION MARK}Brien"], "I saw o'brien"),
+    (["Jean-Luc"], "Jean\N{NON-BREAKING HYPHEN}Luc eats"),
+    (["Zora"], "Zo\N{SOFT HYPHEN}ra came"),
     (["Will"], "Then Will said so"),
     (["will"], "Then Will said so"),
     (["C++"], "they use c++ there"),
@@ -49,6 +53,19 @@ def test_a_longer_name_of_somebody_else_does_not_name_the_shorter() -> None:
     assert names.within("Ana Lopez and Ana came")
     assert names.within("Ana, Lopez")
     assert Names(["Ana"], ["Ana's dog", "Ana and Ben"]).within("Ana and Ben have Ana's dog")
+
+
+def test_a_name_with_an_at_is_not_a_longer_name_of_somebody_else() -> None:
+    names = Names(["zora"], ["@Zora", "@Zora Vance"])
+    assert names.within("ask @zora!")
+    assert not names.within("ask @zora vance!")
+
+
+def test_of_a_name_that_nobody_sees_nothing_is_found() -> None:
+    names = Names(["\u200b"])
+    assert not names.within("Zora came")
+    assert not names.in_id("event_zora_1")
+    assert not names.means("")
 
 
 def test_a_sender_is_meant_without_regard_to_case_and_at() -> None:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.operations import meet_entity, observe_entity
+from memory.profile_overlay import after
 from memory.profiles import (
     MOST_ALIASES,
     Attribute,
     EntityProfile,
     Observation,
-    after,
     bonus_of,
     entity_id,
     is_blank,

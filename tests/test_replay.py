@@ -286,9 +286,9 @@ def test_for_people_there_is_a_line_a_day_and_a_night(
     assert replayed(capsys, file, data).out.splitlines() == [
         "days.jsonl: 4 lines, model offline (embedded rules, not a language model)",
         "Saturday 2 May 2026: 2 events, 1 answered",
-        "night: 2 facts learned, 2 model calls",
+        "night: 2 facts learned, 3 model calls",
         "Sunday 3 May 2026: 1 event, 1 answered",
-        "3 events: 2 ticks, 1 overheard, 0 skipped, 1 night",
+        "3 events: 2 ticks, 1 overheard, 0 lines skipped, 1 night",
     ]
 
 

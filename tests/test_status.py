@@ -12,7 +12,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
-from graph.cli.render import goals_view, night_view, status_view
+from graph.cli.night_view import night_view
+from graph.cli.render import goals_view, status_view
 from graph.prompt import prompt_of
 from graph.status import prompt_tokens, status
 from memory.components import component
@@ -314,7 +315,8 @@ def test_a_night_says_what_is_held_over_and_why() -> None:
 def test_a_long_list_of_facts_is_counted() -> None:
     fact = {"text": "A fact", "speaker": None, "source_events": ["e1"], "source_entries": []}
     after = {**fact, "valid_from": "2026-05-02T08:00:00+00:00"}
-    operations = [{"id": str(n), "kind": "add_fact", "after": after} for n in range(15)]
+    added: dict[str, Any] = {"kind": "add_fact", "before": None, "after": after}
+    operations = [{"id": str(n), "target": str(n), **added} for n in range(15)]
     seen = plain(night_view(night(operations=operations)))
     assert "Learned 15 facts" in seen
     assert seen.count("• A fact (2 May 2026, e1)") == 12

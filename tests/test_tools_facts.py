@@ -181,6 +181,9 @@ async def test_in_a_night_an_event_left_in_hand_is_no_source() -> None:
 
 async def test_the_guard_judges_a_fact_with_its_speaker() -> None:
     bench = night()
+    assert bench.plan is not None
+    assert bench.plan.shown is not None
+    bench.plan.shown["e"]["content"] = "I love my garden, you know"
     facts = [
         {"text": "I love my garden", "source_ids": ["e"], "speaker": "Alice"},
         {"text": "I love my garden", "source_ids": ["e"]},

@@ -42,6 +42,7 @@ ARGUMENTS = {
     "get_system_status": (set(), set()),
     "noop": (set(), set()),
     "send_message": ({"to", "text"}, {"channel"}),
+    "go_to_sleep": ({"reasoning"}, set()),
     "update_system_prompt": ({"new_prompt"}, set()),
     "delegate_task": ({"task"}, {"context"}),
 }
@@ -86,6 +87,7 @@ def test_categories_are_those_of_the_pages() -> None:
         "store_memory": "async_required",
         "delegate_task": "async_required",
         "send_message": "terminal",
+        "go_to_sleep": "terminal",
         "update_system_prompt": "dangerous",
     }
     for name, (shown, category) in BUILT_IN.items():

@@ -207,7 +207,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_imported(
 async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) -> None:
     for some, problem in (
         ([], "the file is empty"),
-        (['{"a": 1}'], "line 1: no export of a memory: format"),
+        (['{"a": 1}'], "line 1: no export of a memory: its first line has no `format`"),
         (changed(lines, 0, version=2), "version 2, and this Circadian reads 1"),
         (lines[:-1], "the file is cut"),
         ([*lines[:5], *lines[6:]], "the file is cut"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.chat import mark_of
+from memory.bearing import from_elsewhere
 from memory.encodable import encodable
 from memory.entities import Known
 from memory.names import (
@@ -23,11 +22,20 @@ from memory.names import (
     spellings,
 )
 from memory.operations import observe_entity
+from memory.owners import owners_of
 from memory.persona import is_assistant, violation
-from memory.profiles import MOST_ALIASES, EntityProfile, Observation, after, observation_id
-from memory.records import Event, JournalEntry, Operation
+from memory.profile_overlay import after
+from memory.profiles import (
+    MOST_ALIASES,
+    EntityProfile,
+    Observation,
+    names_of,
+    observation_id,
+    speaks_as,
+)
+from memory.records import JournalEntry, Operation
 from memory.refusal import Refusal
-from memory.resources import scope_of, settings_of, store_of
+from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, Sink, sink_of
 from memory.trust import one_line
@@ -36,11 +44,18 @@ from tools.answers import (
     Reasoning,
     Runtime,
     answer,
-    event_of,
     now_of,
     refusals_answered,
 )
-from tools.origin import is_extracting, shared_words
+from tools.grounds import (
+    RECALLED,
+    WHERE_FROM,
+    grounds,
+    heard_from_others,
+    in_sight,
+    shown,
+)
+from tools.origin import shared_words
 
 LONGEST_OBSERVATION = 1_000
 """Characters. A profile is read in every tick that its entity has a part in."""
@@ -67,6 +82,7 @@ async def update_entity_observation(
     source = await _source(f"{name} {text}", runtime, settings, sink)
     speaker = source["source_entity"] if "event" in source["tags"] else None
     _check(name, text, source, speaker, settings)
+    _check_source(text, source, runtime, sink)
     name = speaker if speaker and name_key(name) in SPEAKER else name
     planned = _planned(sink)
     known = await _meant(name, speaker, planned, runtime)
@@ -78,7 +94,7 @@ async def update_entity_observation(
         known.id,
         before["name"] if before else name,
         noticed,
-        aliases=others,
+        aliases=_new_names(others, before),
         kept=settings.observations_kept,
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
@@ -113,53 +129,19 @@ async def _source(text: str, runtime: Runtime, settings: Settings, sink: Sink) -
     In a tick that is its event. Where a night or an extraction shows many, the one that shares the
     most words with it, the newest of several.
     """
-    in_sight = _in_sight(runtime, settings, sink)
-    if not in_sight:
+    found = list(enumerate(in_sight(runtime, settings, sink)))
+    if not found:
         raise Refusal(
             "No event is in hand that it could stand on",
             "What you conclude by yourself belongs into the journal: add_journal_entry.",
         )
-    near = {
-        n: shared_words(text, f"{e['source_entity'] or ''} {e['content']}") for n, e in in_sight
-    }
-    place, entry = max(in_sight, key=lambda one: (near[one[0]], one[0]))
-    if len(in_sight) > 1 and not near[place]:
+    near = {n: shared_words(text, f"{e['source_entity'] or ''} {e['content']}") for n, e in found}
+    place, entry = max(found, key=lambda one: (near[one[0]], one[0]))
+    if len(found) > 1 and not near[place]:
         raise Refusal(
             "Nothing that was shown says so", "Note only what was said; name who it is about."
         )
     return await journal.read(store_of(runtime), scope_of(runtime.config), entry["id"]) or entry
-
-
-def _in_sight(runtime: Runtime, settings: Settings, sink: Sink) -> list[tuple[int, JournalEntry]]:
-    """What was said, oldest first, as journal entries."""
-    if sink.shown:
-        return list(enumerate(sink.shown.values()))
-    event = event_of(runtime)
-    events = [event] if event is not None else []
-    if sink.shown is not None or is_extracting(runtime):
-        now = now_of(runtime).isoformat()
-        messages = [m for m in runtime.state["messages"] if isinstance(m, HumanMessage)]
-        events = [one for message in messages if (one := _event(message, now)) is not None]
-    made = (
-        journal.entry_for_event(one, known_entities=(), projects=(), settings=settings)
-        for one in events
-    )
-    return list(enumerate(made))
-
-
-def _event(message: HumanMessage, now: str) -> Event | None:
-    """The event that a message of the history was; None where nobody said it."""
-    mark = mark_of(message)
-    if not mark.get("event") or message.name is None:
-        return None
-    return {
-        "id": str(mark["event"]),
-        "at": str(mark.get("at") or now),
-        "sender": message.name,
-        "text": str(message.text),
-        "channel": mark.get("channel"),
-        "addressed": True,
-    }
 
 
 def _check(
@@ -174,6 +156,16 @@ def _check(
     wrong = violation(text, speaker if quoted else None, _names(settings))
     if wrong:
         raise Refusal(f"The observation is refused: {wrong}", THE_WORLD)
+
+
+def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Sink) -> None:
+    """Raise a Refusal where it comes from what else was shown, and not from its source."""
+    others = shown(runtime).everything
+    if not sink.shown:
+        others += heard_from_others(source["source_entity"], runtime)
+    said = grounds([source])
+    if from_elsewhere(text, said, others):
+        raise Refusal(RECALLED, WHERE_FROM)
 
 
 def _check_name(name: str, settings: Settings) -> None:
@@ -215,6 +207,7 @@ async def _check_aliases(
     """Raise a Refusal for an alias that nobody said, or that means another entity."""
     if not aliases:
         return
+    _check_whose(known, source["source_entity"], runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
     claimed = _claimed(planned)
     owners = await entities.named(store, scope, aliases)
@@ -231,6 +224,24 @@ async def _check_aliases(
     standing = known.profile["aliases"] if known.profile else []
     if len({name_key(one) for one in (*standing, *aliases)}) > MOST_ALIASES:
         raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
+
+
+def _check_whose(known: Known, speaker: str | None, runtime: Runtime) -> None:
+    """Raise a Refusal where others name one who speaks for themselves: a prompt shows it as so."""
+    profile, resources = known.profile, resources_of(runtime.config)
+    settings = settings_of(runtime.context)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    if profile is None or not profile["senders"] or speaker in owners:
+        return
+    if speaker is None or not speaks_as(profile, speaker):
+        told = f"What {profile['name']} is called is for {profile['name']} to say"
+        raise Refusal(told, "Note it without an alias.")
+
+
+def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
+    """Those that it is not known by yet: what takes the observation back takes no other."""
+    known = names_of(profile) if profile else []
+    return [one for one in aliases if name_key(one) not in known]
 
 
 def _planned(sink: Sink) -> list[Operation]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal
+from memory.bearing import (
+    OWN,
+    cited_in_vain,
+    from_elsewhere,
+    said_in,
+    share,
+    speaker_of,
+)
+from memory.names import name_key
 from memory.operations import add_fact, operation_id
 from memory.persona import violation
 from memory.records import FactDraft, JournalEntry, Operation
@@ -24,6 +33,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
+from tools.grounds import RECALLED, grounds, heard, shown
 from tools.origin import origin_of
 
 PLACES = 16
@@ -63,16 +73,16 @@ async def store_memory(
     sources = await _known_sources(facts, runtime, sink)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
+    others = shown(runtime).everything
     places = _Places(runtime, sink)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
-        if error := _problem(fact, ids, sources):
+        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, others, runtime, sink):
             rejected.append({"text": fact.text, "error": error})
         else:
-            entries = [sources[one] for one in dict.fromkeys(ids)]
-            draft = _draft(fact, entries, now_of(runtime).isoformat())
+            draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
             operation = await places.operation(draft)
             operations[operation["id"]] = operation
     written = await sink.write([*operations.values()]) if operations else []
@@ -121,15 +131,21 @@ class _Places:
 
 
 def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
-    """The fact with what follows from its sources. Valid from the newest of them on."""
-    speakers = {entry["source_entity"] for entry in entries}
+    """The fact with what follows from its sources. Valid from the newest of them on.
+
+    Who said it and how far it is trusted follows from them too, and never from the model's word.
+    """
+    text = " ".join(fact.text.split())
+    speaker = speaker_of(text, _person(fact), said_in(entries))
+    vain = cited_in_vain(text, speaker, entries)
+    entries = [one for one in entries if one["id"] not in vain]
     events = dict.fromkeys(event for entry in entries for event in entry["sources"])
     return {
         "op": "",
-        "text": " ".join(fact.text.split()),
+        "text": text,
         "source_entries": [entry["id"] for entry in entries],
         "source_events": list(events),
-        "speaker": _person(fact) or (speakers.pop() if len(speakers) == 1 else None),
+        "speaker": speaker,
         "entities": list(dict.fromkeys(name.strip() for name in fact.entities if name.strip())),
         "trust": min(entry["source_trust"] for entry in entries),
         "importance": max(entry["importance"] for entry in entries),
@@ -138,21 +154,70 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
     }
 
 
-def _problem(fact: FactGiven, ids: Sequence[str], sources: dict[str, JournalEntry]) -> str | None:
-    """Why this fact is not stored."""
-    if not fact.text.strip():
-        return "The text is empty"
+def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:
+    """Why nothing can stand on these ids."""
     if not ids:
         return "It names no source: give source_ids"
     if unknown := [one for one in ids if one not in sources]:
         return f"Unknown source_ids: {', '.join(unknown)}"
     if exempt := [one for one in ids if sources[one]["consolidation"] == "exempt"]:
         return f"Never made into facts (archives, insights, notes on oneself): {', '.join(exempt)}"
-    return violation(fact.text, _person(fact))
+    return None
+
+
+def _problem(
+    fact: FactGiven,
+    ids: Sequence[str],
+    sources: Mapping[str, JournalEntry],
+    others: Sequence[str],
+    runtime: Runtime,
+    sink: Sink,
+) -> str | None:
+    """Why this fact is not stored."""
+    if not fact.text.strip():
+        return "The text is empty"
+    entries = _entries(ids, sources)
+    people = {one["source_entity"] for one in entries}
+    said = grounds(entries)
+    if from_elsewhere(fact.text, said, others):
+        return f"{RECALLED}, not in what it cites"
+    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, sink)):
+        return "It is what somebody else said: cite that"
+    return violation(fact.text, _in_own_words(fact, entries))
+
+
+def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | None:
+    """The speaker who was named, where the words are theirs: a model writes "I" of itself."""
+    given, speaker = _person(fact), speaker_of(fact.text, _person(fact), said_in(entries))
+    if given is None or speaker is None or name_key(given) != name_key(speaker):
+        return None
+    own = [
+        one["content"]
+        for one in entries
+        if one["source_entity"] == speaker and one["source_type"] not in journal.CONCLUDED
+    ]
+    return speaker if share(fact.text, own) >= OWN else None
+
+
+def _entries(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> list[JournalEntry]:
+    return [sources[one] for one in dict.fromkeys(ids)]
+
+
+def _uncited(
+    people: Collection[str | None],
+    sources: Mapping[str, JournalEntry],
+    runtime: Runtime,
+    sink: Sink,
+) -> list[str]:
+    """The words of other people that were shown beside those of `people`."""
+    if sink.shown is not None:
+        return [one["content"] for one in sources.values() if one["source_entity"] not in people]
+    others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
+    return others
 
 
 def _person(fact: FactGiven) -> str | None:
-    """The speaker as given; `-` is how an unknown one is shown."""
+    """The speaker as the model gave it; `-` is how an unknown one is shown."""
     return (fact.speaker or "").strip(" -") or None
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from itertools import count
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
+from memory.bearing import said_in, speaker_of
 from memory.compaction import covered_events
+from memory.importance import TRUST
 from memory.operations import add_entry
+from memory.persona import is_courtesy
 from memory.records import JournalEntry
 from memory.refusal import Refusal
-from memory.resources import scope_of, store_of
+from memory.resources import scope_of, settings_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (
     Answer,
@@ -27,6 +30,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
+from tools.grounds import RECALLED, WHERE_FROM, grounds, in_sight, shown
 from tools.origin import is_extracting, origin_of, shared_words
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -44,7 +48,7 @@ async def add_journal_entry(
         int | None, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
     ] = None,
     tags: list[str] | None = None,
-    source_entity: Annotated[str | None, Field(description="Whom it is from or about.")] = None,
+    source_entity: Annotated[str | None, Field(description="Whom it is from.")] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Write an entry into the journal. A night makes long-term facts of what matters."""
@@ -53,13 +57,15 @@ async def add_journal_entry(
     if importance is not None and not 1 <= importance <= 10:
         raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
     sink = sink_of(runtime.config, runtime.store)
+    basis = _basis(content, source_entity, runtime, sink)
     known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
     write = partial(
         journal.entry_by_tool,
         content=content.strip(),
         importance=importance,
         tags=_tags(tags or [], runtime),
-        source_entity=source_entity,
+        source_entity=basis.speaker,
+        trust=basis.trust,
         source_events=_sources(content, runtime, sink),
         origin=origin_of(runtime, sink),
         now=now_of(runtime),
@@ -110,9 +116,42 @@ def _shown(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _tags(given: list[str], runtime: Runtime) -> list[str]:
-    """What the assistant notes on its own work is tagged as that, whatever it is called."""
-    own = [journal.SELF] if _reflecting(runtime) and journal.SELF not in given else []
-    return [*given, *own]
+    """What the assistant notes on its own work is tagged as that, whatever it is called.
+
+    No note passes for what something else made.
+    """
+    kept = [one for one in given if " ".join(one.casefold().split()) not in journal.OURS]
+    own = [journal.SELF] if _reflecting(runtime) and journal.SELF not in kept else []
+    return [*kept, *own]
+
+
+class _Basis(NamedTuple):
+    """Whose word a note rests on, and how far that is trusted."""
+
+    speaker: str | None
+    trust: float
+
+
+def _basis(content: str, given: str | None, runtime: Runtime, sink: Sink) -> _Basis:
+    """What the note rests on: of what was said, what is nearest in words; else what a tool told.
+
+    Raises:
+        Refusal: it repeats what is remembered already, or what the assistant was told to do.
+    """
+    if _reflecting(runtime):
+        return _Basis(None, TRUST["inference"])
+    entries = in_sight(runtime, settings_of(runtime.context), sink)
+    beside, said = shown(runtime), grounds(entries)
+    if is_courtesy(content) or beside.recalls(content, said):
+        raise Refusal(RECALLED, WHERE_FROM)
+    if beside.returns(content, said):
+        return _Basis(None, TRUST["environmental"])
+    near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
+    if not any(near) and len(entries) != 1:
+        return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))
+    nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
+    who = speaker_of(content, given, said_in(nearest))
+    return _Basis(who, min(one["source_trust"] for one in nearest))
 
 
 def _reflecting(runtime: Runtime) -> bool:
@@ -140,8 +179,8 @@ def _sources(content: str, runtime: Runtime, sink: Sink) -> list[str]:
         return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
     if sink.shown is not None or is_extracting(runtime):
         messages = runtime.state["messages"]
-        heard = [one for one in messages if isinstance(one, HumanMessage)]
-        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in heard))
+        people = [one for one in messages if isinstance(one, HumanMessage)]
+        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
         return list(dict.fromkeys([*nearest, *covered_events(messages)]))
     return [event["id"]] if event is not None else []
 

@@ -26,6 +26,7 @@ from tools.noop import noop
 from tools.projects import create_project, list_projects, swap_project, update_project
 from tools.recall import recall_memories
 from tools.session_memory import add_session_memory, compact_session_memory
+from tools.sleep import go_to_sleep
 from tools.status import get_system_status
 from tools.system_prompt import update_system_prompt
 
@@ -44,7 +45,7 @@ class ToolCategory(StrEnum):
     SAFE_CHAIN = "safe_chain"
     """Low risk: chains freely."""
     TERMINAL = "terminal"
-    """Speaks to someone: ends the loop, to wait for the answer."""
+    """Speaks to someone, or goes to sleep: ends the loop, to wait for what comes."""
     DANGEROUS = "dangerous"
     """Changes what cannot easily be changed back: one a tick, may need confirmation."""
     ASYNC_REQUIRED = "async_required"
@@ -174,7 +175,7 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             get_system_status,
             noop,
         ),
-        ToolCategory.TERMINAL: (send_message,),
+        ToolCategory.TERMINAL: (send_message, go_to_sleep),
         ToolCategory.DANGEROUS: (update_system_prompt,),
         ToolCategory.ASYNC_REQUIRED: (decompose_goal, store_memory, delegate_task),
     }.items()

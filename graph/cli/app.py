@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
 INTERRUPTED = 130
-QUOTED = {"circadian send": "message", "circadian recall": "query", "circadian correct": "text"}
+QUOTED = {
+    "circadian send": "message",
+    "circadian recall": "query",
+    "circadian correct": "text",
+    "circadian forget": "name",
+}
 """What is more than one word, by command."""
 
 

@@ -14,10 +14,13 @@ from graph.cli.access import must_be_made, opened_without_running, opening, say_
 from graph.cli.approvals import answered, chosen, edit, refusal, show_question
 from graph.cli.console import Screen, counted, one_line
 from graph.cli.following import LOOKING_BACK, follow
+from graph.cli.night_view import night_view
+from graph.cli.nights import held_line
+from graph.cli.nights import show as show_night
 from graph.cli.options import Options
-from graph.cli.render import night_view, status_view
+from graph.cli.render import status_view
 from graph.cli.talk import NightWatch
-from graph.cli.turn import asking, converse, sent_line, shown, stop_line, why_stopped
+from graph.cli.turn import asking, converse, mode_line, sent_line, shown, stop_line, why_stopped
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.status import status
@@ -105,27 +108,31 @@ async def request(options: Options, what: Request) -> int:
         return _failed(screen, report)
 
 
-async def sleep(options: Options) -> int:
-    """Go through a night and print its report."""
+async def sleep(options: Options, *, everything: bool = False) -> int:
+    """Go through a night and print its report; `everything`: with lists at full length."""
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         say_model(screen, agent)
-        return await go_to_sleep(options, agent, screen)
+        return await go_to_sleep(options, agent, screen, everything=everything)
 
 
-async def go_to_sleep(options: Options, agent: AsyncAgent, screen: Screen) -> int:
+async def go_to_sleep(
+    options: Options, agent: AsyncAgent, screen: Screen, *, everything: bool = False
+) -> int:
     """One night, with its progress while it runs. Status 1 when it is not complete."""
-    with NightWatch(screen, agent) as watch:
+    with NightWatch(screen) as watch:
         async with telling_waits(options, screen):
             report = await follow(agent, {"request": "sleep"}, watch)
     if report["night"] is None:
         raise CircadianError(_why_no_night(report))
-    screen.result(report["night"], night_view(report["night"]))
+    await show_night(options, screen, agent, report["night"], everything=everything)
     woken = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
     if woken:
         waited = counted(len(woken), "message")
         screen.show(f"Then {waited} that waited woke the agent and got an answer.")
     await _show_questions(options, agent, screen, report)
+    if held := held_line(options, report["night"]):
+        screen.problem(held)
     return _failed(screen, report) or int(not report["night"]["complete"])
 
 
@@ -167,6 +174,7 @@ def _why_no_night(report: Report) -> str:
 def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
     """What a request did, for people."""
     lines: list[RenderableType] = [Text(note) for note in report["notes"]]
+    lines += [mode_line(change) for change in report["mode_changes"] if change["why"] != "request"]
     for tick in report["ticks"]:
         lines += [*map(sent_line, tick["sent"]), _tick_line(tick)]
     if report["night"] is not None:

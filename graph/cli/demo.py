@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -83,8 +84,15 @@ async def demo(options: Options) -> int:
         _survived(processes, states),
         "",
     )
-    screen.line(f"To look around: circadian chat --data {options.folder}")
+    screen.line(f"To look around: {_command()} chat --data {options.folder}")
     return 0
+
+
+def _command() -> str:
+    """`circadian`, as it can be called in the person's shell."""
+    if shutil.which("circadian"):
+        return "circadian"
+    return os.path.relpath(Path(sys.executable).with_name("circadian"))
 
 
 def _parts() -> list[Path]:

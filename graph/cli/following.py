@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 
 from graph.cli.console import counted
 from graph.handle import AsyncAgent
+from memory.night_stream import NightEvent, is_night_event
 from memory.reports import Report, empty_report
 from memory.tick import AssembledContext, ToolOutcome
 
@@ -31,8 +32,8 @@ class Listener(Protocol):
         """They ran."""
         ...
 
-    async def night(self, node: str) -> None:
-        """A step of a night has ended."""
+    def night(self, event: NightEvent) -> None:
+        """A step of a night begins, goes on or has ended."""
         ...
 
 
@@ -42,10 +43,10 @@ async def follow(agent: AsyncAgent, given: Mapping[str, Any], listener: Listener
     Errors as `AsyncAgent.ainvoke`.
     """
     seen = _Seen(listener)
-    modes = ["messages", "updates", "values"]
+    modes = ["messages", "updates", "values", "custom"]
     parts = agent.astream(given, stream_mode=modes, subgraphs=True, version="v2")
     async for part in parts:
-        await seen.take(part)
+        seen.take(part)
     return seen.report
 
 
@@ -60,13 +61,16 @@ class _Seen:
         self._aside = False
         """The tick in hand is the assistant's look at its own work: nothing of it is an answer."""
 
-    async def take(self, part: dict[str, Any]) -> None:
+    def take(self, part: dict[str, Any]) -> None:
         """One part of the stream."""
         if part["type"] == "messages":
             self._message(*part["data"])
+        elif part["type"] == "custom":
+            if is_night_event(part["data"]):
+                self.listener.night(part["data"])
         elif part["type"] == "updates":
             for node, update in part["data"].items():
-                await self._node(part["ns"], node, update)
+                self._node(part["ns"], node, update)
         elif not part["ns"]:
             self.report = cast(Report, part["data"].get("report") or self.report)
 
@@ -76,10 +80,9 @@ class _Seen:
         if spoken and not self._aside and (text := str(message.text)):
             self.listener.words(text, message.id or "")
 
-    async def _node(self, namespace: tuple[str, ...], node: str, update: Any) -> None:
-        if namespace and namespace[0].startswith("sleep:"):
-            await self.listener.night(node)
-        elif len(namespace) == 1 and isinstance(update, Mapping):
+    def _node(self, namespace: tuple[str, ...], node: str, update: Any) -> None:
+        tick = len(namespace) == 1 and not namespace[0].startswith("sleep:")
+        if tick and isinstance(update, Mapping):
             self._step(node, update)
 
     def _step(self, node: str, update: Mapping[str, Any]) -> None:

@@ -21,28 +21,28 @@ from memory.errors import InputError
 from memory.settings import Deployment
 
 KINDS = {
-    "events": "events that they sent, or that name them",
-    "journal": "journal entries",
-    "journal_rewritten": "journal entries that are written anew",
-    "facts": "facts",
-    "messages": "messages of the conversation",
-    "messages_rewritten": "messages that are written anew",
-    "goals": "goals that lose their text",
-    "projects": "projects that lose their text",
-    "session_memory": "lines of session memory",
-    "conversations": "open conversations",
-    "overheard": "events heard and not addressed",
-    "questions": "questions that wait for an answer",
-    "prompt_versions": "versions of the assistant's prompt",
-    "profiles": "profiles, removed or changed",
-    "links": "ends of links",
-    "inbox": "events that wait or are set aside",
-    "nights": "nights, which can no longer be undone",
-    "audit": "lines of the audit log that lose their text",
-    "answers": "answers and approved calls",
-    "other": "other records",
+    "events": ("event", "events", "sent by them, or naming them"),
+    "journal": ("journal entry", "journal entries", ""),
+    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
+    "facts": ("fact", "facts", ""),
+    "messages": ("message", "messages", "of the conversation"),
+    "messages_rewritten": ("message", "messages", "written anew"),
+    "goals": ("goal", "goals", "without text then"),
+    "projects": ("project", "projects", "without text then"),
+    "session_memory": ("line", "lines", "of session memory"),
+    "conversations": ("open conversation", "open conversations", ""),
+    "overheard": ("event", "events", "heard and not addressed"),
+    "questions": ("question", "questions", "waiting for an answer"),
+    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
+    "profiles": ("profile", "profiles", "removed or changed"),
+    "links": ("end", "ends", "of links"),
+    "inbox": ("event", "events", "waiting or set aside"),
+    "nights": ("night", "nights", "that can no longer be undone"),
+    "audit": ("line", "lines", "of the audit log, without text then"),
+    "answers": ("answer or approved call", "answers and approved calls", ""),
+    "other": ("other record", "other records", ""),
 }
-"""How the counts of a forget are called."""
+"""How the counts of a forget are called: one, several, and which."""
 
 
 async def forget(options: Options, entity: str | None, fact: str | None, yes: bool) -> int:
@@ -107,7 +107,8 @@ def _view(done: Forgotten) -> list[RenderableType]:
     rows.add_column(justify="right", style="cyan")
     rows.add_column()
     for kind, number in some.items():
-        rows.add_row(f"{number:,}", KINDS[kind])
+        one, many, which = KINDS[kind]
+        rows.add_row(f"{number:,}", f"{one if number == 1 else many} {which}".strip())
     examples = [Text(f"  {one_line(one)}", style="dim") for one in done["examples"]]
     head = Text.assemble((f"{what}: ", "bold"), names)
     return [head, rows, *([Text("such as"), *examples] if examples else [])]

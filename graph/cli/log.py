@@ -42,13 +42,17 @@ _DID: dict[What, str] = {
     "goal_updated": "changed goal",
     "goal_completed": "completed goal",
     "goal_deleted": "removed goal",
+    "fact_corrected": "corrected fact",
     "prompt_changed": "changed the prompt",
     "prompt_rolled_back": "rolled the prompt back",
     "question_asked": "asked about",
     "question_answered": "answered about",
     "emergency_stop": "set the",
     "stop_cleared": "cleared the",
+    "fell_asleep": "fell asleep",
+    "woke": "woke up",
     "night": "slept",
+    "undo": "took back",
     "compaction": "compacted into",
 }
 
@@ -126,6 +130,8 @@ def _more(entry: AuditEntry) -> Iterator[str]:
         yield ", ".join(_change(key, value) for key, value in detail.items())
     elif "description" in detail:
         yield str(detail["description"])
+    elif entry["what"] == "fact_corrected" and "fact" in detail:
+        yield f"now {detail['fact']}"
     elif entry["what"] == "night" and "operations" in detail:
         yield from _night(detail)
     elif entry["what"] in ("question_asked", "question_answered") and "id" in detail:

@@ -1,13 +1,11 @@
-"""Reports as a person likes to read them: the status, a night. Pure."""
+"""The status as a person likes to read it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -23,27 +21,15 @@ from graph.cli.console import (
     date,
     day,
     one_line,
-    short_id,
 )
 from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
 from memory.models.words import shortened
-from memory.records import Goal, InboxItem, NightStep, Operation
-from memory.reports import NightReport
+from memory.records import Goal, InboxItem
 from memory.tick import Question
-
-MOST_FACTS = 12
-"""Facts that a night's report shows; the rest is counted."""
 
 LONGEST_ASK = 160
 """Characters of what a question would do."""
 
-STEP_NAMES = {
-    "score_importance": "weigh what happened",
-    "consolidate": "make it into facts",
-    "settle": "settle the unimportant",
-    "extract_facts": "save facts from the history",
-    "compact": "compact the history",
-}
 _PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
 _GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
 
@@ -108,44 +94,6 @@ def goals_view(goals: Sequence[Goal]) -> RenderableType:
         above = branches.get(goal["parent_id"] or "", root)
         branches[goal["id"]] = above.add(_goal(goal))
     return root
-
-
-def night_view(report: NightReport) -> RenderableType:
-    """A night's report: steps, what was learned from whom, what is held over and why."""
-    if report["id"] is None:
-        return Text("Nothing to do tonight: no journal entry is pending, no model was called.")
-    parts: list[RenderableType] = [_night_head(report)]
-    if report["steps"]:
-        parts.append(steps_view(report["steps"]))
-    facts = [one for one in report["operations"] if one["kind"] == "add_fact"]
-    if facts:
-        parts += [Text(f"Learned {counted(len(facts), 'fact')}", style="bold"), _facts(facts)]
-    summaries = [one for one in report["operations"] if one["kind"] == "compact"]
-    if summaries:
-        parts.append(Text("The conversation so far was compacted into a summary."))
-    if report["held"]:
-        parts.append(_held(report))
-    for error in report["errors"]:
-        parts.append(Text.assemble(("! ", "red"), one_line(error)))
-    return Group(*parts)
-
-
-def steps_view(steps: Sequence[NightStep]) -> Table:
-    """The steps of a night, a line each."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("step")
-    for name in ("done", "held", "calls", "tokens", "seconds"):
-        table.add_column(name, justify="right")
-    for step in steps:
-        table.add_row(
-            STEP_NAMES.get(step["step"], step["step"]),
-            f"{step['done']:,}",
-            f"{step['skipped']:,}",
-            f"{step['llm_calls']:,}",
-            f"{step['tokens']:,}",
-            f"{step['seconds']:.1f}",
-        )
-    return table
 
 
 def day_rule(at: str) -> Rule:
@@ -234,35 +182,6 @@ def _set_aside(item: InboxItem) -> str:
     event = item["event"]
     words = shortened(event["text"], FIRST_WORDS)
     return one_line(f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}')
-
-
-def _night_head(report: NightReport) -> Text:
-    state = "complete" if report["complete"] else "not complete"
-    return Text.assemble(
-        ("☾ ", "blue"),
-        (f"Night of {day(report['started'])}", "bold"),
-        (f"  {report['id']}, {state}", "dim"),
-    )
-
-
-def _facts(facts: Sequence[Operation]) -> RenderableType:
-    rows = Table.grid(padding=(0, 1))
-    for fact in facts[:MOST_FACTS]:
-        draft = fact["after"]
-        source = ", ".join(map(short_id, draft["source_events"] or draft["source_entries"]))
-        who = f"{draft['speaker']}, " if draft["speaker"] else ""
-        origin = f"({who}{date(draft['valid_from'])}, {source})"
-        text = Text.assemble(one_line(draft["text"]), " ", (one_line(origin), "dim"))
-        rows.add_row(Text("•", style="green"), text)
-    if len(facts) > MOST_FACTS:
-        rows.add_row("", Text(f"and {len(facts) - MOST_FACTS:,} more", style="dim"))
-    return Padding(rows, (0, 0, 0, 1))
-
-
-def _held(report: NightReport) -> Text:
-    why = "see below" if report["errors"] else "the model did not settle them"
-    entries = counted(len(report["held"]), "journal entry", "journal entries")
-    return Text(f"Held over for the next night: {entries} ({why})", style="yellow")
 
 
 def _bullets(lines: Iterable[str]) -> RenderableType:

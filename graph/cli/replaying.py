@@ -14,14 +14,16 @@ from graph.cli.access import opening
 from graph.cli.commands import say_model
 from graph.cli.console import Screen, clean, clock_time, counted, day, one_line
 from graph.cli.following import LOOKING_BACK, follow
+from graph.cli.night_view import night_view
 from graph.cli.options import Options
-from graph.cli.render import day_rule, night_view
+from graph.cli.render import day_rule
 from graph.cli.replay import Clock, Tally, Watcher, replay
 from graph.cli.replay_file import Step, count_lines
 from graph.cli.talk import NightWatch, tool_line
 from graph.cli.turn import asking, sent_line, still_waiting, what_next
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
+from graph.night_names import names_of
 from memory.models.seam import model_name
 from memory.records import Event
 from memory.reports import FailureReport, Report, TickReport
@@ -186,10 +188,11 @@ class Conversation(AbstractContextManager["Conversation"]):
         self._screen.show(_line(Text(), Text(), Text(one_line(text), style="dim")))
 
     async def _night(self, agent: AsyncAgent, given: dict[str, Any]) -> Report:
-        with NightWatch(self._screen, agent) as watch:
+        with NightWatch(self._screen) as watch:
             report = await follow(agent, given, watch)
         if report["night"] is not None:
-            self._screen.show("", night_view(report["night"]))
+            names = await names_of(agent, report["night"]["operations"])
+            self._screen.show("", night_view(report["night"], names))
         self._answers(report)
         return report
 
@@ -230,7 +233,7 @@ def _summary(tally: Tally) -> Text:
     return Text.assemble(
         (counted(tally.events, "event"), "bold"),
         f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, {ignored}"
-        f"{tally.skipped:,} skipped, {counted(tally.nights, 'night')}",
+        f"{counted(tally.skipped, 'line')} skipped, {counted(tally.nights, 'night')}",
         f"; {asked} (circadian status)" if tally.questions else "",
     )
 

@@ -9,9 +9,8 @@ from rich.status import Status
 from rich.text import Text
 
 from graph.cli.console import Screen, Words, clean, counted
-from graph.cli.render import STEP_NAMES, steps_view
-from graph.handle import AsyncAgent
-from memory import night
+from graph.cli.night_view import STEP_NAMES
+from memory.night_stream import NightEvent
 from memory.tick import ToolOutcome
 
 
@@ -27,7 +26,7 @@ class Silent:
     def used(self, outcomes: list[ToolOutcome]) -> None:
         """Tools that ran."""
 
-    async def night(self, node: str) -> None:
+    def night(self, event: NightEvent) -> None:
         """A step of a night."""
 
 
@@ -62,9 +61,11 @@ class Talk(Silent):
             self._screen.show(tool_line(outcome))
         self._wait("thinking")
 
-    async def night(self, node: str) -> None:
-        """An unfinished night goes on before anything else."""
-        self._wait(f"first the unfinished night: {STEP_NAMES.get(node, node)}")
+    def night(self, event: NightEvent) -> None:
+        """An unfinished night goes on before anything else; one that it wished for, after it."""
+        which = "first the unfinished night" if self._message is None else "asleep"
+        self._end_line()
+        self._wait(f"{which}: {progress(event)}")
 
     def end(self) -> None:
         """Leave the screen at the beginning of a line."""
@@ -92,8 +93,9 @@ class Talk(Silent):
 class NightWatch(Silent):
     """Shows the steps of a night while it goes on; leaves nothing behind."""
 
-    def __init__(self, screen: Screen, agent: AsyncAgent) -> None:
-        self._screen, self._agent = screen, agent
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._steps: dict[str, NightEvent] = {}
         self._spinner = Spinner("dots", Text("falling asleep", style="dim"))
         self._live = Live(self._spinner, console=screen.out, transient=True)
 
@@ -105,17 +107,27 @@ class NightWatch(Silent):
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    async def night(self, node: str) -> None:
-        """Read from the night's record how far it is."""
-        if not self._screen.live:
-            return
-        store, scope = self._agent.store, self._agent.scope
-        record = await night.unfinished(store, scope)
-        if record is not None:
-            steps = night.step_lines(await night.plans_of(store, scope, record["id"]))
-            entries = counted(len(record["pending"]), "journal entry", "journal entries")
-            self._spinner.update(text=Text(f"{record['phase']}: {entries}", style="dim"))
-            self._live.update(Group(steps_view(steps), self._spinner))
+    def night(self, event: NightEvent) -> None:
+        """A line for each step that is over, and how far the one in hand is."""
+        if self._screen.live:
+            self._steps[event["step"]] = event
+            over = [one for one in self._steps.values() if one["event"] == "end"]
+            if event["event"] != "end":
+                self._spinner.update(text=Text(progress(event), style="dim"))
+            self._live.update(Group(*map(step_line, over), self._spinner))
+
+
+def progress(event: NightEvent) -> str:
+    """`weigh what happened: 20 of 52, 2 calls`, as far as there is something to count."""
+    counts = [f"{event['done']:,} of {event['of']:,}"] if event["of"] else []
+    counts += [counted(event["llm_calls"], "call")] if event["llm_calls"] else []
+    name = STEP_NAMES.get(event["step"], event["step"])
+    return f"{name}: {', '.join(counts)}" if counts else name
+
+
+def step_line(event: NightEvent) -> Text:
+    """A step that is over."""
+    return Text.assemble(("✓ ", "green"), (progress(event), "dim"))
 
 
 def tool_line(outcome: ToolOutcome) -> Text:

@@ -16,9 +16,10 @@ from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import approvals, audit, inbox
+from memory.audit_nights import CAUSES
 from memory.errors import BusyError
 from memory.models.words import shortened
-from memory.reports import FailureReport, Report, TickReport, empty_report
+from memory.reports import FailureReport, ModeChange, Report, TickReport, empty_report
 from memory.tick import ParkedTick, Question, SentMessage
 
 CLEAR = "`circadian clear-stop` clears the stop"
@@ -152,6 +153,13 @@ def sent_line(sent: SentMessage) -> Text:
     return Text.assemble(("→ ", "cyan"), (to, "bold"), (place, "dim"), ": ", text)
 
 
+def mode_line(change: ModeChange) -> Text:
+    """`falls asleep at its hour · its hour has come (02:00 UTC, 4 h)`."""
+    did, style = ("falls asleep", "blue") if change["mode"] == "sleep" else ("wakes", "yellow")
+    line = Text.assemble((did, style), f" {CAUSES[change['why']]}")
+    return line.append(f" · {one_line(change['reason'])}", style="dim")
+
+
 def what_next(failure: FailureReport, most: int) -> str:
     """What becomes of an event whose tick failed."""
     if failure["event_id"] is None:
@@ -228,7 +236,9 @@ def _views(turn: Turn) -> list[RenderableType]:
     if tick not in turn.report["ticks"]:
         parts += map(tool_line, tick["tools"])
         parts += [Text(clean(tick["reply"]))] if tick["reply"] else []
-    return [*parts, *map(sent_line, tick["sent"]), _footer(tick, turn.context)]
+    slept = [one for one in turn.report["mode_changes"] if one["mode"] == "sleep"]
+    parts += [*map(sent_line, tick["sent"]), *map(mode_line, slept)]
+    return [*parts, _footer(tick, turn.context)]
 
 
 def _footer(tick: TickReport, context: dict[str, Any]) -> Text:

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from memory.audit import AuditEntry
 from memory.forgetting.lineage import entry_after, erased_events, fact_goes, is_of_event, speech
-from memory.forgetting.names import Names
+from memory.forgetting.names import Names, compared
 from memory.forgetting.resemblance import Resemblance
 from memory.forgetting.scrubbing import Scrubber
-from memory.names import name_key
 from memory.profiles import EntityProfile
 from memory.records import Event, Fact, JournalEntry
 
@@ -77,9 +76,9 @@ def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
     A profile is theirs that has it as its id, its name, an alias or a sender's id, and no other,
     however much alike. One whose own name names them ("Ana's dog") goes with them.
     """
-    key = name_key(entity)
+    key = compared(entity)
     mine = [
-        one for one in known.profiles if one["id"] == entity or key in map(name_key, _called(one))
+        one for one in known.profiles if one["id"] == entity or key in map(compared, _called(one))
     ]
     others = [name for one in known.profiles if one not in mine for name in _called(one)]
     others += [str(one["source_entity"]) for one in known.entries if is_of_event(one)]

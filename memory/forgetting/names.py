@@ -14,28 +14,33 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts that put no blanks between words, or endings on them without one."""
-_GENITIVE = "'\N{RIGHT SINGLE QUOTATION MARK}"
+_SPELLED = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
+    | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
+    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
+)
+"""Apostrophes and hyphens as keyboards, phones and typesetters have them; what nobody sees."""
 
 
 class Names:
     """The names of one person.
 
-    A name is found as whole words, whatever its case, blanks and leading `@`. One that is an
-    ordinary word ("Will") counts only with its capital letter. Where a longer name of somebody else
-    stands, such as "Ana Lopez", "Ana" is not named.
+    A name is found as whole words, whatever its case, blanks, leading `@`, and kind of apostrophe
+    or hyphen. One that is an ordinary word ("Will") counts only with its capital letter. Where a
+    longer name of somebody else stands, such as "Ana Lopez", "Ana" is not named.
     """
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
         given = [one for one in map(_on_one_line, names) if one]
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
         """Each once, as it is written first."""
-        self.keys = frozenset(map(name_key, self.shown))
+        self.keys = frozenset(filter(None, map(compared, self.shown)))
         plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
-        mine = {_folded(one).lstrip("@ ") or _folded(one) for one in self.shown}
+        mine = set(self.keys)
         said = _pattern(mine)
-        longer = {_on_one_line(_folded(one)) for one in others}
+        longer = set(map(compared, others))
         self._longer = {one for one in longer - mine if _is_longer(one, said)}
-        self._folded = _pattern({*self._longer, *(mine - set(map(_folded, plain)))})
+        self._folded = _pattern({*self._longer, *(mine - set(map(compared, plain)))})
         self._written = _pattern({one.title() if one.islower() else one for one in plain})
 
     def within(self, text: str) -> bool:
@@ -47,7 +52,7 @@ class Names:
 
     def means(self, name: str | None) -> bool:
         """Whether `name`, a sender's or an entity's, is one of the person's."""
-        return name is not None and name_key(name) in self.keys
+        return name is not None and compared(name) in self.keys
 
     def in_id(self, id_: str) -> bool:
         """Whether one of the names stands in an id, be it as a part of a word."""
@@ -59,7 +64,16 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
     if not STOP_WORDS.isdisjoint(name.split()):
         return False
     found = [name[one.end() : one.end() + 1] for one in said.finditer(name)]
-    return bool(found) and not any(one in _GENITIVE for one in found if one)
+    return bool(found) and "'" not in found
+
+
+def compared(name: str) -> str:
+    """A name as a forget compares it: `memory.names.name_key`, whatever the signs it is typed with.
+
+    Wider than what makes two names one entity: a byte that stays is worse than one too many gone.
+    """
+    key = _on_one_line(_folded(name))
+    return key.lstrip("@ ") or key
 
 
 def unspaced(text: str) -> bool:
@@ -68,7 +82,7 @@ def unspaced(text: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFKC", text.translate(_SPELLED)).casefold()
 
 
 def _on_one_line(text: str) -> str:

@@ -15,6 +15,8 @@ from memory.records import NightRecord, Operation, PlanRecord
 
 _REWRITTEN = ("content", "tags", "related_projects", "sources")
 """What of an entry can be other than it was."""
+_WORDS = ("context", "value", "text", "content", "reason", "question")
+"""Fields in which the model wrote, be it a single word."""
 _SET_OUT_WITH = ("facts", "entities")
 _TOLD = ("stopped", "gate")
 
@@ -34,21 +36,27 @@ def plans_after(
 
 def plan_after(plan: PlanRecord, erasure: Erasure, gone: frozenset[str]) -> PlanRecord:
     """One plan. Its loop's messages go where they hold anything of the person's."""
-    scrub = erasure.scrubber.value
-    mixed = not gone.isdisjoint(plan["inputs"])
+    # Nobody knows which of the memories shown a dream is of.
+    mixed = plan["phase"] == "dreaming" or not gone.isdisjoint(plan["inputs"])
     level: Level = "mixed" if mixed else "unknown"
-    exchange = scrub(plan["exchange"], level)
-    return {
+    exchange = texts_after(plan["exchange"], erasure, level)
+    same = exchange == plan["exchange"] and gone.isdisjoint(plan["inputs"])
+    after: Any = {
         **plan,
-        "operations": [operation_after(one, erasure, gone) for one in plan["operations"]],
+        "operations": [operation_after(one, erasure, gone, level) for one in plan["operations"]],
         "inputs": [one for one in plan["inputs"] if one not in gone],
         "left": [one for one in plan["left"] if one not in gone],
-        "errors": scrub(plan["errors"], level),
-        "exchange": plan["exchange"] if exchange == plan["exchange"] and not mixed else [],
+        "errors": texts_after(plan["errors"], erasure, level),
+        "exchange": plan["exchange"] if same else [],
     }
+    if "refused" in plan:
+        after["refused"] = texts_after(plan["refused"], erasure, level)
+    return cast(PlanRecord, after)
 
 
-def operation_after(operation: Operation, erasure: Erasure, gone: frozenset[str]) -> Operation:
+def operation_after(
+    operation: Operation, erasure: Erasure, gone: frozenset[str], level: Level = "unknown"
+) -> Operation:
     """One operation: without its text where it was on, or made of, what is erased."""
     target, sources = operation["target"], operation["sources"]
     stripped: Any = {
@@ -62,20 +70,41 @@ def operation_after(operation: Operation, erasure: Erasure, gone: frozenset[str]
     ends = [*_values(operation["before"]), *_values(operation["after"])]
     if not (gone | erasure.profiles).isdisjoint((target, *ends)):
         return cast(Operation, stripped)
-    level: Level = "unknown" if gone.isdisjoint(sources) else "mixed"
-    if level == "mixed" and operation["kind"] in ("add_fact", "link", "observe_entity"):
-        return cast(Operation, stripped)
+    if not gone.isdisjoint(sources):
+        level = "mixed"
+        if operation["kind"] in ("add_fact", "link", "observe_entity"):
+            return cast(Operation, stripped)
     after, entry = operation["after"], erasure.entries.get(target)
     if operation["kind"] == "add_entry" and entry is not None:
         after = {**after, **{key: cast(Any, entry)[key] for key in _REWRITTEN}}
     scrubbed: Any = {
         **operation,
-        "before": erasure.scrubber.value(operation["before"], level),
-        "after": erasure.scrubber.value(after, level),
+        "before": texts_after(operation["before"], erasure, level),
+        "after": texts_after(after, erasure, level),
         "sources": [one for one in sources if one not in gone],
-        "reason": erasure.scrubber.value(operation["reason"], level),
+        "reason": texts_after({"reason": operation["reason"]}, erasure, level)["reason"],
     }
     return cast(Operation, scrubbed)
+
+
+def texts_after(value: Any, erasure: Erasure, level: Level) -> Any:
+    """A value (JSON) of which the model wrote the texts, be they of one word; tags may go."""
+    return erasure.scrubber.value(_single_words(value, erasure, level), level)
+
+
+def _single_words(value: Any, erasure: Erasure, level: Level) -> Any:
+    scrub = erasure.scrubber.text
+    if isinstance(value, list):
+        return [_single_words(one, erasure, level) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _single_words(one, erasure, level) for key, one in value.items()}
+    for key, one in found.items():
+        if key in _WORDS and isinstance(one, str) and one and " " not in one:
+            found[key] = scrub(one, level) or FORGOTTEN
+        elif key == "tags" and isinstance(one, list):
+            found[key] = [tag for tag in one if scrub(str(tag), level) == tag]
+    return found
 
 
 def record_after(

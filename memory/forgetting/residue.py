@@ -15,8 +15,11 @@ import aiosqlite
 from memory.errors import MemoryStoreError
 
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-STORE_TABLES = ("store", "memories", "memory_history", "memory_messages")
-"""With those that semantic memory has written anew already: their statistics."""
+STORE_TABLES = ("store", "memory_history", "memory_messages")
+MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
+"""Semantic memory has written them anew already; here their statistics are."""
+_CLEARS_STATISTICS = 180_000
+"""The first version of PostgreSQL in which the owner of a table can."""
 
 
 async def clean(part: Any, tables: tuple[str, ...]) -> None:
@@ -58,4 +61,13 @@ async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
     with clear_errors(pool.name):
         async with pool.connection() as conn:
             await conn.execute(f"VACUUM (FULL, ANALYZE) {', '.join(tables)}")
+            if conn.info.server_version >= _CLEARS_STATISTICS:
+                # ANALYZE leaves those of a table without rows as they were.
+                await conn.execute(
+                    "SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited)"
+                    " FROM pg_stats JOIN pg_class AS c"
+                    " ON c.oid = format('%%I.%%I', schemaname, tablename)::regclass"
+                    " WHERE c.oid = ANY(%s::regclass[]) AND c.reltuples = 0",
+                    ([*tables, *MEMORY_TABLES],),
+                )
             await conn.execute("VACUUM (FULL) pg_catalog.pg_statistic")

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias, cast
 
 from memory import apply, approvals, arrivals, audit, entities, inbox, journal, night
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.nights import record_after
+from memory.forgetting.nights import record_after, texts_after
 from memory.forgetting.profiles import profile_after
-from memory.names import name_key
 
 SUMMARIES = "summaries"
 """What `compact` keeps of a summary until it stands in the history; made again when needed."""
@@ -63,9 +62,12 @@ def _link(key: str, value: Value, context: Context) -> Value | None:
     left = [one for one in value["linked_to"] if one not in context.gone]
     if not left or key in context.gone:
         return None
-    scrub = context.erasure.scrubber.value
     relations = value.get("relations", {})
-    kept = {one: scrub(told, "unknown") for one, told in relations.items() if one in left}
+    kept = {
+        one: texts_after(told, context.erasure, "mixed")
+        for one, told in relations.items()
+        if one in left
+    }
     return {**value, "linked_to": left, **({"relations": kept} if "relations" in value else {})}
 
 
@@ -126,7 +128,7 @@ def _profile(key: str, value: Value, context: Context) -> Value | None:
 
 def _name(key: str, value: Value, context: Context) -> Value | None:
     erasure = context.erasure
-    theirs = value.get("id") in erasure.profiles or name_key(key) in erasure.names.keys
+    theirs = value.get("id") in erasure.profiles or erasure.names.means(key)
     return None if theirs or erasure.names.within(key) else value
 
 

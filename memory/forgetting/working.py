@@ -94,12 +94,16 @@ def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
     def left(texts: list[str]) -> list[str]:
         return [one for text in texts if (one := scrub.text(text, "unknown")) is not None]
 
-    return {
+    after: SessionMemory = {
         **memory,
         "key_facts": left(memory["key_facts"]),
         "learned_patterns": left(memory["learned_patterns"]),
         "completed_tasks": scrub.value(memory["completed_tasks"], "unknown"),
     }
+    if names := memory.get("said_by"):
+        said = {one: by for text, by in names.items() for one in left([text])}
+        after["said_by"] = {text: "".join(left([by])) or FORGOTTEN for text, by in said.items()}
+    return after
 
 
 def _conversations(

@@ -2,8 +2,9 @@
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. Its rules
 stand in `offline_rules` (sentences that become tool calls), `offline_quotes` (answers),
-`offline_reflection` (a look at its own work), and `offline_night` (scores, facts, summaries). What
-no rule fits is acknowledged, not understood.
+`offline_reflection` (a look at its own work), `offline_night` (scores, facts, summaries), and
+`offline_dreaming`, `offline_attributes` and `offline_insights` (what a night makes of facts,
+observations and days). What no rule fits is acknowledged, not understood.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from memory.models.offline_scene import Call
 from memory.models.offline_speech import (
     has_particulars,
     is_question,
+    may_tell_of_a_life,
     names,
     names_a_time,
     statement,
@@ -71,12 +72,15 @@ def task_assessment(prompt: Prompt) -> dict[str, Any]:
 def importance(text: str) -> int:
     """1..10: base 3; +2 names, numbers, dates; +2 life facts, preferences, plans, goals; +1 length.
 
+    What may be one of those, but leaves out whose it is ("Still working on it."), gets +1.
+
     What states nothing (questions, greetings, thanks) is a 2.
     """
     said = statement(text)
     if not said:
         return 2
-    score = 3 + 2 * has_particulars(said) + 2 * tells_of_a_life(said) + (len(said) >= _LONG)
+    life = 2 if tells_of_a_life(said) else int(may_tell_of_a_life(said))
+    score = 3 + 2 * has_particulars(said) + life + (len(said) >= _LONG)
     return max(1, min(10, score))
 
 

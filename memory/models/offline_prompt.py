@@ -176,6 +176,12 @@ def entries(text: str) -> list[Entry]:
     return found
 
 
+def data_lines(prompt: Prompt, tag: str) -> list[str]:
+    """The lines of a block of data in the newest human message, with what was escaped put back."""
+    match = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt.human, re.DOTALL | re.MULTILINE)
+    return unescaped(match[1] if match else prompt.human).splitlines()
+
+
 def said_by_people(messages: Sequence[BaseMessage]) -> list[tuple[str, HumanMessage]]:
     """What people said, with its text; ticks and other messages of the system left out."""
     return [

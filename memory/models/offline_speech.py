@@ -116,3 +116,8 @@ def names_a_time(text: str) -> bool:
 def tells_of_a_life(text: str) -> bool:
     """A preference, plan, possession, relation or deed of the one who speaks."""
     return bool(_ABOUT_ONESELF.search(text)) and bool(_LIFE.search(text))
+
+
+def may_tell_of_a_life(text: str) -> bool:
+    """The same in a sentence that states something, whoever it is about, or that does not say."""
+    return any(states_something(one) and _LIFE.search(one) for one in sentences(text))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from memory.models import offline_insights as insights
 from memory.models import offline_night as night
 from memory.models import offline_reflection as reflection
+from memory.models.offline_attributes import attributes
+from memory.models.offline_dreaming import dream
 from memory.models.offline_prompt import Prompt, goals, read_prompt
 from memory.models.offline_quotes import answer
 from memory.models.offline_replies import next_step, told
@@ -20,6 +24,16 @@ from memory.models.words import shortened
 
 _SUMMARY = "Summarise the conversation below"
 _TICK, _EXTRACTION = "[autonomous tick]", "[pre-compaction]"
+_STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
+    "Scores": night.scores,
+    "TaskAssessment": night.task_assessment,
+    "Subtasks": night.subtasks,
+    "Dream": dream,
+    "Attributes": attributes,
+    "Questions": insights.questions,
+    "Insights": insights.insights,
+}
+"""What gives the arguments of a structured answer, by the name of its form."""
 _PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
@@ -36,12 +50,9 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
     """The answer to a prompt, given the names of the bound tools. The same in, the same out."""
     prompt = read_prompt(messages)
     names = sorted(tools)
-    if "Scores" in tools:
-        return _called(Call("Scores", night.scores(prompt)))
-    if "TaskAssessment" in tools:
-        return _called(Call("TaskAssessment", night.task_assessment(prompt)))
-    if "Subtasks" in tools:
-        return _called(Call("Subtasks", night.subtasks(prompt)))
+    for form, answered in _STRUCTURED.items():
+        if form in tools:
+            return _called(Call(form, answered(prompt)))
     if prompt.system.startswith(_SUMMARY):
         return Decision(night.summary(prompt.human))
     if "store_memory" in tools and re.search(r"^Entries:", prompt.human, re.MULTILINE):

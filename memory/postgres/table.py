@@ -193,8 +193,8 @@ class PostgresTable:
         """
         with self.lock, self.transactions.outside() as connection:
             # ANALYZE: what the planner knows of a table are values that were common in it.
-            connection.execute("VACUUM (FULL, ANALYZE) memories, memory_terms, memory_aliases")
-            connection.execute("VACUUM memory_vectors")
+            tables = "memories, memory_terms, memory_aliases, memory_vectors"
+            connection.execute(f"VACUUM (FULL, ANALYZE) {tables}")
 
     def close(self) -> None:
         """Wait for a write in hand. The pool stays open: it is not this table's."""

@@ -10,7 +10,8 @@ A field is a key of the payload, or `id`. What a condition means is the same in 
   is missing is null; `None` asks for that, and `*` for anything else.
 - gt, gte, lt, lte compare numbers with numbers and text with text, by code point; ISO times of one
   zone are in order by that. A value of another type is neither above nor below.
-- `contains` finds a piece of a text, or an element of a list of texts; `icontains` ignores case.
+- `contains` finds a piece of a text, or an element of a list of texts; `icontains` ignores case, as
+  the database knows it: only SQLite's finds "SS" by a sharp s.
 - Every condition is true or false of every row: `ne`, `nin` and `NOT` are the rest, those rows
   included that have no such field.
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
+from memory.analysis import fact_terms
 from memory.errors import InputError
 from memory.records import Fact, FactDraft
 from memory.scope import Scope
@@ -74,7 +75,13 @@ def metadata_of(record: FactDraft) -> dict[str, Any]:
     """What goes beside the text into Mem0's payload. A draft becomes a fact that is valid."""
     blank = {"invalid_at": None, "superseded_by": None, "created_at": record["created"]}
     fields = {key: one for key, one in record.items() if key not in _NOT_IN_PAYLOAD}
-    return {**blank, **fields, "identity": identity_of(record)}
+    return {**blank, **fields, **_terms_of(record), "identity": identity_of(record)}
+
+
+def _terms_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What a fact is found by, where a night described it (A-MEM); else the table sees to it."""
+    beside = [record.get("context") or "", *(record.get("tags") or ())]
+    return {"terms": fact_terms(record["text"], beside)} if any(beside) else {}
 
 
 def identity_of(record: FactDraft) -> str:
@@ -85,8 +92,11 @@ def identity_of(record: FactDraft) -> str:
 
 
 def fact_of(row: Row) -> Fact:
-    """The fact that a row of the table holds."""
-    named = [name for name in _METADATA if name not in _BY_NIGHT or name in row.payload]
+    """The fact that a row of the table holds.
+
+    What nights add is left out where there is none, as it was before a night that is taken back.
+    """
+    named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
     fields = {name: row.payload[name] for name in named}
     counted = {"access_count": row.access_count, "last_access": row.last_access}
     return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})

@@ -117,3 +117,41 @@ async def reindex(options: Options) -> int:
     from graph.cli import reindex
 
     return await reindex.reindex(options)
+
+
+NIGHT_ID = "A night's id, how it begins, or last (`circadian nights` lists them)."
+
+
+@command(theme)
+async def nights(options: Options) -> int:
+    """List the nights, oldest first."""
+    from graph.cli import nights
+
+    return await nights.nights(options)
+
+
+@command(theme)
+async def night(
+    options: Options,
+    night_id: Annotated[str, typer.Argument(metavar="ID", help=NIGHT_ID)],
+    discard: Annotated[
+        bool,
+        typer.Option("--discard", help="Let a dry run, or a night that was held back, go."),
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Lists at full length.")] = False,
+) -> int:
+    """Show what a night did, step by step."""
+    from graph.cli import nights
+
+    return await nights.night(options, night_id, discard=discard, everything=everything)
+
+
+@command(theme)
+async def undo(
+    options: Options,
+    night_id: Annotated[str, typer.Argument(metavar="NIGHT", help=NIGHT_ID)],
+) -> int:
+    """Restore memory as it was before a night."""
+    from graph.cli import nights
+
+    return await nights.undo(options, night_id)

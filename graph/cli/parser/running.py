@@ -72,6 +72,47 @@ async def replay(
 
 
 @command(theme)
+async def run(
+    options: Options,
+    tick_rate: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds between two looks [5].")
+    ] = None,
+    tick_rate_sleep: Annotated[
+        float | None, typer.Option(metavar="S", help="The same while it is asleep [60].")
+    ] = None,
+    sleep_at: Annotated[
+        int | None, typer.Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
+    ] = None,
+    sleep_hours: Annotated[
+        float | None, typer.Option(metavar="N", help="Wake after so many hours [4].")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
+    ] = None,
+    fatigue: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+    ] = None,
+) -> int:
+    """Go on by itself: answer, work on goals, sleep at its hour.
+
+    Ctrl-C or SIGTERM ends it after the step at hand, a second one at once; the next run goes on
+    from there. --json prints a line for each thing that happens.
+    """
+    from graph.cli import run
+
+    given = {
+        "tick_rate": tick_rate,
+        "tick_rate_sleep": tick_rate_sleep,
+        "sleep_start_hour": sleep_at,
+        "sleep_duration_hours": sleep_hours,
+        "time_zone": time_zone,
+        "fatigue_threshold": fatigue,
+    }
+    return await run.run(options, run.settings_given(**given))
+
+
+@command(theme)
 async def tick(options: Options) -> int:
     """Take one step on the goals, or on what is pending."""
     from graph.cli import commands
@@ -80,11 +121,32 @@ async def tick(options: Options) -> int:
 
 
 @command(theme)
-async def sleep(options: Options) -> int:
+async def sleep(
+    options: Options,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Apply nothing; print what it would change.")
+    ] = False,
+    apply: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NIGHT",
+            help="Make a dry run, or a night that was held back, so.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Lists at full length.")] = False,
+) -> int:
     """Go through a night and print its report."""
-    from graph.cli import commands
+    from graph.cli import commands, nights
+    from memory.errors import InputError
 
-    return await commands.sleep(options)
+    if dry_run and apply is not None:
+        raise InputError("--dry-run applies nothing, and --apply does: leave one out")
+    if apply is not None:
+        return await nights.apply(options, apply, everything=everything)
+    if dry_run:
+        return await nights.dry_run(options, everything=everything)
+    return await commands.sleep(options, everything=everything)
 
 
 @command(theme)

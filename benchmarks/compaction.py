@@ -1,0 +1,142 @@
+"""The size of the context before and after a night's compaction (data-flow-01, section 1).
+
+The page's example: 50 messages of 70,000 tokens, of which 21 with about 15,000 are left. Once with
+a model that writes a summary of usual length, once with one that fails, where an extract of the
+conversation's own words takes its place.
+
+    python -m benchmarks.compaction
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.models import FixedModel
+from benchmarks.words import sentence
+from graph.agent import open_agent
+from memory.chat import MARK
+from memory.compacted import CompactionResult
+from memory.errors import ModelError
+from memory.settings import Settings
+
+OLD, RECENT = 30, 20
+"""Messages that are cut, and messages of the preserve window."""
+OUTPUT = 22_400
+"""Characters of an old tool output."""
+PAGE = (50, 70_000, 21, 15_000)
+"""Messages and tokens before, messages and tokens after: what the page says."""
+
+
+class Row(NamedTuple):
+    """One compaction."""
+
+    model: str
+    messages_before: int
+    messages_after: int
+    result: CompactionResult
+
+
+class SummaryModel(FixedModel):
+    """Summarises anything in the same 25 sentences, or fails."""
+
+    fails: bool = False
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.fails:
+            raise ModelError("the model fails")
+        text = " ".join(sentence(number) for number in range(25))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
+def example() -> list[AnyMessage]:
+    """50 messages of about 70,000 tokens: long tool outputs first, talk in the newest 20."""
+    messages: list[AnyMessage] = []
+    for number in range(OLD // 3):
+        call = {"name": "look_up", "args": {}, "id": f"c{number}", "type": "tool_call"}
+        output = "".join(sentence(line) for line in range(OUTPUT // 80))[:OUTPUT]
+        messages += [
+            _asked(number, sentence(number)),
+            AIMessage("", id=f"q{number}", tool_calls=[call], **_mark(number)),
+            ToolMessage(output, id=f"t{number}", tool_call_id=f"c{number}", **_mark(number)),
+        ]
+    first = len(messages)
+    for number in range(first, first + RECENT // 2):
+        answer = " ".join(sentence(line) for line in range(50))
+        messages += [
+            _asked(number, sentence(number)),
+            AIMessage(answer, id=f"a{number}", **_mark(number)),
+        ]
+    return messages
+
+
+async def measured() -> list[Row]:
+    """Both compactions, each in an agent of its own."""
+    rows = []
+    for name, fails in (("summarises", False), ("fails", True)):
+        settings = Settings(memory_enabled=False)
+        with tempfile.TemporaryDirectory() as folder:
+            model = SummaryModel(fails=fails)
+            opening = open_agent(Path(folder), model=model, embedder="offline", settings=settings)
+            async with opening as agent:
+                await agent.aupdate_state({"messages": example()})
+                before = (await agent.aget_state()).values["messages"]
+                out = await agent.ainvoke({"request": "sleep"})
+        result = out["report"]["night"]["compaction"]
+        rows.append(Row(name, len(before), len(out["messages"]), result))
+    return rows
+
+
+def table(rows: list[Row]) -> Table:
+    """The rows beside what the page says."""
+    shown = Table(title="The context before and after a compaction")
+    for name in ("model", "messages", "after", "tokens", "after", "less", "by"):
+        shown.add_column(name, justify="left" if name in ("model", "by") else "right")
+    for row in rows:
+        before, after = row.result["tokens_before"], row.result["tokens_after"]
+        shown.add_row(
+            row.model,
+            f"{row.messages_before}",
+            f"{row.messages_after}",
+            f"{before:,}",
+            f"{after:,}",
+            f"{1 - after / before:.0%}",
+            row.result["by"],
+        )
+    told = [f"{figure:,}" for figure in (PAGE[0], PAGE[2], PAGE[1], PAGE[3])]
+    shown.add_row("the page", *told, f"{1 - PAGE[3] / PAGE[1]:.0%}", "summary")
+    return shown
+
+
+def _asked(number: int, text: str) -> HumanMessage:
+    return HumanMessage(text, id=f"h{number}", name="Ada", **_mark(number, event=f"h{number}"))
+
+
+def _mark(number: int, **more: str) -> dict[str, Any]:
+    mark = {"tick": number, "at": "2026-03-02T09:00:00+00:00", **more}
+    return {"additional_kwargs": {MARK: mark}}
+
+
+def main() -> int:
+    """Measure and print; return the exit status."""
+    Console(width=100).print(table(asyncio.run(measured())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,344 @@
+"""What a night costs: model calls, tokens and seconds by step, and how they grow with a life.
+
+    python -m benchmarks.night [--data FILE] [--lives 20 100 1000] [--growth 100 1000 10000]
+                               [--json FILE]
+
+A life is journaled and slept over once, through the real graph. `--lives` takes the turns of a file
+in LoCoMo's format (CIRCADIAN_LOCOMO where none is named; made-up sentences without one), `--growth`
+made-up sentences. The offline model answers: what it is asked, how often, and how long the prompts
+are is what any model would be asked; its own time is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from pydantic import PrivateAttr
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
+from benchmarks.words import told
+from graph.agent import open_agent
+from graph.handle import AsyncAgent
+from memory.apply import apply_operations
+from memory.journal import entry_for_event, puts
+from memory.models.offline import OfflineChatModel
+from memory.operations import observe_entity
+from memory.profiles import Observation
+from memory.records import Event, NightStep
+from memory.store_access import write_batch
+
+VARIABLE = "CIRCADIAN_LOCOMO"
+LIVES, GROWTH = (20, 100, 1_000), (100, 1_000, 10_000)
+SOME = GROWTH[:2]
+"""Those that take a minute together; the last takes some minutes more."""
+BUDGET = 15
+"""Model calls per 100 entries (design, section 6); a night may make 8 however short a life is."""
+SPELL = 20
+"""Every so many entries, somebody is observed."""
+OBSERVED = 5
+"""Observations of one entity."""
+BATCH = 500
+WARM_UP = 20
+"""Entries of a first life that is not shown: it pays for what is imported once."""
+START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+PUBLISHED = (
+    ("Mem0 v3", "1 a write, and 1 for times", "-", "its code: one ADD-only call"),
+    ("A-MEM", "2 a note (1 in its newer code)", "-", "arXiv 2502.12110, its code"),
+    ("A-MEM, LongMemEval-S", "986.6 in all", "2.90M in all, 5,132 s", "arXiv 2510.18866v3"),
+    ("MIRIX", "about 4 an update (1-7)", "-", "docs.mirix.io; MIRIX#5"),
+    ("Graphiti", "about 10 an episode", "$0.018 an episode", "getzep/graphiti#467"),
+    ("O-Mem", "at least 4 an interaction", "-", "arXiv 2511.13593"),
+    ("LightMem", "1/30 to 1/55 of A-MEM's", "1/38 at best", "arXiv 2510.18866v3"),
+)
+"""(system, model calls, tokens or cost, who says so). Measured elsewhere, on other data."""
+MEASURED = (
+    "One night over the whole life. Own seconds: of processor time, without the model's. Ratio: "
+    "own time per entry, times that of the life before; 1.00 is linear. Published: as their "
+    "sources give them, on other data and models."
+)
+
+
+class Clocked(OfflineChatModel):
+    """The offline model; counts its calls and its seconds of processor time."""
+
+    _seconds: float = PrivateAttr(default=0.0)
+    _calls: int = PrivateAttr(default=0)
+
+    @property
+    def seconds(self) -> float:
+        """Spent in answering."""
+        return self._seconds
+
+    @property
+    def calls(self) -> int:
+        """Answers given."""
+        return self._calls
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        began = time.thread_time()
+        result = self._generate(messages, stop, **kwargs)
+        self._seconds += time.thread_time() - began
+        self._calls += 1
+        return result
+
+
+@dataclass(frozen=True)
+class Row:
+    """One life and its night."""
+
+    entries: int
+    facts: int
+    calls: int
+    tokens: int
+    seconds: float
+    """From going to sleep to the report."""
+    own_seconds: float
+    """Of processor time, without the model's."""
+    steps: list[NightStep]
+    stopped: str | None
+
+    @property
+    def calls_per_100(self) -> float:
+        """Model calls per 100 entries."""
+        return 100 * self.calls / self.entries
+
+    @property
+    def milliseconds(self) -> float:
+        """Own work per entry."""
+        return 1_000 * self.own_seconds / self.entries
+
+
+def made_up(count: int) -> list[Event]:
+    """So many messages of four people, a minute apart; as long as real ones."""
+    people = ("Ada", "Ben", "Cleo", "Dan")
+    return [
+        _event(f"e{n}", START + timedelta(minutes=n), people[n % 4], f"I noticed that {told(n)}")
+        for n in range(count)
+    ]
+
+
+def spoken(conversations: Sequence[Conversation], count: int) -> list[Event]:
+    """The first turns of these conversations, one conversation after the other."""
+    turns = [
+        _event(
+            f"{one['sample_id']}/{event['id']}",
+            datetime.fromisoformat(event["at"]),
+            event["sender"],
+            event["text"],
+        )
+        for one in conversations
+        for session in sessions(one)
+        for event in events_of(session)
+    ]
+    return turns[:count]
+
+
+def _event(name: str, at: datetime, sender: str, text: str) -> Event:
+    return {
+        "id": name,
+        "at": at.isoformat(),
+        "sender": sender,
+        "text": text,
+        "channel": None,
+        "addressed": False,
+    }
+
+
+async def live(agent: AsyncAgent, events: Sequence[Event]) -> None:
+    """Journal these events, and observe somebody now and then, as awake ticks do."""
+    entries = [entry_for_event(one, known_entities=(), projects=()) for one in events]
+    for start in range(0, len(entries), BATCH):
+        some = entries[start : start + BATCH]
+        await write_batch(agent.store, [put for one in some for put in puts(agent.scope, one)])
+    observed = [
+        _observed(place // (SPELL * OBSERVED), event)
+        for place, event in enumerate(events)
+        if place % SPELL == 0
+    ]
+    await apply_operations(
+        observed, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
+    )
+
+
+def _observed(number: int, event: Event) -> Any:
+    name = f"Person {number}"
+    observation: Observation = {
+        "id": f"obs_{event['id']}",
+        "text": f"{name} likes {event['text']}",
+        "at": event["at"],
+        "speaker": event["sender"],
+        "trust": 0.8,
+        "sources": [event["id"]],
+        "consolidated": False,
+    }
+    now = event["at"]
+    return observe_entity(
+        f"person-{number}", name, observation, kept=100, now=now, reason="benchmark"
+    )
+
+
+async def night_of(folder: Path, events: Sequence[Event]) -> Row:
+    """One night over a life of these events."""
+    model, now = Clocked(), datetime.fromisoformat(events[-1]["at"]) + timedelta(hours=8)
+    opening = open_agent(folder, model=model, embedder="offline", clock=lambda: now)
+    async with opening as agent:
+        await live(agent, events)
+        began, worked = time.perf_counter(), time.process_time()
+        slept = await agent.ainvoke({"request": "sleep"})
+        seconds, worked = time.perf_counter() - began, time.process_time() - worked
+        facts = await agent.resources.semantic.count(agent.scope)
+    report = slept["report"]["night"]
+    steps: list[NightStep] = [one for one in report["steps"] if one["llm_calls"] or one["done"]]
+    return Row(
+        entries=len(events),
+        facts=facts,
+        calls=sum(one["llm_calls"] for one in steps),
+        tokens=sum(one["tokens"] for one in steps),
+        seconds=round(seconds, 3),
+        own_seconds=round(worked - model.seconds, 3),
+        steps=steps,
+        stopped=report.get("stopped"),
+    )
+
+
+def measure(lives: Sequence[Sequence[Event]]) -> list[Row]:
+    """A night of each life, each in a data folder of its own."""
+    rows = []
+    for events in lives:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(asyncio.run(night_of(Path(folder) / "data", events)))
+        print(f"night: {len(events):,} entries in {rows[-1].seconds:,.1f} s")
+    return rows
+
+
+def show(lives: Sequence[Row], grown: Sequence[Row], told_of: str, console: Console) -> None:
+    """Print the tables, and what they are."""
+    for row in lives:
+        console.print(_steps(row, told_of))
+    if grown:
+        console.print(_growth(grown))
+    beside = _table("What published systems spend", "system", "model calls", "tokens", "source")
+    for line in PUBLISHED:
+        beside.add_row(*line)
+    console.print(beside)
+    console.print(MEASURED)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place and "source" not in columns else "left")
+    return table
+
+
+def _steps(row: Row, told_of: str) -> Table:
+    """A line a step, and one for the night; per 100 entries."""
+    title = f"A night over {row.entries:,} entries ({told_of}), per 100 entries"
+    table, hundreds = _table(title, "step", "calls", "tokens", "seconds"), row.entries / 100
+    for one in row.steps:
+        table.add_row(
+            one["step"],
+            f"{one['llm_calls'] / hundreds:.1f}",
+            f"{one['tokens'] / hundreds:,.0f}",
+            f"{one['seconds'] / hundreds:.3f}",
+        )
+    table.add_row(
+        f"all (calls: budget {BUDGET})",
+        f"{row.calls_per_100:.1f}",
+        f"{row.tokens / hundreds:,.0f}",
+        f"{row.seconds / hundreds:.3f}",
+    )
+    return table
+
+
+def _growth(rows: Sequence[Row]) -> Table:
+    columns = ("entries", "facts", "calls per 100", "tokens per 100", "own s", "ms an entry")
+    table = _table("Growth", *columns, "ratio")
+    for row, before in zip(rows, [None, *rows], strict=False):
+        table.add_row(
+            f"{row.entries:,}",
+            f"{row.facts:,}",
+            f"{row.calls_per_100:.1f}",
+            f"{100 * row.tokens / row.entries:,.0f}",
+            f"{row.own_seconds:,.2f}",
+            f"{row.milliseconds:.2f}",
+            f"{row.milliseconds / before.milliseconds:.2f}" if before else "",
+        )
+    return table
+
+
+def as_json(lives: Sequence[Row], grown: Sequence[Row], told_of: str) -> dict[str, Any]:
+    """The figures for machines."""
+    return {
+        "measured": MEASURED,
+        "lives_of": told_of,
+        "lives": [_row_json(row) for row in lives],
+        "growth": [_row_json(row) for row in grown],
+        "published": [
+            dict(zip(("system", "calls", "tokens", "source"), one, strict=True))
+            for one in PUBLISHED
+        ],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        **asdict(row),
+        "calls_per_100": row.calls_per_100,
+        "own_ms_per_entry": row.milliseconds,
+    }
+
+
+def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Path) -> None:
+    """Measure, print the tables, write the JSON to `path`."""
+    named = os.environ.get(VARIABLE)
+    data = data or (Path(named) if named else None)
+    if data is not None and data.is_file():
+        conversations, told_of = read_conversations(data), "turns of LoCoMo"
+        lived = [spoken(conversations, count) for count in sorted(lives)]
+    else:
+        lived, told_of = [made_up(count) for count in sorted(lives)], "made-up sentences"
+    measure([made_up(WARM_UP)])
+    rows, grown = measure(lived), measure([made_up(count) for count in sorted(growth)])
+    show(rows, grown, told_of, Console())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(as_json(rows, grown, told_of), indent=2) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure as the arguments say; return the exit status."""
+    parser = argparse.ArgumentParser(description="What a night costs.")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--lives", type=int, nargs="*", default=LIVES, metavar="ENTRIES")
+    parser.add_argument("--growth", type=int, nargs="*", default=GROWTH, metavar="ENTRIES")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/night.json"))
+    options = parser.parse_args(arguments)
+    run(options.data, options.lives, options.growth, options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

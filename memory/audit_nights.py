@@ -1,0 +1,64 @@
+"""What the audit log tells of nights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from memory.audit import AuditEntry, entry_of
+from memory.records import NightRecord, Operation
+from memory.reports import ModeChange
+
+CAUSES = {
+    "request": "on request",
+    "go_to_sleep": "of its own accord",
+    "schedule": "at its hour",
+    "fatigue": "from fatigue",
+    "event": "at a message",
+    "answer": "at an answer",
+    "hours": "at the end of its hours",
+}
+"""What made it fall asleep or wake, in words."""
+
+
+def of_night(
+    record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
+) -> AuditEntry:
+    """A night that ended: how many operations of each kind, what it held, what failed."""
+    started, ended = record["started"], record["ended"] or record["started"]
+    took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
+    return entry_of(
+        datetime.fromisoformat(ended),
+        "night",
+        record["id"],
+        outcome="ok" if record["complete"] else "error",
+        detail={
+            "operations": dict(Counter(operation["kind"] for operation in operations)),
+            "held": len(record["held"]),
+            "errors": record["errors"],
+            "steps": record["steps"],
+        },
+        duration_ms=round(took.total_seconds() * 1_000),
+        model=model,
+        tick=tick,
+        origin=record["id"],
+    )
+
+
+def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
+    """It fell asleep or woke, and why."""
+    return entry_of(
+        datetime.fromisoformat(change["at"]),
+        "fell_asleep" if change["mode"] == "sleep" else "woke",
+        CAUSES[change["why"]],
+        why=change["reason"],
+        detail={"why": change["why"]},
+        tick=tick,
+        origin=origin,
+    )
+
+
+def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
+    """A night was taken back."""
+    return entry_of(at, "undo", record["id"], who=who, origin=record["id"])

@@ -1,0 +1,265 @@
+"""How new facts stand to their neighbours (A-MEM, arXiv 2502.12110; design, ruling 14). Pure.
+
+A model says which facts relate, duplicate, supersede or contradict each other; here it is decided
+what comes of it. Nothing is lost by a wrong claim: what is superseded keeps its record and a
+pointer, and a claim that the two facts themselves speak against becomes a weaker one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from memory.analysis import terms
+from memory.bearing import from_elsewhere
+from memory.fact_changes import facts_after
+from memory.names import name_key, says
+from memory.operations import change_fact, link_facts
+from memory.persona import speaks_of_oneself, violation
+from memory.records import Fact, Operation
+
+Relation = Literal["relates", "duplicates", "supersedes", "contradicts"]
+
+LEAST_ALIKE = 0.2
+"""Of the words of the shorter of two facts, the share that both must have to be one (0..1)."""
+SAME_WORDS = 0.8
+"""Of the words of two facts that nobody in particular said, the share that both must have."""
+MOST_TAGS = 12
+MOST_EARLIER = 10
+"""Earlier contexts that a fact keeps, the newest."""
+
+
+class Claim(NamedTuple):
+    """What the model says of two facts, by the ids that it was shown."""
+
+    fact: str
+    other: str
+    relation: Relation
+    reason: str
+
+
+class Context(NamedTuple):
+    """How the model describes a fact in the light of its neighbours."""
+
+    fact: str
+    context: str
+    tags: Sequence[str]
+
+
+class Settled(NamedTuple):
+    """What comes of the claims."""
+
+    operations: list[Operation]
+    refused: list[str]
+    """Why a claim came to nothing, one line each."""
+
+
+def settle(
+    claims: Iterable[Claim],
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    *,
+    now: str,
+    owners: Collection[str] = (),
+) -> Settled:
+    """The operations that the claims come to, in order; each pair of facts counts once.
+
+    `shown`: the facts by the ids shown; `new`: those of them that are new. A claim about an id that
+    was not shown, or about two old facts, is refused. `owners`: the ids of the owners.
+    """
+    made = Settled([], [])
+    seen: set[frozenset[str]] = set()
+    gone: set[str] = set()
+    ids = {fact["op"]: id_ for id_, fact in shown.items()}
+    # A fact can be in several pairs: each is weighed as the ones before leave it.
+    facts = {fact["op"]: fact for fact in shown.values()}
+    for claim in claims:
+        pair = frozenset((claim.fact, claim.other))
+        problem = _problem(claim, shown, new, seen, gone)
+        if problem is not None:
+            made.refused.append(problem)
+            continue
+        seen.add(pair)
+        one, other = (facts[shown[id_]["op"]] for id_ in (claim.fact, claim.other))
+        relation, first, second = _weighed(claim, one, other, owners)
+        operations = _operations(relation, first, second, claim.reason, now)
+        facts = facts_after(facts, operations)
+        made.operations.extend(operations)
+        if relation in ("duplicates", "supersedes"):
+            gone.add(ids[second["op"]])
+    return made
+
+
+def _problem(
+    claim: Claim,
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    seen: Collection[frozenset[str]],
+    gone: Collection[str],
+) -> str | None:
+    """Why a claim is refused."""
+    unknown = [one for one in (claim.fact, claim.other) if one not in shown]
+    if unknown:
+        return f"unknown id: {', '.join(unknown)}"
+    if claim.fact == claim.other:
+        return f"{claim.fact} is related to itself"
+    if claim.fact not in new and claim.other not in new:
+        return f"neither {claim.fact} nor {claim.other} is new"
+    if frozenset((claim.fact, claim.other)) in seen:
+        return f"{claim.fact} and {claim.other} are related already"
+    if claim.fact in gone or claim.other in gone:
+        return f"one of {claim.fact} and {claim.other} no longer holds"
+    return None
+
+
+def _weighed(
+    claim: Claim, one: Fact, other: Fact, owners: Collection[str]
+) -> tuple[Relation, Fact, Fact]:
+    """The relation as the facts bear it out, and the two in its direction: the first one stays."""
+    if claim.relation == "supersedes":
+        if may_supersede(one, other, owners):
+            return "supersedes", one, other
+        return "contradicts", one, other
+    if claim.relation == "duplicates":
+        if not may_be_one(one, other):
+            return "relates", one, other
+        keeps = max((one, other), key=lambda fact: (fact["trust"], _earlier(fact)))
+        return "duplicates", keeps, other if keeps is one else one
+    return claim.relation, one, other
+
+
+def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
+    """Whether `one` can take the place of `other`: it is not older, and not worse founded.
+
+    A speaker may always take back what they said themselves. What somebody says of themselves, and
+    what an owner says, nobody else's word takes the place of: it only contradicts it.
+    """
+    if one["valid_from"] < other["valid_from"]:
+        return False
+    speaker = other["speaker"]
+    if speaker is not None and one["speaker"] == speaker:
+        return True
+    if speaker is not None and (_of_oneself(other) or speaker in owners):
+        return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
+    return one["trust"] >= other["trust"]
+
+
+def _of_oneself(fact: Fact) -> bool:
+    """Whether its speaker speaks of themselves, by name or in the first person."""
+    speaker = fact["speaker"]
+    if speaker is None:
+        return False
+    named = name_key(speaker) in map(name_key, fact["entities"]) or says(fact["text"], speaker)
+    return named or speaks_of_oneself(fact["text"])
+
+
+def may_be_one(one: Fact, other: Fact) -> bool:
+    """Whether two facts can be merged: nobody else says it, and they share words.
+
+    What two people say stays theirs, however alike it is. Two facts of nobody in particular may be
+    of different people, and are one only in almost the same words.
+    """
+    if one["speaker"] != other["speaker"]:
+        return False
+    first, second = set(terms(one["text"])), set(terms(other["text"]))
+    if one["speaker"] is None:
+        return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
+    smaller = min(len(first), len(second))
+    return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
+
+
+def _earlier(fact: Fact) -> float:
+    """Larger for what has held longer."""
+    digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
+    return -float(digits or 0)
+
+
+def _operations(
+    relation: Relation, first: Fact, second: Fact, reason: str, now: str
+) -> list[Operation]:
+    ops = [link_facts(first["op"], second["op"], relation, now, reason)]
+    if relation == "supersedes":
+        ops.append(_superseded(second, first["op"], now, reason))
+    elif relation == "duplicates":
+        ops += [*_joined(first, second, reason), _superseded(second, first["op"], now, reason)]
+    elif relation == "contradicts":
+        ops += [_disputed(first, second, reason), _disputed(second, first, reason)]
+    return [one for one in ops if one["before"] != one["after"]]
+
+
+def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
+    after = {"invalid_at": now, "superseded_by": by_op}
+    return change_fact(fact, after, [by_op, fact["op"]], reason)
+
+
+def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
+    """The fact that stays, with the sources of the other one; and as important.
+
+    Two changes: others may join the same fact meanwhile, and its sources add up all the same.
+    """
+    after = {
+        "source_entries": list(dict.fromkeys([*keeps["source_entries"], *goes["source_entries"]])),
+        "source_events": list(dict.fromkeys([*keeps["source_events"], *goes["source_events"]])),
+        "entities": list(dict.fromkeys([*keeps["entities"], *goes["entities"]])),
+    }
+    both = [keeps["op"], goes["op"]]
+    importance = {"importance": max(keeps["importance"], goes["importance"])}
+    return [
+        change_fact(keeps, after, both, reason, place=f"sources of {goes['op']}"),
+        change_fact(keeps, importance, both, reason, place=f"importance of {goes['op']}"),
+    ]
+
+
+def _disputed(fact: Fact, by: Fact, reason: str) -> Operation:
+    after = {"disputed": list(dict.fromkeys([*fact.get("disputed", []), by["op"]]))}
+    return change_fact(fact, after, [fact["op"], by["op"]], reason, place=f"disputed {by['op']}")
+
+
+def evolve(
+    contexts: Iterable[Context],
+    shown: Mapping[str, Fact],
+    *,
+    now: str,
+    night: str,
+    rules: str = "",
+) -> Settled:
+    """New contexts and tags of facts that were shown; what they replace is kept as history.
+
+    `rules`: what the model was told to do; it describes no fact.
+    """
+    made = Settled([], [])
+    done: set[str] = set()
+    for one in contexts:
+        if one.fact not in shown or one.fact in done:
+            made.refused.append(f"unknown id: {one.fact}" if one.fact not in shown else one.fact)
+            continue
+        done.add(one.fact)
+        fact = shown[one.fact]
+        context, tags = " ".join(one.context.split()), _tags(one.tags)
+        if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
+            made.refused.append(f"{one.fact}: {why}")
+            continue
+        was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
+        if {"context": context or None, "tags": tags} == was or not (context or tags):
+            continue
+        earlier = [*fact.get("earlier", []), {**was, "until": now, "night": night}]
+        known = earlier[-MOST_EARLIER:] if was["context"] or was["tags"] else []
+        after = {"context": context or None, "tags": tags, "earlier": known}
+        made.operations.append(
+            change_fact(fact, after, [fact["op"]], "seen with its neighbours", place="context")
+        )
+    return made
+
+
+def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
+    """Why words cannot describe `fact`: they are another speaker's, or of the assistant."""
+    others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
+    if from_elsewhere(described, [fact["text"]], [*others, rules]):
+        return "the context is what somebody else says, or a rule"
+    return violation(described)
+
+
+def _tags(given: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(" ".join(one.casefold().split()) for one in given if one.strip()))[
+        :MOST_TAGS
+    ]

@@ -1,0 +1,162 @@
+"""What stands for a part of the history where no summary can be had: its own words, shortened.
+
+Pure: the same messages give the same text. A line an exchange: who asked what, with its date, which
+tools were called, and what came of it. The newest are the most detailed; sentences with a date, a
+number or a name stay before others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from memory.chat import mark_of, text_of
+from memory.models.words import sentences
+from memory.tokens import approximate_tokens, calibrated, cut_to
+
+HEAD = "[extract, no summary: the words of the conversation, shortened]"
+"""The extract's first line."""
+LEAST = 24
+"""Tokens: where exchanges do not have as many each, the oldest are only counted."""
+SHORT = 8
+"""Tokens: the last sentence is cut to no fewer."""
+MOST = 240
+"""Tokens of an exchange."""
+NEWEST = 3
+"""How many times as long as the oldest exchange the newest may be."""
+
+_DETAIL = re.compile(
+    r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
+)
+_NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
+"""A word that begins with a capital, not at the beginning."""
+_SPREAD = 0.618033988749895
+
+
+@dataclass
+class _Exchange:
+    """What was asked, and what came of it."""
+
+    at: str = ""
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    """(who, what)."""
+    tools: list[str] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+
+
+def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
+    """The messages in at most `tokens` (calibrated); the newest in more detail.
+
+    Where not all exchanges can be told, the oldest are counted.
+    """
+    told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
+    left = tokens - _size(HEAD + "\n", calibration)
+    count = min(len(told), left // calibrated(LEAST, calibration))
+    older = f"... {len(told) - count} older exchanges left out; the journal has them"
+    head = [HEAD, older] if count < len(told) else [HEAD]
+    left -= _size(older + "\n", calibration) if count < len(told) else 0
+    if count < 1 or left < calibrated(LEAST, calibration):
+        newest = _line(told[-1], MOST, calibration) if told else ""
+        return cut_to(f"[extract] {newest}", tokens, calibration)
+    lines: list[str] = []
+    share = calibrated(MOST, calibration)
+    for place in range(count - 1, -1, -1):
+        # What a short one leaves over must not make an older one longer than a newer one.
+        share = min(share, int(left * _weight(place, count)))
+        lines.append(_line(told[len(told) - count + place], share - 1, calibration))
+        left -= _size(lines[-1] + "\n", calibration)
+    return "\n".join([*head, *reversed(lines)])
+
+
+def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str:
+    """`text` in at most `tokens` (calibrated): sentences with no date, number or name go first.
+
+    Of sentences alike, those that go are spread over the text, so that no part of it goes whole.
+    `note` stands at the end where something went.
+    """
+    if _size(text, calibration) <= tokens:
+        return text
+    lines = [sentences(line) for line in text.split("\n")]
+    # What is said again and again stays once.
+    places = {
+        one: (at, n) for at, line in reversed([*enumerate(lines)]) for n, one in enumerate(line)
+    }
+    pieces = sorted((place, one) for one, place in places.items())
+    spare = tokens - _size(f"\n{note}", calibration) if note else tokens
+    ranked = sorted(
+        range(len(pieces)), key=lambda at: (not _telling(pieces[at][1]), at * _SPREAD % 1)
+    )
+    kept: dict[int, list[tuple[int, str]]] = {}
+    for left, at in zip(range(len(ranked), 0, -1), ranked, strict=True):
+        (line, place), sentence = pieces[at]
+        # No sentence takes the place of all others.
+        most = spare if left == 1 else spare // 2
+        shown = cut_to(sentence, most - 1, calibration)
+        if shown == sentence or most >= (SHORT if left == 1 else LEAST):
+            kept.setdefault(line, []).append((place, shown))
+            spare -= _size(shown + "\n", calibration)
+    told = [" ".join(one for _, one in sorted(kept[line])) for line in sorted(kept)]
+    if not told:
+        return cut_to(text, tokens, calibration)
+    return "\n".join([*told, note] if note else told)
+
+
+def _telling(sentence: str) -> bool:
+    """Whether it holds a date, a number or a name, or says what stands there (HEAD)."""
+    return bool(sentence[:1] == "[" or _DETAIL.search(sentence) or _NAME.search(sentence))
+
+
+def _exchanges(messages: Iterable[AnyMessage]) -> list[_Exchange]:
+    found = [_Exchange()]
+    for message in messages:
+        text = " ".join(text_of(message.content).split())
+        if isinstance(message, HumanMessage):
+            if found[-1].tools or found[-1].replies:
+                found.append(_Exchange())
+            found[-1].asked.append((message.name or "", text))
+            found[-1].at = found[-1].at or str(mark_of(message).get("at") or "")[:10]
+        elif isinstance(message, AIMessage):
+            found[-1].tools += [str(call["name"]) for call in message.tool_calls]
+            found[-1].replies += [str(message.text)] if str(message.text).strip() else []
+        elif isinstance(message, ToolMessage):
+            if message.status == "error":
+                found[-1].tools.append(f"{message.name or 'a tool'} failed")
+        else:
+            found[-1].asked.append(("", text))
+    return found
+
+
+def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
+    """The exchange on one line of at most `tokens`; what came of it is not crowded out."""
+    when = f"- {exchange.at} " if exchange.at else "- "
+    said = " ".join(f"{who or 'asked'}: {what}" for who, what in exchange.asked if what)
+    tools = ", ".join(dict.fromkeys(exchange.tools))
+    reply = " ".join(" ".join(exchange.replies).split())
+    used = f" [tools: {tools}]" if tools else ""
+    answered = f" answered: {reply}" if reply else ""
+    whole = f"{when}{said}{used}{answered}"
+    if _size(whole, calibration) <= tokens:
+        return whole
+    left = tokens - _size(when, calibration) - 1
+    used = cut_to(used, left // 4, calibration)
+    left -= _size(used, calibration)
+    share = left * 2 // 5 if said else left
+    answered = condensed(answered, share, calibration)
+    said = condensed(said, left - _size(answered, calibration), calibration)
+    return f"{when}{said}{used} {answered.strip()}".rstrip()
+
+
+def _weight(place: int, count: int) -> float:
+    """The share of an exchange in what is left for it and all older ones.
+
+    The newest is worth NEWEST times the oldest, and those between lie between.
+    """
+    slope = (NEWEST - 1) / max(1, count - 1)
+    return (1 + slope * place) / ((place + 1) * (1 + slope * place / 2))
+
+
+def _size(text: str, calibration: float) -> int:
+    return calibrated(approximate_tokens(text), calibration)

@@ -1,0 +1,203 @@
+"""Memory as a night sees it: what is stored, and the night's operations so far.
+
+Whether those operations are applied already makes no difference: applying is idempotent, and a
+preview that applies nothing sees the same as the night itself. Facts are known by operation id.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from langgraph.store.base import BaseStore
+
+from memory import entities, profile_overlay
+from memory.analysis import terms
+from memory.fact_changes import fact_from, facts_after, without_circles
+from memory.operations import told
+from memory.profiles import EntityProfile
+from memory.records import Fact, Operation
+from memory.scope import Scope
+from memory.semantic import SemanticMemory
+from memory.unstored import Unstored
+from memory.vectorstore.table import Row
+
+MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
+"""How much likeness, shared words, shared entities and nearness in time make a neighbour."""
+DEPTH = 4
+"""Candidates looked at for each neighbour, by meaning and by words."""
+MOST_WORDS = 8
+"""Words of a fact that its neighbours are looked up by; all words that both have are weighed."""
+_WORD = re.compile(r"\w+")
+WEEK = 7 * 24 * 3600.0
+"""Seconds after which nearness in time has fallen to 1/e."""
+
+
+def profiles_after(
+    standing: Mapping[str, EntityProfile], operations: Sequence[Operation]
+) -> dict[str, EntityProfile]:
+    """Profiles by id once `operations` are applied, in order. Pure."""
+    return profile_overlay.after(standing, {}, operations)[0]
+
+
+class Overlay:
+    """Reads of one scope through a night's operations."""
+
+    def __init__(
+        self,
+        store: BaseStore,
+        semantic: SemanticMemory,
+        scope: Scope,
+        operations: Sequence[Operation],
+        looked_up: dict[frozenset[str], Unstored] | None = None,
+    ) -> None:
+        """`looked_up`: what is not stored, by what is added; overlays of one visit share it."""
+        self._store, self._semantic, self._scope = store, semantic, scope
+        self._operations = operations
+        self._on: dict[str, list[Operation]] = {}
+        for one in without_circles(told(operations)):
+            if one["kind"] in ("add_fact", "change_fact", "remove_fact"):
+                self._on.setdefault(one["target"], []).append(one)
+        self._looked_up = {} if looked_up is None else looked_up
+
+    async def facts(self, ops: Iterable[str]) -> dict[str, Fact]:
+        """The facts that exist among these operation ids."""
+        wanted = list(dict.fromkeys(ops))
+        stored = await self._semantic.by_op(self._scope, wanted)
+        own = {op: stored[op]["op"] if op in stored else op for op in wanted}
+        after = self._after(stored.values(), own.values())
+        return {op: after[own[op]] for op in wanted if own[op] in after}
+
+    async def holding(self) -> dict[str, Fact]:
+        """Every fact that holds, by operation id."""
+        stored = await self._semantic.all(self._scope)
+        new = [fact["op"] for fact in (await self._new()).facts]
+        after = self._after(stored, [*(fact["op"] for fact in stored), *new])
+        return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
+
+    async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
+        """The facts that stand nearest to `fact` and hold, the nearest first.
+
+        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). The words
+        are weighed by themselves, and not by how rare they are, which a new fact would change.
+        """
+        new, depth = await self._new(), DEPTH * limit
+        vector = new.vectors.get(fact["op"])
+        if vector is None:
+            vector = await self._semantic.vector_of(self._scope, fact["id"])
+        near = list[tuple[Fact, float]]()
+        if vector is not None:
+            near = await self._semantic.near(self._scope, vector, depth)
+            near += new.near(vector, depth)
+        worded = await self._semantic.keywords(self._scope, _telling(fact["text"]), depth)
+        worded += new.keywords(fact["text"], depth)
+        meaning = {one["op"]: max(0.0, score) for one, score in near}
+        found = {one["op"]: one for one, _ in (*near, *worded)}
+        after = self._after(found.values(), found)
+        scored = [
+            (_near(fact, one, meaning.get(op, 0.0)), op)
+            for op, one in after.items()
+            if op != fact["op"] and one["invalid_at"] is None
+        ]
+        scored.sort(key=lambda pair: (-pair[0], pair[1]))
+        return [after[op] for score, op in scored[:limit] if score > TIME]
+
+    def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
+        """Facts by operation id, with what the operations on `ops` change of them."""
+        mine = [one for op in dict.fromkeys(ops) for one in self._on.get(op, ())]
+        return facts_after({fact["op"]: fact for fact in facts}, mine)
+
+    async def _new(self) -> Unstored:
+        """The facts that the operations add and that are not stored; looked up once."""
+        added = {op: on[0] for op, on in self._on.items() if on[0]["kind"] == "add_fact"}
+        ops = frozenset(added)
+        if ops not in self._looked_up:
+            stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
+            facts = [fact_from(one["after"]) for op, one in added.items() if op not in stored]
+            vectors = await self._semantic.vectors_of([fact["text"] for fact in facts])
+            self._looked_up[ops] = Unstored(facts, [vectors[fact["text"]] for fact in facts])
+        return self._looked_up[ops]
+
+    async def profiles(self, ids: Iterable[str]) -> dict[str, EntityProfile]:
+        """The profiles that exist among `ids`."""
+        wanted = list(dict.fromkeys(ids))
+        standing = await entities.read(self._store, self._scope, wanted)
+        after = profiles_after(standing, self._operations)
+        return {id_: after[id_] for id_ in wanted if id_ in after}
+
+    async def everyone(self) -> dict[str, EntityProfile]:
+        """Every profile, by id."""
+        standing = {one["id"]: one for one in await entities.everyone(self._store, self._scope)}
+        return profiles_after(standing, self._operations)
+
+
+def _near(fact: Fact, other: Fact, meaning: float) -> float:
+    """How near two facts are, 0..1."""
+    words = _shared(_words(fact["text"]), _words(other["text"]))
+    apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
+    named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
+    return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+
+
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> frozenset[str]:
+    """The index terms of a text; a fact is compared with many."""
+    return frozenset(terms(text))
+
+
+def _telling(text: str) -> str:
+    """The longest words of a text: common ones are short (Zipf), and each costs a look-up."""
+    words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
+    return " ".join(words[:MOST_WORDS])
+
+
+def _shared(one: Iterable[str], other: Iterable[str]) -> float:
+    first, second = set(one), set(other)
+    return len(first & second) / len(first | second) if first and second else 0.0
+
+
+def _seconds(at: str) -> float:
+    moment = datetime.fromisoformat(at)
+    return moment.timestamp()
+
+
+class Changes(NamedTuple):
+    """Memories as a night would leave them, for a recall that tries it out."""
+
+    facts: Mapping[str, Fact | None]
+    """Changed facts by id; None: gone."""
+    scores: Mapping[str, int] = MappingProxyType({})
+    """Importance of journal entries by id, where the night weighed them anew."""
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], stored: Mapping[str, Fact]) -> Changes:
+        """What `operations` change of the facts that are `stored` (by operation id)."""
+        before, after = facts_after(stored, []), facts_after(stored, operations)
+        changed = {
+            fact["id"]: after.get(op) for op, fact in stored.items() if after.get(op) != before[op]
+        }
+        return cls(changed)
+
+    def gone(self) -> set[str]:
+        """The ids of what is not to be found."""
+        return {id_ for id_, fact in self.facts.items() if fact is None}
+
+    def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
+        """Found rows as they would be."""
+        return [(row, score) for one, score in rows if (row := self._row(one)) is not None]
+
+    def _row(self, row: Row) -> Row | None:
+        if row.id in self.scores:
+            return row._replace(payload={**row.payload, "importance": self.scores[row.id]})
+        if row.id not in self.facts:
+            return row
+        fact = self.facts[row.id]
+        if fact is None:
+            return None
+        fields = {key: fact.get(key) for key in ("invalid_at", "source_events", "source_entries")}
+        return row._replace(payload={**row.payload, **fields})

@@ -1,0 +1,165 @@
+"""Profiles as they stand once operations are applied. Pure.
+
+What a night makes of a profile is joined to what was noticed meanwhile: observations go by their
+ids and attributes by their names, and whatever an operation does not name stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from memory.names import name_key, shown_name
+from memory.operations import told
+from memory.profiles import (
+    MOST_ALIASES,
+    EntityProfile,
+    Observation,
+    is_blank,
+    met,
+    names_of,
+    new_profile,
+    observed,
+)
+from memory.records import Operation
+
+KINDS = ("observe_entity", "unobserve_entity", "meet_entity", "change_entity")
+"""Of operations, those on profiles."""
+
+
+def after(
+    profiles: Mapping[str, EntityProfile], names: Mapping[str, str], operations: Iterable[Operation]
+) -> tuple[dict[str, EntityProfile], dict[str, str]]:
+    """Profiles by id and ids by name once `operations` are applied, in order.
+
+    A name that is another's stays so, but for one: who writes under a name goes before whom
+    somebody called so.
+    """
+    found, keys = dict(profiles), dict(names)
+    for operation in told(operations):
+        match operation["kind"]:
+            case "meet_entity":
+                _meet(found, keys, operation)
+            case "observe_entity":
+                _observe(found, keys, operation)
+            case "unobserve_entity" if operation["target"] in found:
+                _unobserve(found, keys, operation)
+            case "change_entity" if operation["target"] in found:
+                profile = found[operation["target"]]
+                found[profile["id"]] = changed(profile, operation) or profile
+    return found, keys
+
+
+def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    id_, given = operation["target"], operation["after"]
+    profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
+    _without_alias(found, keys, name_key(given["name"]), id_)
+    keys.setdefault(name_key(given["name"]), id_)
+    found[id_] = met(
+        profile, sender=given["name"], event_id=given["event"], at=given["at"], now=given["now"]
+    )
+
+
+def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    id_, given = operation["target"], operation["after"]
+    profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
+    keys.setdefault(name_key(given["name"]), id_)
+    profile = _called(profile, given["aliases"], keys)
+    noticed, kept = given["observation"], given["kept"]
+    found[id_] = observed(profile, noticed, kept=kept, now=given["now"])
+
+
+def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    """The profile without an observation and its aliases; one that was made for it goes."""
+    id_, given = operation["target"], operation["before"]
+    gone = {name_key(alias) for alias in given["aliases"]}
+    profile = found[id_]
+    left: EntityProfile = {
+        **profile,
+        "observations": [
+            o for o in profile["observations"] if o["id"] != given["observation"]["id"]
+        ],
+        "aliases": [one for one in profile["aliases"] if name_key(one) not in gone],
+    }
+    found[id_] = left
+    if is_blank(left) and not left["senders"] and left["created"] == given["now"]:
+        del found[id_]
+        gone |= set(names_of(profile))
+    for key in gone - (set(names_of(left)) if id_ in found else set()):
+        if keys.get(key) == id_:
+            del keys[key]
+
+
+def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
+    """The profile with attributes and observations changed as `operation` says.
+
+    None where one of them is neither as it was nor as it is to be, or the evidence of an attribute
+    is gone: somebody changed it meanwhile. An observation that was let go of since needs no mark.
+    """
+    before, given = operation["before"], operation["after"]
+    attributes = dict(profile["attributes"])
+    observations = {one["id"]: one for one in profile["observations"]}
+    for name, value in given["attributes"].items():
+        if attributes.get(name) not in (before["attributes"][name], value):
+            return None
+        shown = [one for one in (value or {}).get("evidence", ()) if one in given["observations"]]
+        restored = [one for one in shown if before["observations"][one] is None]
+        if any(one not in observations and one not in restored for one in shown):
+            return None
+        attributes[name] = value
+    for id_, wanted in given["observations"].items():
+        mended = _mended(observations.get(id_), before["observations"][id_], wanted)
+        if mended == _CHANGED:
+            return None
+        observations[id_] = cast(Observation, mended)
+    left = (one for one in observations.values() if one is not None)
+    return {
+        **profile,
+        "attributes": {name: one for name, one in attributes.items() if one is not None},
+        "observations": sorted(left, key=lambda one: one["at"]),
+    }
+
+
+_CHANGED = "changed"
+
+
+def _mended(
+    standing: Mapping[str, Any] | None,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+) -> Mapping[str, Any] | str | None:
+    """An observation as it is to be; None: it goes, or is gone. `before` and `after`: its fields,
+    None where there is none.
+    """
+    if standing is None:
+        return after if before is None else None
+    if after is None:
+        return None if _has(standing, before or {}) else _CHANGED
+    fits = _has(standing, after) or (before is not None and _has(standing, before))
+    return {**standing, **after} if fits else _CHANGED
+
+
+def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    return all(standing[name] == value for name, value in fields.items())
+
+
+def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
+    """The profile with the aliases that are nobody else's."""
+    for alias in aliases:
+        key = name_key(alias)
+        known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
+        if not known and keys.setdefault(key, profile["id"]) == profile["id"]:
+            profile = {**profile, "aliases": [*profile["aliases"], shown_name(alias)]}
+    return profile
+
+
+def _without_alias(
+    found: dict[str, EntityProfile], keys: dict[str, str], key: str, id_: str
+) -> None:
+    """Free `key`, where it is but an alias of another entity than `id_`."""
+    owner = found.get(keys.get(key, id_))
+    if owner is None or owner["id"] == id_ or key == name_key(owner["name"]):
+        return
+    rest = [one for one in owner["aliases"] if name_key(one) != key]
+    found[owner["id"]] = {**owner, "aliases": rest}
+    del keys[key]

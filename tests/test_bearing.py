@@ -1,0 +1,75 @@
+"""Bearing: what stands in what it cites, what comes from elsewhere, and whose word it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.bearing import Said, from_elsewhere, speaker_of
+
+RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ben keeps the keys of the mill", "The mill's keys are kept in Turin by Ben", RECALLED],
+)
+def test_what_was_recalled_is_no_news_where_what_is_cited_does_not_say_it(text: str) -> None:
+    assert from_elsewhere(text, ["Ada: Good morning"], [RECALLED])
+    assert not from_elsewhere(text, [f"Ada: {text}"], [RECALLED])
+
+
+def test_a_paraphrase_that_shares_no_word_with_anything_is_left_alone() -> None:
+    assert not from_elsewhere("Ada is a vegetarian", ["Ada: I do not eat meat"], [RECALLED])
+
+
+def test_what_is_cited_may_add_to_what_is_known() -> None:
+    known = "Ada's flight to Oslo leaves on Thursday"
+    said = "Ada: It leaves on Friday now"
+    assert not from_elsewhere("Ada's flight to Oslo leaves on Friday now", [said], [known])
+
+
+def test_the_words_of_two_are_their_own_whatever_the_model_says() -> None:
+    said = [Said("Olaf", "Ada hates walnuts"), Said("Ada", "The weather is nice")]
+    assert speaker_of("Ada hates walnuts", "Ada", said) == "Olaf"
+    assert speaker_of("The weather is nice", "Olaf", said) == "Ada"
+    assert speaker_of("Ada hates walnuts", "Ben", said[:1]) == "Olaf"
+
+
+def test_a_question_makes_nobody_the_speaker_of_its_answer() -> None:
+    said = [Said("Ben", "Do you like green tea, Ada?"), Said("Ada", "Yes!")]
+    assert speaker_of("Ada likes green tea", "Ada", said) is None
+
+
+def test_at_most_one_percent_of_real_observations_are_taken_for_anothers_words() -> None:
+    path = os.environ.get("CIRCADIAN_LOCOMO")
+    if not path:
+        pytest.skip("CIRCADIAN_LOCOMO names no file in LoCoMo's format")
+    taken, seen = 0, 0
+    for sample in json.loads(Path(path).read_text()):
+        sessions = [one for one in sample["conversation"].values() if isinstance(one, list)]
+        turns = {turn["dia_id"]: turn for session in sessions for turn in session}
+        for text, ids in _observations(sample):
+            cited = [turns[one] for one in ids if one in turns]
+            people = {one["speaker"] for one in cited}
+            beside = {one["dia_id"].split(":")[0] for one in cited}
+            others = [
+                turn["text"]
+                for turn in turns.values()
+                if turn["dia_id"].split(":")[0] in beside and turn["speaker"] not in people
+            ]
+            seen += bool(cited)
+            said = [f"{one['speaker']}: {one['text']}" for one in cited]
+            taken += bool(cited) and from_elsewhere(text, said, others)
+    assert seen > 100
+    assert taken <= 0.01 * seen
+
+
+def _observations(sample: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """What people noted of the conversation, each with the turns that it stands on."""
+    noted = [one for by in sample["observation"].values() for some in by.values() for one in some]
+    return [(text, [ids] if isinstance(ids, str) else ids) for text, ids in noted]

@@ -1,0 +1,294 @@
+"""A whole night killed at any point: what stands after it is what an undisturbed night leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory import night
+from memory.night import STEPS
+from tests.crash_worker import Job, Point, Points, running
+from tests.scripted import logged_calls
+from tests.whole_nights import (
+    NIGHT,
+    SETTINGS,
+    SLEEP,
+    differences,
+    evening,
+    everything,
+    standing,
+    steps_done,
+)
+from tests.workers import workers
+
+PARALLEL = (1, 3)
+NEXT: dict[str, Any] = {
+    "request: sleep": SLEEP,
+    "no input": None,
+    "a message in passing": {
+        "events": [
+            {"id": "hi", "text": "Hm", "sender": "Dora", "at": NIGHT, "addressed": False},
+        ]
+    },
+    "a preview wanted": "preview",
+}
+
+AT = {
+    "once the night is begun": Point("puts", 1),
+    "one of three scorings is written": Point("puts", 2),
+    "the scorings are written": Point("puts", 5),
+    "one of three batches is made into facts": Point("puts", 6),
+    "two of three batches are made into facts": Point("puts", 7),
+    "before the first fact": Point("facts", 1, "before"),
+    "in the middle of adding facts": Point("fact", 5),
+    "between the facts and their marks": Point("facts", 1),
+    "compacting is applied": Point("puts", 11),
+    "one of three dreams is written": Point("puts", 12),
+    "two of three dreams are written": Point("puts", 13),
+    "the orphans are found": Point("puts", 16),
+    "attributes are made": Point("puts", 17),
+    "a reflection has its questions": Point("puts", 18),
+    "a reflection has its answers": Point("puts", 20),
+    "it is decided what is pruned": Point("puts", 21),
+    "an extraction is on its way": Point("puts", 22),
+    "a summary is kept": Point("puts", 24),
+    "a compaction is decided": Point("puts", 25),
+    "the night is weighed": Point("puts", 26),
+    "dreaming is about to be applied": Point("puts", 27, "before"),
+    "dreaming is applied": Point("puts", 27),
+    "the night is recorded": Point("puts", 28),
+}
+FAST = {
+    "one of three scorings is written": 3,
+    "two of three batches are made into facts": 3,
+    "one of three dreams is written": 3,
+    "attributes are made": 1,
+    "a reflection has its questions": 1,
+    "an extraction is on its way": 1,
+    "a summary is kept": 3,
+    "dreaming is applied": 3,
+}
+"""Looked at in every run of the tests, with so many batches side by side."""
+CALLS = {1: 17, 3: 18}
+WRITES = {1: 91, 3: 81}
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose agent has much to dream of."""
+    data = tmp_path_factory.mktemp("whole") / "data"
+    evening(data)
+    return data
+
+
+def job_in(lived: Path, folder: Path, parallel: int, **more: Any) -> Job:
+    """The night in a copy of it."""
+    data = folder / "data"
+    shutil.copytree(lived, data)
+    settings = {**SETTINGS, "night_parallel": parallel}
+    return Job(
+        data=str(data),
+        inputs=[SLEEP],
+        settings=settings,
+        now=NIGHT,
+        model="dreams",
+        apart=0.03 if parallel > 1 else 0.0,
+        **more,
+    )
+
+
+class Undisturbed:
+    """What a night leaves that nothing disturbs, by how many batches go side by side."""
+
+    def __init__(self, lived: Path, folder: Path) -> None:
+        self._lived, self._folder = lived, folder
+        self._found: dict[int, tuple[dict[str, Any], Counter[str]]] = {}
+
+    async def __call__(self, parallel: int) -> tuple[dict[str, Any], Counter[str]]:
+        """What stands, and what was asked."""
+        if parallel not in self._found:
+            job = job_in(self._lived, self._folder / str(parallel), parallel)
+            workers().done(job)
+            self._found[parallel] = (await standing(job), asked(job))
+        return self._found[parallel]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(lived, tmp_path_factory.mktemp("undisturbed"))
+
+
+def asked(job: Job) -> Counter[str]:
+    """The calls of all processes: what was asked for, and how it began."""
+    return Counter(f"{call['tools']} {call['last']}" for call in logged_calls(job.log))
+
+
+async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) -> None:
+    """Run once more in this process: the same memory, and nothing but what was awaited paid twice.
+
+    With batches side by side that can be a call for each.
+    """
+    expected, calls = await undisturbed(job.settings["night_parallel"])
+    async with running(job, Points(job)) as (agent, run):
+        if NEXT[given] == "preview":
+            await night.want_preview(agent.store, agent.scope)
+        report = (await run(None if NEXT[given] == "preview" else NEXT[given]))["report"]
+        assert report["failures"] == []
+        assert await night.unfinished(agent.store, agent.scope) is None
+        found = await everything(agent)
+    own = [key for key in found if "_hi" in key and "event_" in key]
+    if job.plain and "message" in given:  # heard before the night goes on, it is reflected on
+        own += [key for key in {*found, *expected} if "/night/" in key or "/nights " in key]
+    left = {key: value for key, value in found.items() if key not in own}
+    assert differences(left, {k: v for k, v in expected.items() if k not in own}) == []
+    again = asked(job) - calls
+    assert sum(again.values()) <= job.settings["night_parallel"]
+    assert calls - asked(job) == Counter()
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
+async def test_an_undisturbed_night_has_work_for_every_step(
+    lived: Path, tmp_path: Path, parallel: int
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    counts = workers().done(job)["counts"]
+    assert (counts["model"], counts["write"]) == (CALLS[parallel], WRITES[parallel])
+    async with running(job, Points(job)) as (agent, _):
+        assert await steps_done(agent) == set(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "name"),
+    [
+        pytest.param(parallel, name, marks=[] if FAST.get(name) == parallel else [pytest.mark.slow])
+        for name in AT
+        for parallel in PARALLEL
+    ],
+)
+async def test_killed_when(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, name: str
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().killed(replace(job, point=AT[name]))
+    await same_as_undisturbed(job, list(NEXT)[len(name) % len(NEXT)], undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "call"),
+    [
+        pytest.param(parallel, call, marks=[] if (parallel, call) in held else [pytest.mark.slow])
+        for held in [{(3, 10), (1, 13), (1, 17)}]
+        for parallel in PARALLEL
+        for call in range(1, CALLS[parallel] + 1)
+    ],
+)
+async def test_killed_while_an_answer_is_awaited(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, call: int
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await same_as_undisturbed(job, list(NEXT)[call % len(NEXT)], undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("parallel", "nth"), [(one, nth) for one in PARALLEL for nth in range(3, WRITES[one] + 1)]
+)
+async def test_killed_at_any_write(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, nth: int, when: str
+) -> None:
+    job = job_in(lived, tmp_path, parallel)
+    workers().killed(replace(job, point=Point("write", nth, when)))
+    await same_as_undisturbed(job, list(NEXT)[nth % len(NEXT)], undisturbed)
+
+
+PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
+DEEDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "apply": ([PREVIEW], APPLY),
+    "undo": ([SLEEP], UNDO),
+}
+SHORT = ("facts are being added", "its first part is applied", "it is not said yet")
+DURING = {
+    "apply": {
+        "the preview is approved": Point("puts", 1),
+        "facts are being added": Point("fact", 4),
+        "its first part is applied": Point("puts", 2),
+        "all of it is applied": Point("puts", 3),
+    },
+    "undo": {
+        "nothing is taken back yet": Point("puts", 1, "before"),
+        "all but the facts is taken back": Point("puts", 1),
+        "it is not said yet": Point("puts", 2, "before"),
+        "it is said": Point("puts", 2),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    """Data folders in which there is a preview, and a night that was applied."""
+    jobs = {}
+    for deed, (first, _) in DEEDS.items():
+        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed), 3)
+        workers().done(replace(jobs[deed], inputs=first))
+        jobs[deed].log.unlink()
+    return jobs
+
+
+@pytest.mark.parametrize(
+    ("deed", "name"),
+    [
+        pytest.param(deed, name, marks=[] if name in SHORT else [pytest.mark.slow])
+        for deed, points in DURING.items()
+        for name in points
+    ],
+)
+async def test_killed_while_a_night_is_applied_or_taken_back(
+    before: dict[str, Job], tmp_path: Path, deed: str, name: str
+) -> None:
+    shutil.copytree(before[deed].data, tmp_path / "done")
+    done = replace(before[deed], data=str(tmp_path / "done"), inputs=[DEEDS[deed][1]])
+    workers().done(done)
+    expected = await standing(done)
+
+    shutil.copytree(before[deed].data, tmp_path / "killed")
+    job = replace(done, data=str(tmp_path / "killed"))
+    workers().killed(replace(job, point=DURING[deed][name]))
+    async with running(job, Points(job)) as (agent, run):
+        given: dict[str, Any] = {"apply": NEXT["no input"], "undo": UNDO}
+        await run(given[deed])
+        assert differences(await everything(agent), expected) == []
+    assert logged_calls(job.log) == []
+
+
+async def test_twice_the_same_night_is_once(lived: Path, tmp_path: Path) -> None:
+    job = job_in(lived, tmp_path, 3)
+    # Its threshold is so low here that there is always something to compact.
+    job = replace(job, settings={**job.settings, "compact_enabled": False})
+    workers().done(job)
+    once = await standing(job)
+    calls = len(logged_calls(job.log))
+    (second,) = workers().done(job)["reports"]
+    assert second["night"]["id"] is None
+    assert len(logged_calls(job.log)) == calls
+    assert differences(await standing(job), once) == []
+
+
+async def test_no_night_touches_goals_projects_or_session_memory(
+    before: dict[str, Job], lived: Path, tmp_path: Path
+) -> None:
+    kept = ("goals", "projects", "session_memory")
+    shutil.copytree(lived, tmp_path / "data")
+    awake = await standing(replace(before["undo"], data=str(tmp_path / "data")))
+    assert all(awake["state"][key] for key in kept)
+    for deed, (_, last) in DEEDS.items():
+        shutil.copytree(before[deed].data, tmp_path / deed)
+        job = replace(before[deed], data=str(tmp_path / deed), inputs=[last])
+        for found in (await standing(job), workers().done(job) and await standing(job)):
+            assert [found["state"][key] for key in kept] == [awake["state"][key] for key in kept]

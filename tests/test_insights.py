@@ -1,0 +1,125 @@
+"""The night's reflection: which questions may be asked, and which insights become entries."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memory.dreaming.insights import LEAST, MOST, Insight, Reflected, insights, questions
+from memory.records import RecallHit
+
+NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
+
+
+def hit(id_: str, *sources: str) -> RecallHit:
+    return {
+        "id": id_,
+        "kind": "fact",
+        "text": f"Ada said something of {id_}.",
+        "score": 0.5,
+        "sources": list(sources),
+        "at": "2026-05-02T09:00:00+00:00",
+        "speaker": "Ada",
+    }
+
+
+SHOWN = {"f1": hit("f1", "e1", "e2"), "f2": hit("f2", "e2", "e3")}
+
+
+def reflected(*given: Insight) -> Reflected:
+    return insights(given, SHOWN, night="night_1", now=NOW)
+
+
+def test_three_questions_at_most_each_once() -> None:
+    asked = ["What does Ada grow?", "Who is Ben?", "What  does Ada\ngrow?", "Why?", "When?"]
+    assert questions(asked) == (["What does Ada grow?", "Who is Ben?", "Why?"], [])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "How did the assistant help Ada?",
+        "What should this AI do for Ada?",
+        "How could you help Ada?",
+        "What have I learned of Ada?",
+        "  ",
+    ],
+)
+def test_no_question_is_about_the_assistant_or_empty(asked: str) -> None:
+    kept, refused = questions([asked, "What does Ada grow?"])
+    assert kept == ["What does Ada grow?"]
+    assert len(refused) == 1
+
+
+@pytest.mark.parametrize(
+    "asked", ["What does the assistant manager want?", "Which AI does Ben use?", "Is Ada young?"]
+)
+def test_a_question_about_other_assistants_and_machines_may_be_asked(asked: str) -> None:
+    assert questions([asked]) == ([asked], [])
+
+
+def test_an_insight_is_an_entry_with_its_evidence_and_the_events_that_this_covers() -> None:
+    [added, *_] = reflected(
+        Insight("Ada grows more\nthan she eats.", ["f1", "f2", "f1"], 9)
+    ).operations
+    entry = added["after"]
+    assert (entry["content"], entry["evidence"]) == ("Ada grows more than she eats.", ["f1", "f2"])
+    assert entry["sources"] == ["e1", "e2", "e3"]
+    assert (entry["importance"], entry["tags"], entry["source_type"]) == (
+        9,
+        ["insight"],
+        "inference",
+    )
+    assert (entry["consolidation"], entry["scoring_method"]) == ("exempt", "llm")
+
+
+def test_it_is_linked_to_each_memory_that_it_stands_on() -> None:
+    [added, *links] = reflected(Insight("Ada grows beans.", ["f1", "f2"], 8)).operations
+    assert [(one["kind"], one["target"], one["after"]["other"]) for one in links] == [
+        ("link", added["target"], "f1"),
+        ("link", added["target"], "f2"),
+    ]
+    assert {one["after"]["relation"] for one in links} == {"evidence"}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (Insight("Ada grows beans.", [], 8), "no evidence among the memories shown"),
+        (Insight("Ada grows beans.", ["ghost"], 8), "no evidence among the memories shown"),
+        (Insight(" \n", ["f1"], 8), "an empty insight"),
+        (Insight("The assistant helped Ada with beans.", ["f1"], 8), "speaks of the assistant"),
+        (Insight("I understand Ada better now.", ["f1"], 8), "first person"),
+    ],
+)
+def test_an_insight_without_evidence_or_of_the_assistant_is_refused(
+    given: Insight, why: str
+) -> None:
+    made = reflected(given)
+    assert made.operations == []
+    assert [why in one for one in made.refused] == [True]
+
+
+def test_unknown_evidence_beside_known_is_left_out() -> None:
+    [added, *links] = reflected(Insight("Ada grows beans.", ["ghost", "f2"], 8)).operations
+    assert added["after"]["evidence"] == ["f2"]
+    assert len(links) == 1
+
+
+@pytest.mark.parametrize(("given", "kept"), [(-5, LEAST), (8, 8), (9, 9), (10, MOST), (99, MOST)])
+def test_importance_is_8_or_9(given: int, kept: int) -> None:
+    [added, *_] = reflected(Insight("Ada grows beans.", ["f1"], given)).operations
+    assert added["after"]["importance"] == kept
+
+
+def test_ids_are_of_the_night_and_the_place_and_not_of_the_words() -> None:
+    def ids(*texts: str, night: str = "night_1") -> list[str]:
+        given = [Insight(text, ["f1"], 8) for text in texts]
+        made = insights(given, SHOWN, night=night, now=NOW).operations
+        return [one["target"] for one in made if one["kind"] == "add_entry"]
+
+    first = ids("Ada grows beans.", "Ben grows peas.")
+    assert ids("Ada grows leeks.", "Ben grows kale.") == first
+    assert len({*first, *ids("Ada grows beans.", night="night_2")}) == 3
+    assert all(one.startswith("insight_20260503_") for one in first)

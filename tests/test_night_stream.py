@@ -1,0 +1,69 @@
+"""What a night tells while it goes on, to whoever streams with the mode `custom`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from memory.night import new_night
+from memory.night_stream import NightEvent, is_night_event, tell
+from tests.agents import opened
+from tests.clock import Clock
+from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
+
+
+async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clock: Clock) -> None:
+    heard: list[NightEvent] = []
+    settings = SETTINGS.model_copy(update={"night_parallel": 1})
+    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
+        await day(agent, clock, [*SATURDAY, *SUNDAY])
+        given: dict[str, Any] = {"request": "sleep"}
+        async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True):
+            assert is_night_event(part)
+            heard.append(part)
+        (line,) = await agent.nights()
+    steps = [one["step"] for one in heard if one["event"] == "begin"]
+    assert steps == [
+        *("score_importance", "consolidate", "apply_operations", "dream", "prune_links"),
+        *("consolidate_entities", "reflect", "prune", "weigh_night", "apply_operations"),
+        "record_night",
+    ]
+    assert [one["step"] for one in heard if one["event"] == "end"] == steps[:-1]
+    assert {one["night"] for one in heard} == {line["id"]}
+    scored = [one for one in heard if one["step"] == "score_importance"]
+    assert [(one["event"], one["done"], one["of"]) for one in scored] == [
+        *(("begin", 0, 11), ("progress", 3, 11), ("progress", 6, 11), ("progress", 9, 11)),
+        *(("progress", 11, 11), ("end", 11, 11)),
+    ]
+    assert [one["llm_calls"] for one in scored] == [0, 1, 2, 3, 4, 4]
+    dreamt = [one for one in heard if one["step"] == "dream"]
+    assert (dreamt[0]["done"], dreamt[-1]["done"], dreamt[-1]["of"]) == (0, 10, 10)
+    assert dreamt[-1]["operations"] > 10
+
+
+async def test_batches_side_by_side_are_told_each_when_it_is_done(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = SETTINGS.model_copy(update={"night_parallel": 4})
+    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
+        await day(agent, clock, [*SATURDAY, *SUNDAY])
+        given: dict[str, Any] = {"request": "sleep"}
+        parts = [
+            part
+            async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True)
+            if part["step"] == "score_importance"
+        ]
+    done = [one["done"] for one in parts]
+    assert done == sorted(done)
+    assert (len(done), done[0], done[-1]) == (6, 0, 11)
+    assert {one["of"] for one in parts} == {11}
+
+
+def test_what_a_tool_sends_is_no_event_of_a_night() -> None:
+    assert not is_night_event({"type": "night"})
+    assert not is_night_event({"step": "x"})
+    assert not is_night_event("night")
+
+
+def test_outside_of_a_run_nobody_is_told(clock: Clock) -> None:
+    tell(new_night(clock(), [], []), {}, [], "dream", "begin")

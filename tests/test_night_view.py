@@ -1,0 +1,202 @@
+"""A night as a person reads it: grouped, old before new, with reasons and who said it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+import pytest
+
+from graph.cli.night_view import night_view, nights_view
+from graph.night_names import Names
+from graph.nights import NightLine
+from memory.dreaming.attributes import Synthesis, consolidated, ripe
+from memory.dreaming.insights import Insight, insights
+from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
+from memory.operations import add_fact, mark_entry, prune_entry, score_entry
+from memory.records import Operation
+from memory.reports import NightReport
+from tests.facts import draft
+from tests.night_deeds import hit_of
+from tests.night_memories import NOW, ada, entry, fact, noticed, observation
+from tests.screens import plain
+
+FACTS = {
+    "old": fact("old", "The glass arrives on Friday.", speaker="Ben"),
+    "new": fact("new", "The glass arrives on Monday.", speaker="Ben"),
+    "same": fact("same", "The glass arrives on Monday, he said.", speaker="Ben"),
+    "other": fact("other", "Lila eats strawberries.", speaker="Ada"),
+}
+
+
+def related(one: str, other: str, relation: Relation) -> list[Operation]:
+    """What comes of a relation."""
+    return settle([Claim(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
+
+
+def report(*operations: Operation, **more: Any) -> NightReport:
+    made: dict[str, Any] = {
+        "id": "night_20260502_220000",
+        "dry_run": False,
+        "started": "2026-05-02T22:00:00+00:00",
+        "ended": "2026-05-02T22:01:00+00:00",
+        "complete": True,
+        "held": [],
+        "steps": [],
+        "operations": list(operations),
+        "errors": [],
+    }
+    return cast(NightReport, made | more)
+
+
+NAMES = Names(cast(Any, FACTS), {"e1": cast(Any, entry("e1"))}, {})
+
+
+def seen(*operations: Operation, everything: bool = False, width: int = 100, **more: Any) -> str:
+    found = night_view(report(*operations, **more), NAMES, everything=everything)
+    return plain(found, width)
+
+
+def test_what_is_superseded_stands_over_what_holds_in_its_place_with_the_reason() -> None:
+    told = seen(*related("new", "old", "supersedes"))
+    assert (
+        "Superseded 1 fact\n"
+        " - The glass arrives on Friday. (Ben, 1 Mar 2026)\n"
+        " + The glass arrives on Monday. (Ben, 1 Mar 2026) — he said so"
+    ) in told
+    assert "Merged" not in told
+
+
+def test_what_says_the_same_is_merged_and_not_superseded() -> None:
+    told = seen(*related("same", "new", "duplicates"))
+    assert "Merged 1 fact with what says the same\n - The glass arrives on Monday" in told
+    assert "\n = The glass" in told
+    assert "Superseded" not in told
+
+
+def test_an_open_contradiction_and_a_link_name_both_sides() -> None:
+    told = seen(*related("other", "old", "contradicts"), *related("new", "other", "relates"))
+    assert "Left open 1 contradiction: both are recalled, marked\n ? Lila eats" in told
+    assert "Linked 1 pair of facts\n ~ The glass arrives on Monday. — Lila eats strawb" in told
+
+
+def test_a_new_fact_that_takes_a_place_is_counted_and_stands_below_alone() -> None:
+    new = {**draft("new", "The glass arrives on Monday."), "speaker": "Ben"}
+    more = draft("more", "Ada grows kale.")
+    told = seen(
+        add_fact(cast(Any, new), "told"),
+        add_fact(more, "told"),
+        *related("new", "old", "supersedes"),
+    )
+    assert "Learned 2 facts, 1 of them below\n • Ada grows kale." in told
+    assert told.count("The glass arrives on Monday.") == 1
+
+
+def test_attributes_show_what_they_replace_and_on_how_much_they_stand() -> None:
+    before = ada(*(observation(n) for n in range(1, 4)))
+    first = consolidated(
+        before, ripe(before, 1), [Synthesis("home", "Bergen.", ["o1"])], now=NOW, prune=False
+    ).operation
+    assert first is not None
+    held = ada(*(observation(n) for n in range(1, 4)), attributes=first["after"]["attributes"])
+    second = consolidated(
+        held, ripe(held, 1), [Synthesis("home", "Oslo.", ["o2", "o3"])], now=NOW, prune=False
+    ).operation
+    assert second is not None
+    names = Names({}, {}, {held["id"]: "Ada"})
+    told = plain(night_view(report(second), names))
+    assert "Knows of people and things\n • Ada home: Bergen. → Oslo. (2 observations)" in told
+
+
+def test_insights_prunings_scores_and_contexts_are_told_each_in_its_place() -> None:
+    one = entry("e1", source_entity="Ada")
+    made = insights(
+        [Insight("Ada is busy.", ["e1"], 8)],
+        {"e1": hit_of(one)},
+        night="night_1",
+        now=datetime.fromisoformat(NOW),
+    ).operations
+    light = evolve(
+        [Context("old", "Of the greenhouse.", ["glass"])], FACTS, now=NOW, night="n"
+    ).operations
+    told = seen(
+        *made,
+        *light,
+        prune_entry(one, "importance <= 3"),
+        score_entry(one, 7, "scored"),
+        mark_entry(one, "consolidated", "settled"),
+        noticed(observation(1)),
+    )
+    assert "Concluded 1 insight\n ✦ Ada is busy. (from 1 memory)" in told
+    assert "Forgot 1 journal entry\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
+    assert "Weighed 1 journal entry\n 3 → 7 Ada said something of e1." in told
+    assert "Sees 1 fact in a new light\n • The glass arrives on Friday. — Of the green" in told
+    assert "Settled\n ✓ 1 journal entry made into facts" in told
+    assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_long_lists_are_cut_and_it_is_said_how_to_see_all(width: int) -> None:
+    many = [score_entry(entry(f"e{n}", source_entity="Ada"), 7, "scored") for n in range(40)]
+    told = seen(*many, width=width)
+    assert "Weighed 40 journal entries" in told
+    assert "and 34 more" in told
+    assert "All of it: circadian night night_20260502_220000 --all" in told
+    whole = seen(*many, everything=True, width=width)
+    assert whole.count("3 → 7") == 40
+    assert "--all" not in whole
+    assert all(len(line) <= width for line in told.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"status": "preview", "dry_run": True}, "night_20260502_220000, a preview"),
+        ({"status": "held", "gate": {"held": "6 of 20"}}, "Held back for you to decide: 6 of 20"),
+        (
+            {"status": "preview", "dry_run": True, "gate": {"held": "6 of 20"}},
+            "Would be held back: 6 of 20",
+        ),
+        ({"stopped": "9 of 9 calls are used"}, "Stopped early: 9 of 9 calls are used; the next"),
+        ({"refused": ["unknown id: x"]}, "Refused: 1 answer of the model, such as: unknown id: x"),
+        ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),
+        ({"status": "undone"}, "night_20260502_220000, undone"),
+    ],
+)
+def test_what_became_of_it_is_said(more: dict[str, Any], line: str) -> None:
+    assert line in seen(**more)
+
+
+def test_of_what_was_forgotten_nothing_is_shown_and_nothing_breaks() -> None:
+    bare = [
+        cast(Operation, {**one, "before": None, "after": None})
+        for one in related("new", "old", "supersedes")
+    ]
+    assert "Superseded" not in seen(*bare)
+
+
+def test_a_fact_that_is_gone_says_so() -> None:
+    told = plain(night_view(report(*related("new", "old", "supersedes")), Names()))
+    assert "- (a fact that is gone, old)" in told
+
+
+def test_text_from_people_cannot_steer_the_terminal() -> None:
+    evil = draft("evil", "Ada \x1b[2Jgrows\nkale.")
+    assert "• Ada [2Jgrows kale." in seen(add_fact(evil, "told"))
+
+
+def test_nights_are_a_line_each_with_what_became_of_them() -> None:
+    line: NightLine = {
+        "id": "night_20260502_220000",
+        "started": "2026-05-02T22:00:00+00:00",
+        "complete": False,
+        "status": "complete",
+        "dry_run": False,
+        "operations": 1_234,
+        "llm_calls": 5,
+        "tokens": 6,
+    }
+    told = plain(nights_view([line, {**line, "status": "held"}]))
+    assert "2 May 2026 22:00   applied, not complete     1,234       5        6" in told
+    assert "held back" in told
+    assert "There has been no night yet" in plain(nights_view([]))

@@ -1,0 +1,185 @@
+"""How new facts stand to their neighbours: what comes of a model's claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
+from memory.records import Fact, Operation
+
+NOW = "2026-05-03T02:00:00+00:00"
+
+
+def fact(op: str, text: str, **fields: Any) -> Fact:
+    base: dict[str, Any] = {
+        "id": f"id-{op}",
+        "op": op,
+        "text": text,
+        "source_entries": [f"entry-{op}"],
+        "source_events": [f"event-{op}"],
+        "speaker": "Ana",
+        "entities": [],
+        "trust": 0.9,
+        "importance": 5,
+        "created": "2026-05-01T00:00:00+00:00",
+        "valid_from": "2026-05-01T00:00:00+00:00",
+        "invalid_at": None,
+        "superseded_by": None,
+        "access_count": 0,
+        "last_access": None,
+    }
+    return {**base, **fields}  # type: ignore[typeddict-item] # made of parts
+
+
+OLD = fact("old", "Ana lives in Bergen.")
+NEW = fact("new", "Ana lives in Oslo now.", valid_from="2026-05-02T00:00:00+00:00")
+
+
+def settled(one: Fact, other: Fact, relation: Relation) -> list[Operation]:
+    claims = [Claim(one["op"], other["op"], relation, "because")]
+    return settle(claims, {f["op"]: f for f in (one, other)}, [NEW["op"]], now=NOW).operations
+
+
+def relation_of(operations: list[Operation]) -> str:
+    return str(operations[0]["after"]["relation"])
+
+
+def changed(operations: list[Operation]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for one in operations:
+        if one["kind"] == "change_fact":
+            found.setdefault(one["target"], {}).update(one["after"])
+    return found
+
+
+def test_what_is_superseded_gets_an_end_and_a_pointer_and_keeps_its_record() -> None:
+    operations = settled(NEW, OLD, "supersedes")
+    assert relation_of(operations) == "supersedes"
+    assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
+    assert {o["kind"] for o in operations} == {"link", "change_fact"}
+
+
+def test_an_older_fact_does_not_supersede_a_newer_one() -> None:
+    operations = settled(OLD, NEW, "supersedes")
+    assert relation_of(operations) == "contradicts"
+    assert changed(operations) == {"old": {"disputed": ["new"]}, "new": {"disputed": ["old"]}}
+
+
+def test_a_less_trusted_speaker_contradicts_and_does_not_supersede() -> None:
+    stranger = {**NEW, "speaker": "Mallory", "trust": 0.3}
+    operations = settled(stranger, OLD, "supersedes")  # type: ignore[arg-type] # a fact with others
+    assert relation_of(operations) == "contradicts"
+    assert "invalid_at" not in changed(operations)["old"]
+
+
+def test_a_speaker_may_take_back_what_they_said_themselves() -> None:
+    overheard = {**NEW, "trust": 0.5}
+    operations = settled(overheard, OLD, "supersedes")  # type: ignore[arg-type] # a fact with others
+    assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
+
+
+def test_duplicates_become_one_fact_with_the_sources_of_both() -> None:
+    twin = fact("new", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00", importance=8)
+    changes = changed(settled(twin, OLD, "duplicates"))
+    assert changes["old"]["source_events"] == ["event-old", "event-new"]
+    assert changes["old"]["source_entries"] == ["entry-old", "entry-new"]
+    assert changes["old"]["importance"] == 8
+    assert changes["new"] == {"invalid_at": NOW, "superseded_by": "old"}
+
+
+def test_the_better_founded_of_two_duplicates_stays() -> None:
+    twin = fact("new", "Ana lives in Bergen.", trust=0.95)
+    changes = changed(settled(twin, OLD, "duplicates"))
+    assert changes["old"]["superseded_by"] == "new"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        fact("new", "Ana lives in Bergen.", speaker="Ben"),
+        fact("new", "The glass arrives on Friday."),
+    ],
+)
+def test_what_another_says_or_shares_no_word_is_not_merged(other: Fact) -> None:
+    operations = settled(other, OLD, "duplicates")
+    assert relation_of(operations) == "relates"
+    assert changed(operations) == {}
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        (Claim("new", "ghost", "relates", ""), "unknown id: ghost"),
+        (Claim("new", "new", "relates", ""), "related to itself"),
+        (Claim("old", "third", "supersedes", ""), "neither old nor third is new"),
+    ],
+)
+def test_claims_about_what_was_not_shown_are_refused(claim: Claim, why: str) -> None:
+    shown = {one["op"]: one for one in (NEW, OLD, fact("third", "Ana likes tea."))}
+    made = settle([claim], shown, ["new"], now=NOW)
+    assert made.operations == []
+    assert why in made.refused[0]
+
+
+def test_a_pair_counts_once_and_what_no_longer_holds_supersedes_nothing() -> None:
+    third = fact("third", "Ana lives in Paris.")
+    shown = {one["op"]: one for one in (NEW, OLD, third)}
+    claims = [
+        Claim("new", "old", "supersedes", ""),
+        Claim("old", "new", "contradicts", ""),
+        Claim("old", "third", "duplicates", ""),
+        Claim("new", "old", "duplicates", ""),
+    ]
+    made = settle(claims, shown, ["new", "third"], now=NOW)
+    assert [o["kind"] for o in made.operations] == ["link", "change_fact"]
+    assert len(made.refused) == 3
+
+
+def test_an_evolved_context_keeps_what_it_replaced() -> None:
+    known = fact("new", "Ana lives in Oslo.", context="Where Ana lives", tags=["home"])
+    shown = {"new": known}
+    given = [Context("new", "Ana moved for her work", ["Home", "work", "home"])]
+    made = evolve(given, shown, now=NOW, night="night_1")
+    [operation] = made.operations
+    assert operation["after"]["tags"] == ["home", "work"]
+    assert operation["after"]["earlier"] == [
+        {"context": "Where Ana lives", "tags": ["home"], "until": NOW, "night": "night_1"}
+    ]
+    assert operation["before"] == {"context": "Where Ana lives", "tags": ["home"], "earlier": []}
+
+
+def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
+    known = fact("new", "Ana lives in Oslo.", context="Where Ana lives", tags=["home"])
+    same = Context("new", "Where Ana lives", ["home"])
+    made = evolve([same, Context("ghost", "x", [])], {"new": known}, now=NOW, night="n")
+    assert made.operations == []
+    assert made.refused == ["unknown id: ghost"]
+
+
+def test_a_fact_in_several_pairs_is_weighed_as_the_pairs_before_leave_it() -> None:
+    later = "2026-05-02T00:00:00+00:00"
+    shown = {
+        "old": OLD,
+        "new": fact("new", "Ana lives in Bergen!", importance=8, valid_from=later),
+        "third": fact("third", "Ana lives in Bergen, still.", importance=7, valid_from=later),
+    }
+    claims = [Claim("new", "old", "duplicates", "same"), Claim("third", "new", "duplicates", "")]
+    made = settle(claims, shown, ["new", "third"], now=NOW)
+    assert made.refused == ["one of third and new no longer holds"]
+    claims[1] = Claim("third", "old", "duplicates", "same")
+    made = settle(claims, shown, ["new", "third"], now=NOW)
+    kept = changed(made.operations)
+    assert kept["old"]["source_events"] == ["event-old", "event-new", "event-third"]
+    assert kept["old"]["importance"] == 8
+    assert [kept[op]["superseded_by"] for op in ("new", "third")] == ["old", "old"]
+    assert len({one["id"] for one in made.operations}) == len(made.operations)
+
+
+def test_every_contradiction_of_a_fact_is_kept() -> None:
+    shown = {op: fact(op, f"Ana lives in {op}.") for op in ("a", "b", "c")}
+    claims = [Claim("a", "b", "contradicts", ""), Claim("a", "c", "contradicts", "")]
+    operations = settle(claims, shown, ["a"], now=NOW).operations
+    assert changed(operations)["a"] == {"disputed": ["b", "c"]}
+    assert len({one["id"] for one in operations}) == len(operations)

@@ -1,0 +1,282 @@
+"""The scheduler in the test's own process, with a clock that is set and a model that is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.handle import AsyncAgent
+from graph.scheduler import Scheduler, outlook
+from memory.errors import ModelError
+from memory.settings import Settings
+from memory.state import Mode
+from tests.agents import night_model, opened, said
+from tests.clock import Clock
+from tests.scripted import ScriptedChatModel, call, scripted
+
+QUICK: dict[str, Any] = {"tick_rate": 0.01, "tick_rate_sleep": 0.01}
+
+
+class Notes:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.rested: list[tuple[str, Mode]] = []
+        self.errors: list[str] = []
+
+    def begins(self) -> None:
+        self.runs += 1
+
+    async def part(self, part: dict[str, Any]) -> None:
+        """The stream itself is the command line's to show."""
+
+    def rests(self, why: str, mode: Mode) -> None:
+        self.rested.append((why, mode))
+
+    def failed(self, error: str) -> None:
+        self.errors.append(error)
+
+
+@asynccontextmanager
+async def going(agent: AsyncAgent) -> AsyncIterator[tuple[Scheduler, Notes, asyncio.Task[None]]]:
+    """A scheduler at work; told to end at the end."""
+    notes = Notes()
+    scheduler = Scheduler(agent, notes)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        yield scheduler, notes, task
+    finally:
+        scheduler.end()
+        await asyncio.wait_for(task, 20)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come to that")
+
+
+async def test_with_nothing_to_do_there_is_no_run_no_checkpoint_and_no_model_call(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted("Hello.")
+    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+        await agent.ainvoke(said("Hi"))
+        before = (await agent.aget_state()).config
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: len(notes.rested) > 20)
+        after = (await agent.aget_state()).config
+    assert (notes.runs, before, len(model.calls)) == (0, after, 1)
+    assert set(notes.rested) == {("Nothing is pending and no goal is active.", "awake")}
+
+
+async def test_what_is_posted_is_answered_and_another_run_gets_in_between(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted("Hello Ada.", "Hello Ben.")
+    async with (
+        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+        going(agent) as (_, notes, _task),
+    ):
+        await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
+        await until(lambda: len(model.calls) == 1 and len(notes.rested) > 0)
+        async with opened(tmp_path, model, clock) as other:
+            await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
+            values = (await other.aget_state()).values
+    # Which of the two takes the message is nobody's business.
+    assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
+
+
+async def test_an_active_goal_is_worked_on_within_what_it_may_spend(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(**QUICK, autonomous_ticks_per_hour=3)
+    model = scripted(call("add_goal", description="Count"), "Made.", otherwise=lambda m, t: "One.")
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("Please count, and keep counting as a goal of yours"))
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: len(notes.rested) > 5)
+        spent = (await agent.aget_state()).values["spending"]
+    assert (notes.runs, spent["autonomous_ticks"]) == (3, 3)
+    assert "autonomous_ticks_per_hour 3" in notes.rested[-1][0]
+
+
+async def test_its_nights_come_at_their_hour_and_it_wakes_when_they_are_over(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(**QUICK, sleep_schedule_enabled=True)
+    model = scripted(otherwise=night_model)
+    heard = {"id": "h1", "text": "The gate closes", "sender": "Ada", "addressed": False}
+    async with (
+        opened(tmp_path, model, clock, settings=settings) as agent,
+        going(agent) as (_, notes, _task),
+    ):
+        await agent.post(heard)
+        await until(lambda: len(notes.rested) > 3)
+        assert (notes.runs, model.calls) == (1, [])
+        for day in (3, 4):
+            clock.set(datetime(2026, 3, day, 2, 0, tzinfo=UTC))
+            await until(lambda: notes.rested[-1][1] == "sleep")
+            clock.set(datetime(2026, 3, day, 6, 0, tzinfo=UTC))
+            await until(lambda: notes.rested[-1][1] == "awake")
+    assert len(model.calls) == 2
+    assert (notes.runs, notes.errors) == (5, [])
+
+
+async def test_told_to_end_it_finishes_the_model_call_and_the_next_run_goes_on_from_there(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(call("noop"), "Here I am.", delay=0.5)
+    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+        async with going(agent) as (scheduler, _, task):
+            await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
+            await until(lambda: len(model.calls) == 1)
+            scheduler.end()
+            await asyncio.wait_for(task, 10)
+        between = await agent.aget_state()
+        assert (len(model.calls), between.values["tick"]) == (1, 0)
+        assert (await outlook(agent)).rests is None
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.rested))
+        after = (await agent.aget_state()).values
+    assert (len(model.calls), after["tick"], notes.errors) == (2, 1, [])
+    assert after["report"]["ticks"][0]["reply"] == "Here I am."
+
+
+async def test_cancelled_it_stops_at_once_and_the_event_is_answered_later(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted("lost", "Here I am.", delay=30)
+    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+        task = asyncio.create_task(Scheduler(agent, Notes()).run())
+        await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
+        await until(lambda: len(model.calls) == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        model.delay = 0
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.rested))
+        after = (await agent.aget_state()).values
+    assert (after["tick"], after["report"]["ticks"][0]["reply"]) == (1, "Here I am.")
+
+
+async def test_told_to_end_while_another_process_holds_the_agent_it_ends(
+    tmp_path: Path, clock: Clock
+) -> None:
+    slow = scripted("Done.", delay=3)
+    async with opened(tmp_path, slow, clock, settings=Settings(**QUICK)) as other:
+        held = asyncio.create_task(other.ainvoke(said("Hi")))
+        await until(lambda: len(slow.calls) == 1)
+        model = scripted()
+        async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+            async with going(agent) as (scheduler, notes, task):
+                await until(lambda: notes.runs == 1)
+                scheduler.end()
+                await asyncio.wait_for(task, 1)
+            assert not held.done()
+        await held
+    assert model.calls == []
+
+
+async def test_another_process_that_keeps_the_agent_too_long_is_named_and_waited_for(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
+    slow, model = scripted("Done.", delay=2), scripted("Hello.")
+    async with (
+        opened(tmp_path, slow, clock) as other,
+        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+    ):
+        held = asyncio.create_task(other.ainvoke(said("Hi")))
+        await until(lambda: len(slow.calls) == 1)
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.errors))
+            await held
+            await agent.post({"id": "e2", "text": "Hi", "sender": "Ben"})
+            await until(lambda: bool(notes.rested))
+        tick = (await agent.aget_state()).values["tick"]
+    assert "in use by process" in notes.errors[0]
+    assert (tick, len(model.calls)) == (2, 1)
+
+
+async def test_a_model_that_fails_is_asked_less_and_less_until_the_emergency_stop(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(**QUICK, max_failed_ticks=10, max_consecutive_errors=4)
+    model = ScriptedChatModel(steps=[ModelError("no answer")] * 4 + ["Back."])
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        async with going(agent) as (_, notes, _task):
+            await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
+            await until(lambda: bool(notes.rested) and "stop" in notes.rested[-1][0])
+            assert (len(model.calls), notes.runs) == (4, 4)
+            await agent.ainvoke({"request": "clear_stop"})
+            await until(lambda: notes.rested[-1][0].startswith("Nothing is pending"))
+        after = (await agent.aget_state()).values
+    assert (after["tick"], len(model.calls), notes.errors) == (1, 5, [])
+
+
+async def test_a_state_that_breaks_a_rule_is_told_and_does_not_end_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted("Hello.", "Again.")
+    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+        await agent.ainvoke(said("Hi"))
+        await agent.aupdate_state({"tick": -5})
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: len(notes.errors) > 1)
+            assert "tick: must not be below 0" in notes.errors[0]
+            await agent.aupdate_state({"tick": 1})
+            await agent.post({"id": "e2", "text": "Hi", "sender": "Ada"})
+            await until(lambda: bool(notes.rested))
+    assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize("given", [{}, {"request": "stop"}, {"request": "sleep"}])
+async def test_where_it_sees_nothing_to_do_a_run_finds_nothing_either(
+    tmp_path: Path, clock: Clock, given: dict[str, Any]
+) -> None:
+    model = scripted("Hello.", otherwise=night_model)
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("Hi"))
+        await agent.ainvoke(given)
+        paid = len(model.calls)
+        assert (await outlook(agent)).rests is not None
+        out = (await agent.ainvoke({}))["report"]
+    assert (out["ticks"], out["night"], out["mode_changes"]) == ([], None, [])
+    assert len(model.calls) == paid
+
+
+async def test_told_to_end_in_a_night_it_ends_at_a_step_and_no_answer_is_paid_for_twice(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(**QUICK, sleep_schedule_enabled=True)
+    clock.set(datetime(2026, 3, 3, 2, 0, tzinfo=UTC))
+    heard = [
+        {"id": f"h{n}", "text": f"Gate {n} closes", "sender": "Ada", "addressed": False}
+        for n in range(6)
+    ]
+    model = scripted(otherwise=night_model, delay=0.3)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": heard})
+        async with going(agent) as (scheduler, _, task):
+            await until(lambda: len(model.calls) == 1)
+            scheduler.end()
+            await asyncio.wait_for(task, 10)
+        assert (len(model.calls), (await outlook(agent)).rests) == (1, None)
+        async with going(agent) as (_, notes, _task):
+            await until(lambda: bool(notes.rested))
+        after = (await agent.aget_state()).values
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert [one["llm_calls"] for one in after["report"]["night"]["steps"]] == [1, 1, 1]
+    assert (len(model.calls), len(facts), after["mode"]) == (3, 6, "sleep")
+    assert [one["why"] for one in after["report"]["mode_changes"]] == ["schedule"]

@@ -1,0 +1,283 @@
+"""Taking a night back: the inverse restores what stood, unless a later night built on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from langgraph.store.base import PutOp
+
+from memory import apply
+from memory.dreaming.attributes import Synthesis, consolidated, ripe
+from memory.dreaming.relations import Claim, settle
+from memory.dreaming.undo import built_on, inverse
+from memory.errors import MemoryStoreError
+from memory.operations import (
+    add_entry,
+    add_fact,
+    link,
+    link_facts,
+    link_memories,
+    mark_entry,
+    prune_entry,
+    reflected,
+    score_entry,
+    settle_fact,
+    supersede_fact,
+    unlink,
+)
+from memory.records import Operation
+from memory.semantic import SemanticMemory
+from tests.facts import draft, memory_at
+from tests.night_deeds import AT, DEEDS, Night, before_a_night
+from tests.night_memories import NOW, Memory, ada, entry, fact, noticed, observation
+
+TEA = observation(9, "Ada likes tea.")
+TOLD = ("kind", "target", "before", "after", "sources")
+
+
+@pytest.fixture(scope="module")
+def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
+    made = memory_at(tmp_path_factory.mktemp("facts"))
+    yield made
+    made.close()
+
+
+# The inverse
+
+
+def each_kind() -> list[Operation]:
+    """An operation of each kind that a night makes and that can be taken back."""
+    facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
+    profile = ada(*(observation(n) for n in range(1, 6)))
+    likes = [Synthesis("drink", "Likes tea.", ["o1"])]
+    made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
+    assert made is not None
+    return [
+        add_entry(entry("event_20260502_new"), "told"),
+        score_entry(entry("event_20260502_e0"), 7, "scored"),
+        mark_entry(entry("event_20260502_e0"), "consolidated", "settled"),
+        prune_entry(entry("event_20260502_e1"), "old"),
+        add_fact(draft("new", "Ada grows kale."), "told"),
+        *settle([Claim("one", "other", "duplicates", "same")], facts, ["one"], now=NOW).operations,
+        settle_fact("one", "seen"),
+        unlink("id-one", "gone", {"relation": "relates", "reason": "", "created": AT}, "gone"),
+        noticed(TEA),
+        made,
+        reflected(None, NOW),
+    ]
+
+
+def told(operations: list[Operation]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in one.items() if key in TOLD} for one in operations]
+
+
+def test_the_inverse_of_the_inverse_is_the_operation_in_effect() -> None:
+    assert told(inverse(inverse(each_kind()))) == told(each_kind())
+
+
+def test_it_begins_with_the_last_and_has_ids_of_its_own() -> None:
+    operations = each_kind()
+    taken = inverse(operations)
+    assert [one["target"] for one in taken] == [one["target"] for one in reversed(operations)]
+    assert not {one["id"] for one in taken} & {one["id"] for one in operations}
+    assert taken == inverse(operations)
+
+
+def test_meeting_someone_and_cutting_the_conversation_are_not_taken_back() -> None:
+    cut: Operation = {**settle_fact("x", "cut"), "kind": "compact"}
+    met: Operation = {**noticed(TEA), "kind": "meet_entity"}
+    assert inverse([cut, met]) == []
+
+
+# Made so and taken back, in a memory that is stored
+
+
+@given(DEEDS)
+@settings(max_examples=50, deadline=None)
+def test_a_night_applied_twice_is_applied_once_and_taken_back_leaves_what_stood(
+    semantic: SemanticMemory, deeds: list[tuple[str, int, int]]
+) -> None:
+    async def live() -> None:
+        memory = await before_a_night(semantic)
+        stood = await memory.everything()
+        night = Night(await semantic.all(memory.scope))
+        for deed in deeds:
+            night.do(*deed)
+        await memory.apply(night.made)
+        once = await memory.everything()
+        await memory.apply(night.made)
+        assert await memory.everything() == once
+        back = inverse(night.made)
+        assert await memory.conflicts(back) == []
+        for _ in range(2):
+            await memory.apply(back)
+            assert await memory.everything() == stood
+
+    asyncio.run(live())
+
+
+WHOLE_NIGHT = [
+    *[("add", 0, 0), ("add", 1, 0), ("link", 1, 3), ("relate", 3, 0), ("relate", 1, 4)],
+    *[
+        ("settle", 0, 0),
+        ("notice", 1, 1),
+        ("consolidate", 2, 0),
+        ("reflect", 2, 0),
+        ("prune", 3, 0),
+    ],
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "nth"), [("update", 1), ("update", 2), ("delete", 1), ("delete", 2)]
+)
+async def test_an_undo_that_broke_off_is_finished_by_the_next_try(
+    semantic: SemanticMemory, monkeypatch: pytest.MonkeyPatch, place: str, nth: int
+) -> None:
+    memory = await before_a_night(semantic)
+    stood = await memory.everything()
+    night = Night(await semantic.all(memory.scope))
+    for deed in WHOLE_NIGHT:
+        night.do(*deed)
+    await memory.apply(night.made)
+    left, does = nth, getattr(SemanticMemory, place)
+
+    async def breaks(*args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise MemoryStoreError("the disk is full")
+        return await does(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SemanticMemory, place, breaks)
+        with pytest.raises(MemoryStoreError):
+            await memory.apply(inverse(night.made))
+    assert await memory.everything() != stood
+    await memory.apply(inverse(night.made))
+    assert await memory.everything() == stood
+
+
+async def test_the_mark_that_it_is_done_is_written_when_the_facts_are_gone(
+    semantic: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(*args: Any) -> None:
+        raise MemoryStoreError("the disk is full")
+
+    memory = await before_a_night(semantic)
+    added = [add_fact(draft("n0", "Ada grows kale."), "told")]
+    await memory.apply(added)
+    mark = PutOp(("nights",), "night_1", {"status": "undone"})
+    with monkeypatch.context() as patched:
+        patched.setattr(SemanticMemory, "delete", breaks)
+        with pytest.raises(MemoryStoreError):
+            await apply.apply_operations(
+                inverse(added),
+                store=memory.store,
+                semantic=semantic,
+                scope=memory.scope,
+                also=[mark],
+            )
+    assert await memory.store.aget(("nights",), "night_1") is None
+
+
+async def test_a_fact_that_stood_before_and_was_said_again_is_not_taken_away(
+    semantic: SemanticMemory,
+) -> None:
+    memory = await before_a_night(semantic)
+    standing = await memory.fact("f0")
+    sources = {key: standing[key] for key in ("source_entries", "source_events")}
+    again = [add_fact(draft("again", standing["text"], **sources), "told")]
+    await memory.apply(again)
+    assert (await memory.fact("again"))["id"] == standing["id"]
+    await memory.apply(inverse(again))
+    assert await memory.fact("f0") == standing
+
+
+async def test_someone_of_whom_only_that_night_heard_is_known_no_more(
+    semantic: SemanticMemory,
+) -> None:
+    memory = Memory.new(semantic, "heard")
+    empty = await memory.everything()
+    night = [noticed(TEA, aliases=["Addie"]), noticed(observation(8))]
+    await memory.apply(night)
+    assert await memory.ada() is not None
+    await memory.apply(inverse(night))
+    assert await memory.ada() is None
+    assert await memory.everything() == empty
+
+
+async def test_what_was_noticed_since_stays_when_its_attributes_are_taken_back(
+    semantic: SemanticMemory,
+) -> None:
+    memory = Memory.new(semantic, "since")
+    await memory.apply([noticed(observation(n)) for n in range(1, 6)])
+    profile = await memory.ada()
+    assert profile is not None
+    likes = [Synthesis("drink", "Likes tea.", ["o1"])]
+    made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
+    assert made is not None
+    await memory.apply([made])
+    await memory.apply([noticed(TEA)])
+    assert await memory.conflicts(inverse([made])) == []
+    await memory.apply(inverse([made]))
+    after = await memory.ada()
+    assert after is not None
+    assert after["attributes"] == {}
+    assert [one["id"] for one in after["observations"]] == ["o1", "o2", "o3", "o4", "o5", "o9"]
+    assert {one["consolidated"] for one in after["observations"]} == {False}
+
+
+# What a later night built on it
+
+FIRST = [
+    add_fact(draft("new", "Ada grows kale."), "told"),
+    link("event_20260502_e0", "new", NOW, "made"),
+    settle_fact("new", "seen"),
+    reflected(None, NOW),
+]
+
+
+@pytest.mark.parametrize(
+    ("later", "on"),
+    [
+        (supersede_fact(fact("new"), "other", NOW, ["other"], "moved"), ["new"]),
+        (supersede_fact(fact("other"), "new", NOW, ["new", "other"], "moved"), ["new"]),
+        (link_facts("other", "new", "relates", NOW, "both"), ["new"]),
+        (link_memories("insight_1_x", "id-new", NOW, "evidence"), ["id-new"]),
+        (
+            add_entry(entry("insight_1_x", evidence=["id-new"]), "insight from 1 memories"),
+            ["id-new"],
+        ),
+        (prune_entry(entry("event_20260502_e0"), "old"), ["event_20260502_e0"]),
+        (score_entry(entry("event_20260502_e0"), 7, "scored"), ["event_20260502_e0"]),
+    ],
+)
+def test_a_night_that_changed_linked_or_cited_it_built_on_it(
+    later: Operation, on: list[str]
+) -> None:
+    assert built_on(FIRST, [("night_2", [later])], {"new": "id-new"}) == {"night_2": on}
+
+
+def test_one_that_worked_on_other_things_or_only_looked_did_not() -> None:
+    later = [
+        add_fact(draft("third", "Ben keeps bees."), "told"),
+        link("event_20260503_e1", "third", NOW, "made"),
+        settle_fact("new", "seen"),
+        reflected(NOW, "2026-05-04T02:00:00+00:00"),
+    ]
+    assert built_on(FIRST, [("night_2", later), ("night_3", [])], {"new": "id-new"}) == {}
+
+
+def test_each_later_night_is_named_with_all_that_it_built_on() -> None:
+    related = link_facts("new", "other", "relates", NOW, "both")
+    scored = score_entry(entry("event_20260502_e0"), 7, "scored")
+    later = [("night_2", [related]), ("night_3", [scored, related])]
+    assert built_on(FIRST, later, {}) == {
+        "night_2": ["new"],
+        "night_3": ["event_20260502_e0", "new"],
+    }
