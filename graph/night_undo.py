@@ -10,12 +10,12 @@ from langgraph.store.base import PutOp
 from graph.nights import find_night, in_words, named, night_report
 from memory import apply, audit, night, standing
 from memory.audit_nights import of_undo
+from memory.compaction import kept_keys
 from memory.dreaming.undo import built_on, inverse
 from memory.errors import ConflictError, InputError
 from memory.forgetting.rows import SUMMARIES
 from memory.night import status_of
 from memory.night_batches import operations_of
-from memory.operations import operation_id
 from memory.records import NightRecord, Operation, PlanRecord
 from memory.reports import NightReport
 
@@ -47,7 +47,8 @@ async def _take_back(agent: AsyncAgent, record: NightRecord, plans: Sequence[Pla
     done = _applied(record, plans)
     await _check(agent, record, done)
     undone: NightRecord = {**record, "status": "undone"}
-    puts: list[PutOp] = [*_summaries(agent, plans), night.record_put(agent.scope, undone)]
+    puts = _summaries(agent, record["id"], plans)
+    puts.append(night.record_put(agent.scope, undone))
     await apply.apply_operations(
         inverse(done),
         store=agent.store,
@@ -63,11 +64,13 @@ def _applied(record: NightRecord, plans: Sequence[PlanRecord]) -> list[Operation
     return [one for phase in record["applied"] for one in operations_of(plans, phase)]
 
 
-def _summaries(agent: AsyncAgent, plans: Sequence[PlanRecord]) -> list[PutOp]:
-    """Without the summaries that the night's compaction had kept."""
+def _summaries(agent: AsyncAgent, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:
+    """Without what the night's compaction had kept."""
     cuts = [plan["inputs"] for plan in plans if plan["step"] == "compact"]
     namespace = agent.scope.namespace(SUMMARIES)
-    return [PutOp(namespace, operation_id("compaction", *ids), None) for ids in cuts]
+    return [
+        PutOp(namespace, key, None) for ids in cuts for key in kept_keys(night_id, ids).values()
+    ]
 
 
 async def _check(agent: AsyncAgent, record: NightRecord, done: Sequence[Operation]) -> None:

@@ -92,6 +92,17 @@ def marker(
     )
 
 
+def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
+    """Under which keys what stands for the messages `ids` is kept: a summary, and an extract.
+
+    An extract is kept for the event or the night (`origin`) alone.
+    """
+    return {
+        "summary": operation_id("compaction", *ids),
+        "extract": operation_id("extract", origin, *ids),
+    }
+
+
 def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
     """The events that `messages` carry, earlier summaries included; oldest first."""
     found: dict[str, None] = {}

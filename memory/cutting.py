@@ -23,6 +23,8 @@ SUMMARIES_SHARE = 8
 """All summaries together have 1 of so many parts of what a compaction leaves."""
 NEW_SHARE = 4
 """Of that, what is newly cut has 1 of so many parts, however long the earlier summaries are."""
+LEAST = 96
+"""Tokens that they have in a small context, up to half of it."""
 HEAD = 12
 """Tokens of a marker without its text."""
 
@@ -58,6 +60,13 @@ class Cut(NamedTuple):
         return bool(self.fresh) or size_of(earlier, calibration) > most
 
 
+def room_of(fits: int) -> int:
+    """Tokens for all summaries together, where a compaction leaves `fits`: in a small context more
+    than their share, for a text that says anything has some length.
+    """
+    return max(fits // SUMMARIES_SHARE, min(LEAST, fits // 2))
+
+
 def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
     """(old, kept): the newest `window` or more are kept, calls never part from answers."""
     most = max(0, len(messages) - window)
@@ -78,7 +87,7 @@ def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: 
     most = min(last, max(0, len(messages) - window))
     whole, bare = _sizes_from(messages, calibration)
     at = max(place for place in places if place <= most)
-    reserve = fits // SUMMARIES_SHARE
+    reserve = room_of(fits)
     if whole[at] + _least(messages[:at], fits, calibration) <= fits:
         return _cut(messages, at, fits - whole[at], fits, calibration)
     following = (place for place in places if at <= place <= last)
@@ -136,13 +145,13 @@ def shares(earlier: int, tokens: int) -> tuple[int, int]:
 def _cut(messages: Sequence[AnyMessage], at: int, left: int, fits: int, calibration: float) -> Cut:
     old, kept = list(messages[:at]), list(messages[at:])
     least = _least(old, fits, calibration)
-    text = max(least, min(left, fits // SUMMARIES_SHARE)) - calibrated(HEAD, calibration)
+    text = max(least, min(left, room_of(fits))) - calibrated(HEAD, calibration)
     return Cut(old, kept, max(1, text))
 
 
 def _least(old: Sequence[AnyMessage], fits: int, calibration: float) -> int:
     """Tokens without which the summaries of `old` would lose what earlier ones say."""
-    reserve = fits // SUMMARIES_SHARE
+    reserve = room_of(fits)
     earlier = size_of([one for one in old if is_summary(one)], calibration)
     return min(reserve, earlier + reserve // NEW_SHARE) if old else 0
 

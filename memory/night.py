@@ -18,13 +18,7 @@ from memory.compacted import results_of
 from memory.dreaming import budget
 from memory.night_batches import not_seen, operations_of, to_consolidate, to_score
 from memory.operations import operation_id
-from memory.records import (
-    JournalEntry,
-    NightRecord,
-    NightStatus,
-    NightStep,
-    PlanRecord,
-)
+from memory.records import JournalEntry, NightRecord, NightStatus, NightStep, PlanRecord
 from memory.reports import NightReport
 from memory.scope import Scope
 from memory.settings import Settings

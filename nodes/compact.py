@@ -214,10 +214,7 @@ async def _made(
     """
     ids = [str(message.id) for message in parts.old]
     namespace = scope_of(config).namespace(SUMMARIES)
-    keys = {
-        "summary": operation_id("compaction", *ids),
-        "extract": operation_id("extract", origin, *ids),
-    }
+    keys = compaction.kept_keys(origin, ids)
     for key in keys.values():
         item = await store.aget(namespace, key)
         if item is not None:

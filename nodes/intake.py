@@ -114,7 +114,7 @@ class _Desk(Visit):
             self.set(emergency_stop=False, consecutive_errors=0)
             self.note(notes=["The emergency stop is cleared."])
             self.log.append(audit.of_clear(**self.place))
-        if self.first:
+        if self.first and not self.resources.night_only:
             # Work of an earlier run that was finished first is no reason to wait for this one.
             self.set(unattended=request == "tick" or not self.given)
         self.autonomous = request == "tick" or not (self.given or self.resumed)

@@ -153,7 +153,9 @@ async def day(
     await agent.ainvoke({"request": "wake"})
     for number, (who, text) in enumerate(heard, first):
         clock.advance(minutes=5)
-        await agent.ainvoke(said(text, who, id=f"said-{number}"))
+        # What nobody is asked is no message of the conversation: a night may forget it.
+        asked = not text.startswith("Trivial")
+        await agent.ainvoke(said(text, who, id=f"said-{number}", addressed=asked))
     clock.advance(hours=10)
 
 

@@ -24,7 +24,7 @@ from tests.scripted import ScriptedChatModel, call, calls, scripted
 SETTINGS = Settings(
     max_context_tokens=1_500,
     compact_preserve_window=6,
-    compact_sleep_threshold=0.05,
+    compact_sleep_threshold=0.1,
     max_failed_ticks=1,
 )
 

@@ -29,6 +29,8 @@ async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock)
         out = await agent.ainvoke({"request": "sleep"})
         told = await audit.read(agent.store, agent.scope, since=clock())
     report = out["report"]["night"]
+    assert (told[0]["what"], told[0]["target"]) == ("fell_asleep", "on request")
+    told = told[1:]
     assert [(one["what"], one["target"], one["origin"]) for one in told] == [
         ("tool_call", "store_memory", report["id"]),
         ("night", report["id"], report["id"]),

@@ -121,7 +121,7 @@ def test_forced_the_question_in_hand_is_kept_with_its_exchange(window: int) -> N
 
 def test_forced_a_history_without_people_can_be_cut() -> None:
     messages: list[AnyMessage] = [AIMessage("word " * 100, id=f"a{n}") for n in range(5)]
-    old, kept = forced(messages, 5, fits=300, calibration=1.0)
+    old, kept = forced(messages, 5, fits=400, calibration=1.0)
     assert (len(old), len(kept)) == (3, 2)
 
 

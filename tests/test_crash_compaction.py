@@ -23,7 +23,7 @@ SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
 
-EMERGENCY_WRITES, NIGHT_WRITES = 42, 55
+EMERGENCY_WRITES, NIGHT_WRITES = 42, 56
 EMERGENCY = {
     "when facts are journaled": Point("puts", 2),
     "when a profile is written": Point("puts", 3),
@@ -32,13 +32,13 @@ EMERGENCY = {
     "when the history is cut": Point("write", 28),
 }
 NIGHT = {
-    "when compacting is applied": Point("puts", 4),
-    "when the summary is kept": Point("puts", 10),
-    "when the cut is planned": Point("puts", 11),
-    "when the night is weighed": Point("puts", 12),
-    "when the archive is written": Point("puts", 13),
-    "when the night has ended": Point("puts", 14),
-    "when the history was cut": Point("write", 50),
+    "when compacting is applied": Point("puts", 5),
+    "when the summary is kept": Point("puts", 11),
+    "when the cut is planned": Point("puts", 12),
+    "when the night is weighed": Point("puts", 13),
+    "when the archive is written": Point("puts", 14),
+    "when the night has ended": Point("puts", 15),
+    "when the history was cut": Point("write", 51),
 }
 
 

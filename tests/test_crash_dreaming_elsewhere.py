@@ -19,9 +19,9 @@ from tests.workers import workers
 
 SERVED = ("two of three batches are made into facts", "a reflection has its questions")
 KILLED = {
-    "two of three dreams are written": Point("puts", 13),
+    "two of three dreams are written": Point("puts", 14),
     "between the facts and their marks": Point("facts", 1),
-    "dreaming is about to be applied": Point("puts", 27, "before"),
+    "dreaming is about to be applied": Point("puts", 28, "before"),
 }
 
 

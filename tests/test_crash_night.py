@@ -42,18 +42,18 @@ SETTINGS = {
     "reflection_threshold": 10_000,
 }
 COMPACTING, DREAMING = 3 + 6, 3
-CALLS, WRITES = COMPACTING + DREAMING, 73
+CALLS, WRITES = COMPACTING + DREAMING, 74
 AT = {
-    "once the night is begun": Point("puts", 2),
-    "when a plan is written": Point("puts", 5),
-    "when the last plan of compacting is written": Point("puts", 11),
+    "once the night is begun": Point("puts", 3),
+    "when a plan is written": Point("puts", 6),
+    "when the last plan of compacting is written": Point("puts", 12),
     "in the middle of adding facts": Point("fact", 31),
     "before the first fact": Point("facts", 1, "before"),
     "between the facts and their marks": Point("facts", 1),
-    "when compacting is applied": Point("puts", 12),
-    "when a dream is written": Point("puts", 14),
-    "when the night is weighed": Point("puts", 18),
-    "when dreaming is applied": Point("puts", 19),
+    "when compacting is applied": Point("puts", 13),
+    "when a dream is written": Point("puts", 15),
+    "when the night is weighed": Point("puts", 19),
+    "when dreaming is applied": Point("puts", 20),
 }
 LATER = "2026-03-02T11:00:00+00:00"
 
@@ -129,7 +129,7 @@ async def test_killed_on_a_server(job: Job, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", range(12, WRITES - 4))
+@pytest.mark.parametrize("nth", range(13, WRITES - 4))
 async def test_killed_at_any_write_on_a_server(job: Job, nth: int, when: str, given: str) -> None:
     job = replace(job, plain=True)
     workers().killed(replace(job, point=Point("write", nth, when)))

@@ -62,7 +62,7 @@ def test_events_that_are_left_alone_are_counted_and_end_nothing(
     done = replayed(capsys, file, data, lines)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[-1] == (
-        "3 events: 2 ticks, 0 overheard, 1 left alone, 0 skipped, 0 nights"
+        "3 events: 2 ticks, 0 overheard, 1 left alone, 0 lines skipped, 0 nights"
     )
     again = replayed(capsys, file, data, lines, "--json").document
     assert (again["skipped"], again["ignored"], again["failures"]) == (3, 0, [])
@@ -91,7 +91,8 @@ def test_a_question_ends_no_replay_and_is_counted_as_long_as_it_waits(
         ended = replayed(capsys, file, data, lines, "--json").document
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[-1] == (
-        "3 events: 1 tick, 0 overheard, 0 skipped, 0 nights; 2 questions wait (circadian status)"
+        "3 events: 1 tick, 0 overheard, 0 lines skipped, 0 nights; "
+        "2 questions wait (circadian status)"
     )
     assert (again.status, again.document["questions"], again.document["failures"]) == (0, 2, [])
     assert again.document["skipped"] == 1

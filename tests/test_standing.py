@@ -23,7 +23,7 @@ from memory.operations import (
     settle_fact,
     supersede_fact,
 )
-from memory.records import Operation
+from memory.records import Fact, Operation
 from memory.semantic import SemanticMemory
 from tests.facts import draft, memory_at
 from tests.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation
@@ -141,7 +141,10 @@ async def test_what_is_noticed_meanwhile_is_in_nobodys_way_and_a_changed_attribu
 async def test_sources_that_others_added_are_in_nobodys_way(memory: Memory) -> None:
     beans, bergen = await memory.fact("beans"), await memory.fact("bergen")
     claim = [Claim("beans", "bergen", "duplicates", "same")]
-    shown = {"beans": beans, "bergen": bergen}
+    shown: dict[str, Fact] = {
+        "beans": {**beans, "speaker": "Ada"},
+        "bergen": {**bergen, "speaker": "Ada"},
+    }
     operations = settle(claim, shown, ["beans"], now=NOW).operations
     more = {"source_events": [*beans["source_events"], "e9"]}
     await memory.apply([change_fact(beans, more, ["e9"], "said again")])

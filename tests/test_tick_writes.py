@@ -63,7 +63,7 @@ async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
         "Noted.",
     )
     async with opened(tmp_path / "data", model, clock) as agent:
-        await agent.ainvoke(said("When does the gate close?", id="e1"))
+        await agent.ainvoke(said("The gate closes at nine. I mean the north gate.", id="e1"))
         await agent.ainvoke(None)
         facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
         notes = [one["content"] for one in await entries(agent) if not one["tags"]]

@@ -45,10 +45,11 @@ def history_after(
 
     A tick that an erased event set off goes whole, calls with their answers. Of other messages the
     sentences that are the person's are cut; a tick whose tools found something erased counts as
-    written from it. `handled`: events and the ticks that they were handled in.
+    written from it, and so does one of which a compaction took what its tools found. `handled`:
+    events and the ticks that they were handled in.
     """
     ticks = ticks_of(messages, erasure.events, handled)
-    mixed = {_tick(one) for one in messages if _found_erased(one, erasure)}
+    mixed = {_tick(one) for one in messages if _found_erased(one, erasure)} | _beheaded(messages)
     left = []
     for one in messages:
         if _tick(one) in ticks or _event(one) in erasure.events:
@@ -57,6 +58,14 @@ def history_after(
         if after is not None:
             left.append(after)
     return left
+
+
+def _beheaded(messages: Sequence[AnyMessage]) -> set[int | None]:
+    """The tick of which a compaction cut the beginning, if any."""
+    if not any(is_summary(one) for one in messages):
+        return set()
+    first = next((one for one in messages if not isinstance(one, SystemMessage)), None)
+    return set() if first is None or isinstance(first, HumanMessage) else {_tick(first)}
 
 
 def ticks_of(
