@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from graph.server import health as healths
 from graph.server.erase import erase_user
+from graph.server.guard import Guard
 from graph.server.throttle import IN_PROCESS, Throttle
 from graph.server.tokens import OPERATOR
 from graph.server.waiting import events_waiting
@@ -164,6 +165,6 @@ app = Starlette(
         Route("/circadian/agents/{name}/events", post_events, methods=["POST"]),
         Route("/circadian/me", erase_me, methods=["DELETE"]),
     ],
-    middleware=[Middleware(Throttle)],
+    middleware=[Middleware(Guard), Middleware(Throttle)],
     exception_handlers={CircadianError: _failed, HTTPException: _refused},
 )

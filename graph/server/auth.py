@@ -131,8 +131,12 @@ async def search_assistants(ctx: Context, value: Any) -> Filter:
 
 @auth.on.crons
 async def crons(ctx: Context, value: Any) -> Filter:
-    """One's own."""
-    return None if serving().open else access.owned(ctx.user.identity)
+    """One's own, which stay so."""
+    if serving().open:
+        return None
+    if ctx.action == "update":
+        _own_schedule(ctx, value)
+    return access.owned(ctx.user.identity)
 
 
 @auth.on.crons.create
@@ -142,11 +146,8 @@ async def create_cron(ctx: Context, value: Auth.types.CronsCreate) -> Filter:
         raise _refused(422, "a schedule is of an agent's thread: `circadian schedule` makes it")
     if serving().open:
         return None
-    # Its own metadata decide who sees it, those of its payload become its runs'.
-    given: dict[str, Any] = dict(value)
-    for metadata in (given.get("metadata"), given["payload"].setdefault("metadata", {})):
-        if metadata is not None:
-            metadata[access.OWNER] = ctx.user.identity
+    value["payload"].setdefault("metadata", {})
+    _own_schedule(ctx, value)
     return access.owned(ctx.user.identity)
 
 
@@ -165,21 +166,32 @@ async def store(ctx: Context, value: Any) -> None:
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
-    """Refuse the id of another user's thread, known to the server or not."""
-    if access.is_foreign_thread(user, thread, metadata):
-        _deny("a thread id that is made from another name")
-    if access.is_derived(thread):
+    """Refuse the id of another user's thread, known to the server or not.
+
+    One's own is known by its agent's name, or by the memory that it has already.
+    """
+    foreign = access.is_foreign_thread(user, thread, metadata)
+    if access.is_derived(thread) and not foreign:
         return
     store = process_now().served_store
     found = await store.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     if any(not access.is_own_namespace(user, one) for one in found):
         _deny("another's thread")
+    if foreign and not found:
+        _deny("a thread id that is made from another name")
 
 
 async def _check_room(user: str) -> None:
     most = serving().memories_per_user
     if most is not None and (kept := await limits.kept(user)) >= most:
         raise _refused(507, f"{kept:,} of {most:,} memories are kept: forget, or ask for more")
+
+
+def _own_schedule(ctx: Context, value: Any) -> None:
+    """Its own metadata decide who sees it, those of its payload become its runs'."""
+    for metadata in (value.get("metadata"), (value.get("payload") or {}).get("metadata")):
+        if metadata is not None:
+            metadata[access.OWNER] = ctx.user.identity
 
 
 def _keep_owner(ctx: Context, value: Any) -> None:
