@@ -135,7 +135,7 @@ class AgentInput(TypedDict, total=False):
         Request | None,
         Field(
             title="Request",
-            description="tick, sleep, wake, stop or clear_stop. None: what was said, or what waits.",
+            description="tick, sleep, wake, stop or clear_stop. None: what was said or waits.",
         ),
     ]
 

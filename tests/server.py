@@ -67,6 +67,18 @@ class Server:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def terminate(self, seconds: float = 60.0) -> None:
+        """SIGTERM, as an operator stops it; waits for its end."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
+        process.terminate()
+        try:
+            process.wait(seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
     def log(self) -> str:
         """All it ever printed, before a restart too."""
         return self._log.read_text(encoding="utf-8", errors="replace")
