@@ -5,8 +5,8 @@ Python: the same graph with persistence under one data folder. `builder` is for 
 """
 
 from graph.builder import builder
-from graph.opening import open_agent
+from graph.opening import Agents, open_agent, open_agents
 
 graph = builder.compile(name="agent")
 
-__all__ = ["builder", "graph", "open_agent"]
+__all__ = ["Agents", "builder", "graph", "open_agent", "open_agents"]

@@ -1,18 +1,22 @@
-"""Opening an agent from Python: `async with open_agent(...)` or `with open_agent(...)`."""
+"""Opening agents from Python: one with `open_agent`, many side by side with `open_agents`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 
 from graph.blocking import Agent
 from graph.builder import builder
@@ -28,6 +32,91 @@ from memory.settings import Deployment, Settings
 from tools.extra import extra
 
 log = logging.getLogger("circadian")
+
+
+class Agents:
+    """The agents of one data folder or database, which share its connections and one graph.
+
+    A handle costs little and keeps nothing of its agent: make one whenever it is needed.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        graph: CompiledStateGraph[Any, Any, Any, Any],
+        store: BaseStore,
+        resources: Resources,
+        settings: Settings,
+        lock_timeout: float,
+    ) -> None:
+        self._home, self._graph, self._store = home, graph, store
+        self._resources, self._settings, self._lock_timeout = resources, settings, lock_timeout
+
+    def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
+        """The agent called `name` that belongs to `user`.
+
+        Its owner is `user`, unless the settings name owners.
+        """
+        scope, settings = Scope(user, thread_id(user, name)), self._settings
+        if settings.owners == [LOCAL_USER]:
+            settings = settings.model_copy(update={"owners": [user]})
+        return AsyncAgent(
+            self._graph,
+            self._store,
+            replace(self._resources, user=user),
+            settings,
+            scope,
+            self._home.agent_lock(scope.thread, timeout=self._lock_timeout),
+        )
+
+
+@asynccontextmanager
+async def open_agents(
+    data: str | Path | None = None,
+    model: str | BaseChatModel | None = None,
+    embedder: str | Embeddings | None = None,
+    settings: Settings | None = None,
+    tools: Sequence[BaseTool] = (),
+    *,
+    components: Sequence[PromptComponent] = (),
+    folder: str | Path | None = None,
+    mcp: bool = True,
+    clock: Callable[[], datetime] = utc_now,
+) -> AsyncIterator[Agents]:
+    """Open a data folder or a database for many agents of many users; arguments as `open_agent`.
+
+    `async with open_agents() as agents: await agents.agent("default", user="ada").ainvoke(...)`.
+    Raises as `open_agent`.
+    """
+    deployment, kept = _deployment(folder, mcp=mcp), settings or Settings()
+    path = Path(data) if data is not None else None
+    chat_model = _chat_model(model, deployment)
+    added = await extra(
+        deployment, data=path or deployment.data, tools=tuple(tools), components=tuple(components)
+    )
+    home = await asyncio.to_thread(
+        open_home,
+        deployment,
+        data=path,
+        embedder=embedder if isinstance(embedder, str) else None,
+        embeddings=embedder if isinstance(embedder, Embeddings) else None,
+    )
+    log.info("model %s, embedder %s, data %s", model_name(chat_model), home.embedder, home.name)
+    try:
+        async with open_saver(home, keep=kept.checkpoints_kept) as saver, open_store(home) as store:
+            resources = Resources(
+                chat_model=chat_model,
+                semantic=home.semantic(),
+                clock=clock,
+                tools=added.tools,
+                components=added.components,
+                breakers=breakers_of(deployment),
+                synced=True,
+            )
+            graph = builder.compile(checkpointer=saver, store=store, name="agent")
+            yield Agents(home, graph, store, resources, kept, deployment.lock_timeout)
+    finally:
+        home.close()
 
 
 class open_agent:
@@ -71,21 +160,24 @@ class open_agent:
         mcp: bool = True,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._deployment = _deployment(folder, mcp=mcp)
-        self._data = Path(data) if data is not None else None
-        self._agent = agent or self._deployment.agent
-        self._model, self._embedder = model, embedder
-        self._settings = settings or Settings()
-        self._tools, self._components, self._clock = tuple(tools), tuple(components), clock
+        self._agent = agent or Deployment().agent
+        self._agents = open_agents(
+            data,
+            model,
+            embedder,
+            settings,
+            tools,
+            components=components,
+            folder=folder,
+            mcp=mcp,
+            clock=clock,
+        )
         self._stack = AsyncExitStack()
         self._blocking: Agent | None = None
 
     async def __aenter__(self) -> AsyncAgent:
-        try:
-            return await self._open()
-        except BaseException:
-            await self._stack.aclose()
-            raise
+        agents = await self._stack.enter_async_context(self._agents)
+        return agents.agent(self._agent)
 
     async def __aexit__(
         self,
@@ -108,54 +200,11 @@ class open_agent:
         if self._blocking is not None:
             self._blocking.close()
 
-    async def _open(self) -> AsyncAgent:
-        deployment = self._deployment
-        model = self._chat_model()
-        added = await extra(
-            deployment,
-            data=self._data or deployment.data,
-            tools=self._tools,
-            components=self._components,
-        )
-        home = await asyncio.to_thread(self._open_home)
-        self._stack.callback(home.close)
-        log.info("model %s, embedder %s, data %s", model_name(model), home.embedder, home.name)
-        saver = await self._stack.enter_async_context(
-            open_saver(home, keep=self._settings.checkpoints_kept)
-        )
-        store = await self._stack.enter_async_context(open_store(home))
-        resources = Resources(
-            chat_model=model,
-            semantic=home.semantic(),
-            clock=self._clock,
-            tools=added.tools,
-            components=added.components,
-            breakers=breakers_of(deployment),
-            synced=True,
-        )
-        scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, self._agent))
-        return AsyncAgent(
-            builder.compile(checkpointer=saver, store=store, name="agent"),
-            store,
-            resources,
-            self._settings,
-            scope,
-            home.agent_lock(scope.thread, timeout=deployment.lock_timeout),
-        )
 
-    def _open_home(self) -> Home:
-        given = self._embedder
-        return open_home(
-            self._deployment,
-            data=self._data,
-            embedder=given if isinstance(given, str) else None,
-            embeddings=given if isinstance(given, Embeddings) else None,
-        )
-
-    def _chat_model(self) -> BaseChatModel:
-        if isinstance(self._model, BaseChatModel):
-            return self._model
-        return choose_model(self._model or self._deployment.model, offline=self._deployment.offline)
+def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> BaseChatModel:
+    if isinstance(given, BaseChatModel):
+        return given
+    return choose_model(given or deployment.model, offline=deployment.offline)
 
 
 def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:

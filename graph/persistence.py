@@ -22,7 +22,7 @@ from memory.errors import FolderError
 from memory.folder import Folder
 from memory.home import Home, open_home
 from memory.models.seam import model_name
-from memory.resources import process_resources
+from memory.resources import process_now, process_resources
 from memory.settings import Deployment, Settings
 from memory.sqlite.saver import CircadianSaver
 from memory.sqlite.store import CircadianStore
@@ -94,6 +94,8 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
         home.server_lock(timeout=deployment.lock_timeout),
         open_saver(home, keep=Settings().checkpoints_kept) as saver,
     ):
+        process = await asyncio.to_thread(process_now)
+        process.saver = saver
         yield saver
 
 
@@ -116,6 +118,7 @@ async def store() -> AsyncIterator[BaseStore]:
             home.embedder,
             home.name,
         )
+        process_now().store = opened
         yield opened
 
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from langgraph.store.base import BaseStore
 
-from memory import journal, links, probes
+from memory import journal, links, metrics, probes
 from memory.analysis import Query, read_query
 from memory.duplicates import merged
 from memory.episodes import catch_up, episode_of, named_speakers
@@ -48,6 +48,7 @@ LEAST = 60
 log = logging.getLogger(__name__)
 
 
+@metrics.timed(metrics.RECALL_SECONDS)
 async def recall(
     query: str,
     *,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 KEY = "circadian"
 """Where `config["configurable"]` carries a run's Resources. Never checkpointed: not a primitive."""
 
+
+SERVED_USER = "langgraph_auth_user_id"
+"""Where LangGraph Server puts the authenticated user; it refuses a client that names it itself."""
 
 RESUMED = "circadian_resumed"
 """Where it carries the report of an unfinished run that was just finished."""
@@ -74,8 +78,12 @@ class Resources:
 
 def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: those that `open_agent` put into its config, else the process's own."""
-    given = config.get("configurable", {}).get(KEY)
-    return given if isinstance(given, Resources) else _process().resources
+    configurable = config.get("configurable", {})
+    given = configurable.get(KEY)
+    if isinstance(given, Resources):
+        return given
+    ours, user = _process().resources, configurable.get(SERVED_USER)
+    return replace(ours, user=str(user)) if user and user != ours.user else ours
 
 
 def resumed_report(config: RunnableConfig) -> Report | None:
@@ -83,6 +91,14 @@ def resumed_report(config: RunnableConfig) -> Report | None:
     given = config.get("configurable", {})
     ours = isinstance(given.get(KEY), Resources)
     return cast(Report | None, given.get(RESUMED)) if ours else None
+
+
+def process_now() -> Process:
+    """What the process has, made where it is not. Blocking the first time. Raises as `open_home`.
+
+    For what a server does beside its runs.
+    """
+    return _process()
 
 
 @asynccontextmanager
@@ -144,21 +160,30 @@ def _load(name: str) -> BaseChatModel:
 
 
 @dataclass
-class _Process:
+class Process:
     """What the process has, where no run brings its own."""
 
     home: Home
     resources: Resources
+    store: BaseStore | None = None
+    """A server's, while it is open."""
+    saver: BaseCheckpointSaver[str] | None = None
+    """A server's, while it is open."""
+
+    @property
+    def served_store(self) -> BaseStore:
+        """The server's store. Raises RuntimeError where none is open."""
+        return present(self.store)
 
 
 @lru_cache(maxsize=1)
-def _process() -> _Process:
+def _process() -> Process:
     from memory.home import open_home
     from memory.models.seam import choose_model
 
     deployment = Deployment()
     home = open_home(deployment)
-    return _Process(
+    return Process(
         home,
         Resources(
             chat_model=choose_model(deployment.model, offline=deployment.offline),

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from memory.settings_form import arrange
+
 Verdict = Literal["act", "context", "ignore"]
 """What becomes of an event: answered, taken as context only, or left alone."""
 
@@ -16,7 +18,7 @@ Verdict = Literal["act", "context", "ignore"]
 class Settings(BaseModel):
     """How the agent behaves. Names and defaults are the specification's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=arrange)
 
     user_prompt: str = Field(
         "",

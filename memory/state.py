@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory.history import merge_messages
@@ -110,12 +111,25 @@ class NightCursor(TypedDict):
 class AgentInput(TypedDict, total=False):
     """What a run may be given; small on purpose: it is Studio's form."""
 
-    messages: Annotated[list[AnyMessage], merge_messages]
-    """Chat: human messages; `name` is the sender, else the owner."""
-    events: list[Event]
-    """World: events with sender, text, channel, addressed."""
-    request: Request | None
-    """tick | sleep | wake | stop | clear_stop."""
+    messages: Annotated[
+        list[AnyMessage],
+        Field(title="Messages", description="Human messages; `name` is who speaks, else the user."),
+        merge_messages,
+    ]
+    events: Annotated[
+        list[Event],
+        Field(
+            title="Events",
+            description="What happens besides chat: text, sender, channel; not addressed: context.",
+        ),
+    ]
+    request: Annotated[
+        Request | None,
+        Field(
+            title="Request",
+            description="tick, sleep, wake, stop or clear_stop. None: what was said or waits.",
+        ),
+    ]
 
 
 class AgentOutput(TypedDict, total=False):

@@ -8,6 +8,7 @@ from typing import Literal
 from langgraph.errors import NodeError
 from langgraph.types import Command
 
+from memory import metrics
 from memory.reports import FailureReport
 from memory.state import State
 from memory.state_check import checked, report_so_far
@@ -19,6 +20,7 @@ log = logging.getLogger("circadian.night")
 @checked
 async def night_failed(state: State, error: NodeError) -> Command[Literal["intake"]]:
     """Report the failure. Nothing is lost: the next run goes on from the unfinished record."""
+    metrics.NIGHTS.labels("failed").inc()
     log.error("the night stopped", exc_info=traced(error.error))
     failure: FailureReport = {
         "event_id": None,

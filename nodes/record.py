@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
-from memory import audit, entities, inbox, journal
+from memory import audit, entities, inbox, journal, metrics
 from memory.apply import apply_operations
 from memory.chat import text_only
 from memory.classification import source_type_of
@@ -56,6 +56,7 @@ async def record(
         "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
         **_failures(state, settings),
     }
+    metrics.TICKS.labels(tick["context_type"]).inc()
     if event is not None:
         mark = HandledMark(id=event["id"], tick=state["tick"], at=now.isoformat())
         update["handled"] = [*state["handled"], mark]

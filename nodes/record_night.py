@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from memory import audit, night
+from memory import audit, metrics, night
 from memory.audit_nights import of_night
 from memory.dreaming.pruning import stale
 from memory.models.naming import called
@@ -41,6 +41,8 @@ async def record_night(
     record = ended(view, settings, now)
     operations = operations_of(view.plans)
     entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
+    metrics.NIGHTS.labels(night.status_of(record)).inc()
+    metrics.NIGHT_OPERATIONS.inc(len(operations))
     puts = night.end_puts(view.scope, record)
     await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
     report = {**state["report"], "night": night.report_of(record, view.plans)}

@@ -14,7 +14,7 @@ from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from memory import audit, entities, inbox, journal
+from memory import audit, entities, inbox, journal, metrics
 from memory.apply import apply_operations
 from memory.errors import CircadianError, CircuitOpen
 from memory.operations import add_entry
@@ -68,6 +68,7 @@ async def return_event(
             text,
             max_attempts=most,
         )
+    metrics.TICK_FAILURES.inc()
     failure: FailureReport = {
         "event_id": event["id"] if event else None,
         "error": text,

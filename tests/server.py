@@ -27,8 +27,9 @@ class Server:
     configuration it leaves out `env`, since a person's file would come before it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
+        self._variables = variables
         self.data = folder / "data"
         self.url = ""
         self._log = folder / "server.log"
@@ -66,6 +67,18 @@ class Server:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def terminate(self, seconds: float = 60.0) -> None:
+        """SIGTERM, as an operator stops it; waits for its end."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
+        process.terminate()
+        try:
+            process.wait(seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
     def log(self) -> str:
         """All it ever printed, before a restart too."""
         return self._log.read_text(encoding="utf-8", errors="replace")
@@ -79,8 +92,10 @@ class Server:
         config = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
         del config["env"]
         config["dependencies"] = [str(ROOT)]
-        for part in (config["graphs"]["agent"], config["checkpointer"], config["store"]):
+        parts = ("checkpointer", "store", "auth")
+        for part in (config["graphs"]["agent"], *(config[name] for name in parts)):
             part["path"] = str(ROOT / part["path"])
+        config["http"]["app"] = str(ROOT / config["http"]["app"])
         (self.folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:
@@ -91,6 +106,7 @@ class Server:
             "LANGGRAPH_CLI_NO_ANALYTICS": "1",
             "LANGGRAPH_NO_VERSION_CHECK": "1",
             "LOG_JSON": "true",
+            **self._variables,
         }
 
     def _wait(self, deadline: float) -> None:

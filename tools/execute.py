@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolInvocationError
 
-from memory import tracing
+from memory import metrics, tracing
 from memory.merging import merge_by_id, merge_projects
 from memory.models.words import shortened
 from memory.records import Usage
@@ -248,6 +248,7 @@ def _take(
 ) -> None:
     message, ok = answered.message, answered.message.status != "error"
     outcome = ToolOutcome(name=call["name"], ok=ok)
+    metrics.TOOL_CALLS.labels("ok" if ok else "failed").inc()
     done.messages.append(message)
     done.outcomes.append(outcome)
     done.raised += answered.raised

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying
 
-from memory import tracing
+from memory import metrics, tracing
 from memory.breaker import Breaker
 from memory.errors import ModelError
 from memory.explained import explained
@@ -169,8 +169,11 @@ async def _answer(
         try:
             message = await persist(usable, policy, breaker=breaker)
         except ModelError as error:
+            metrics.MODEL_CALLS.labels("failed").inc()
             raise _charged(error, meter.usage) from error.__cause__
         finally:
+            metrics.MODEL_CALLS.labels("answered").inc(meter.calls)
+            metrics.TOKENS.inc(meter.read + meter.written)
             span.set(
                 {
                     "gen_ai.usage.input_tokens": meter.read,

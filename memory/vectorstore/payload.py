@@ -31,6 +31,11 @@ def scope_filters(scope: Scope) -> dict[str, str]:
     return {"user_id": _mem0_id(scope.user), "agent_id": _mem0_id(scope.thread)}
 
 
+def user_filters(scope: Scope) -> dict[str, str]:
+    """All agents of the scope's user."""
+    return {"user_id": _mem0_id(scope.user)}
+
+
 def _mem0_id(text: str) -> str:
     return "".join(quote(one) if one.isspace() or one == "%" else one for one in text) or "%"
 

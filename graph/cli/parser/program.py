@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graph.cli.parser import looking, memories, running
+from graph.cli.parser import looking, memories, running, serving
 from graph.cli.parser.registration import group
 from graph.cli.shared import WITH_VALUE
 
@@ -16,7 +16,7 @@ app = group(
     help="A long-running assistant: awake it acts, asleep it remembers.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for theme in (running.theme, memories.theme, looking.theme):
+for theme in (running.theme, memories.theme, looking.theme, serving.theme):
     app.add_typer(theme)
 
 

@@ -1,0 +1,126 @@
+"""An agent's schedule on a server: crons of LangGraph Server, for its ticks and its nights.
+
+What they carry is a request without input of its own, so that a run which is late or comes twice
+does no harm: a tick with nothing to do calls no model, and a night that is over is not begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+import httpx
+from typing_extensions import TypedDict
+
+from memory.errors import CircadianError, InputError
+
+if TYPE_CHECKING:
+    from langgraph_sdk.client import LangGraphClient
+
+MARK = "circadian"
+"""The metadata key of these crons: `tick` or `sleep`."""
+GRAPH = "agent"
+PAGE = 100
+
+
+class Scheduled(TypedDict):
+    """One cron."""
+
+    id: str
+    request: str
+    """`tick` or `sleep`."""
+    schedule: str
+    """Five fields, as crontab has them."""
+    time_zone: str
+    next_run: str | None
+    thread_id: str
+
+
+class ServerError(CircadianError):
+    """The server is not there, or refuses; the message says which and why."""
+
+
+class Schedule:
+    """The crons of one agent on one server."""
+
+    def __init__(self, client: LangGraphClient, thread: str) -> None:
+        self._client, self.thread = client, thread
+
+    async def listed(self) -> list[Scheduled]:
+        """What is installed, ticks first."""
+        found = await self._client.crons.search(thread_id=self.thread, limit=PAGE)
+        ours = [dict(one) for one in found if (one.get("metadata") or {}).get(MARK)]
+        return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
+
+    async def install(self, request: str, schedule: str, zone: ZoneInfo) -> Scheduled:
+        """One cron for `request`, in place of the one that there was for it."""
+        before = [one for one in await self.listed() if one["request"] == request]
+        made: Any = await self._client.crons.create_for_thread(
+            self.thread,
+            GRAPH,
+            schedule=schedule,
+            timezone=zone,
+            input={"request": request},
+            metadata={MARK: request},
+            multitask_strategy="enqueue",
+            durability="sync",
+        )
+        for one in before:
+            await self._client.crons.delete(one["id"])
+        (now,) = [one for one in await self.listed() if one["id"] == str(made["cron_id"])]
+        return now
+
+    async def remove(self) -> list[Scheduled]:
+        """Remove them all; what there was."""
+        before = await self.listed()
+        for one in before:
+            await self._client.crons.delete(one["id"])
+        return before
+
+
+@asynccontextmanager
+async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[Schedule]:
+    """The schedule of the agent called `agent` on the server at `url`, as `token`'s user.
+
+    Raises:
+        InputError: the optional packages are missing.
+        ServerError: the server is not there, or refuses.
+    """
+    try:
+        from langgraph_sdk import get_client
+    except ImportError as error:
+        raise InputError("schedules need: pip install 'circadian-agent[server]'") from error
+    client = get_client(url=url, api_key=token)
+    try:
+        thread: Any = await client.http.put(f"/circadian/agents/{quote(agent, safe='')}", json={})
+        yield Schedule(client, str(thread["thread_id"]))
+    except httpx.HTTPStatusError as error:
+        raise ServerError(f"{url} refuses ({error.response.status_code}): {_why(error)}") from error
+    except httpx.TransportError as error:
+        raise ServerError(f"{url} does not answer: {error or type(error).__name__}") from error
+    finally:
+        await client.aclose()
+
+
+def _why(error: httpx.HTTPStatusError) -> str:
+    try:
+        body = error.response.json()
+    except ValueError:
+        return error.response.text[:200]
+    detail = body.get("detail") if isinstance(body, dict) else body
+    return str(detail or body)[:200]
+
+
+def _scheduled(cron: Mapping[str, Any]) -> Scheduled:
+    following = cron.get("next_run_date")
+    return {
+        "id": str(cron["cron_id"]),
+        "request": cast(str, cron["metadata"][MARK]),
+        "schedule": cron["schedule"],
+        "time_zone": cron.get("timezone") or "UTC",
+        "next_run": str(following) if following else None,
+        "thread_id": str(cron["thread_id"]),
+    }

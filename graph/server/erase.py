@@ -1,0 +1,80 @@
+"""Erasing a user of a server, with every agent: threads, schedules, assistants, all memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.store.base import BaseStore, PutOp
+from langgraph_sdk.client import LangGraphClient
+
+from memory.access import own_namespace
+from memory.forgetting import residue
+from memory.forgetting.user import erase_memories
+from memory.resources import Process
+from memory.store_access import PAGE, list_items, write_batch
+
+
+async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
+    """Delete it all, the schedules first so that nothing is made anew; how many of each.
+
+    `client` asks as this user. Each part done twice is the same as once: broken off, it is asked
+    again.
+
+    Raises:
+        MemoryStoreError: the files cannot be cleaned of what was deleted.
+    """
+    store = process.served_store
+    counted = {
+        "schedules": await _schedules(client),
+        "threads": await _threads(client),
+        "assistants": await _assistants(client),
+    }
+    counted["memories"] = await erase_memories(process.resources.semantic, user)
+    counted["records"] = await _records(store, user)
+    await residue.clean(store, residue.STORE_TABLES)
+    await residue.clean(process.saver, residue.SAVER_TABLES)
+    return counted
+
+
+async def _schedules(client: LangGraphClient) -> int:
+    deleted = 0
+    while page := await client.crons.search(limit=PAGE):
+        for one in page:
+            await client.crons.delete(one["cron_id"])
+        deleted += len(page)
+    return deleted
+
+
+async def _threads(client: LangGraphClient) -> int:
+    """With their runs and their checkpoints; what runs is cancelled first."""
+    deleted = 0
+    while page := await client.threads.search(limit=PAGE):
+        for one in page:
+            for run in await client.runs.list(one["thread_id"], limit=PAGE):
+                if run["status"] in ("pending", "running"):
+                    await client.runs.cancel(one["thread_id"], run["run_id"], wait=True)
+            await client.threads.delete(one["thread_id"])
+        deleted += len(page)
+    return deleted
+
+
+async def _assistants(client: LangGraphClient) -> int:
+    found = [dict[str, Any](one) for one in await client.assistants.search(limit=PAGE)]
+    mine = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+    for one in mine:
+        await client.assistants.delete(one["assistant_id"])
+    return len(mine)
+
+
+async def _records(store: BaseStore, user: str) -> int:
+    """Every item of every namespace of the user's, a namespace at a time."""
+    prefix, deleted = own_namespace(user), 0
+    while True:
+        page = await store.alist_namespaces(prefix=prefix, limit=PAGE)
+        mine = [one for one in page if one[:1] == prefix]
+        if not mine:
+            return deleted
+        for namespace in mine:
+            items = await list_items(store, namespace)
+            await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+            deleted += len(items)

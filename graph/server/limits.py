@@ -1,0 +1,52 @@
+"""What one user may take of a server: requests a minute, and memories that are kept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import Storage
+from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import storage_from_string
+
+from memory.access import own_namespace
+from memory.errors import InputError
+from memory.resources import process_now
+from memory.scope import Scope
+from memory.serving import Serving
+from memory.store_access import count_items
+from memory.vectorstore.payload import user_filters
+
+
+async def allowed(user: str, serving: Serving) -> bool:
+    """Whether the user may make one more request now; it is counted."""
+    if serving.requests_per_minute is None:
+        return True
+    limit = RateLimitItemPerMinute(serving.requests_per_minute)
+    return await _limiter(serving.limits_storage).hit(limit, user)
+
+
+def check(serving: Serving) -> None:
+    """Raise InputError where requests cannot be counted there."""
+    _limiter(serving.limits_storage)
+
+
+async def kept(user: str) -> int:
+    """How many records of the user's are kept: journal entries, facts, profiles and all else."""
+    process = process_now()
+    semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
+    rows = await semantic.run(lambda: semantic.open_table().count(filters))
+    return rows + await count_items(process.served_store, own_namespace(user))
+
+
+@lru_cache(maxsize=1)
+def _limiter(address: str) -> MovingWindowRateLimiter:
+    """In one process it counts for itself; several replicas need a storage that they share."""
+    try:
+        storage = storage_from_string(f"async+{address}")
+    except Exception as error:
+        raise InputError(
+            f"CIRCADIAN_LIMITS_STORAGE: {address!r:.60} cannot be used: {error}"
+        ) from error
+    assert isinstance(storage, Storage)
+    return MovingWindowRateLimiter(storage)

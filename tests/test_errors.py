@@ -1,0 +1,53 @@
+"""The page of errors tells of each type, and of no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from memory import errors
+from tests.commandline import circadian
+from tests.pages import Page
+from tests.source_files import ROOT
+
+PAGE = Page("docs/errors.md")
+
+
+def types() -> dict[str, str]:
+    """Every error of the family, and what it is; wherever it is defined."""
+    known, found = {"CircadianError"}, {"CircadianError": "RuntimeError"}
+    classes = [
+        made.groups()
+        for folder in ("memory", "tools", "nodes", "graph")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for made in re.finditer(r"^class (\w+)\((\w+)\):", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    while new := {name for name, base in classes if base in known} - found.keys():
+        found |= {name: base for name, base in classes if name in new}
+        known |= new
+    return found
+
+
+def test_each_error_stands_there_with_what_it_is() -> None:
+    rows = PAGE.rows("error")
+    assert {row[0]: row[1] for row in rows} == types()
+    assert vars(errors).keys() & types().keys() == types().keys() - {"Refusal", "ServerError"}
+    assert [row for row in rows if not row[2]] == []
+
+
+def test_the_import_it_shows_works() -> None:
+    [code] = PAGE.of_kind("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert set(names) - {"__builtins__"} <= types().keys()
+
+
+def test_bad_input_and_the_rest_have_the_exit_statuses_it_says(
+    capsys: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
+    folder = tmp_path / "file"
+    folder.write_text("no folder")
+    assert circadian(capsys, "status", "--data", folder).status == 2
+    gone = circadian(capsys, "schedule", "--url", "http://127.0.0.1:9")
+    assert (gone.status, gone.error.count("\n")) == (1, 0)

@@ -1,0 +1,101 @@
+"""Many agents of many users over one folder or database, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.agent import open_agent, open_agents
+from memory.models.offline import OfflineChatModel
+from memory.scope import thread_id
+from tests.agents import said
+from tests.homes import KINDS
+from tests.scripted import scripted
+
+
+@pytest.fixture(params=KINDS)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path | None:
+    """A folder, or None for the database that the variable names."""
+    if request.param == "folder":
+        return tmp_path / "data"
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    return None
+
+
+def opening(place: Path | None) -> Any:
+    return open_agents(place, model=OfflineChatModel(), embedder="offline")
+
+
+async def test_agents_side_by_side_hear_their_own_users_alone(place: Path | None) -> None:
+    users = [f"user{n}" for n in range(8)]
+    async with opening(place) as agents:
+        opened = [agents.agent("default", user=user) for user in users]
+        await asyncio.gather(
+            *(
+                agent.ainvoke(said(f"Remember that the code of {user} is {user * 2}"))
+                for agent, user in zip(opened, users, strict=True)
+            )
+        )
+        for agent, user in zip(opened, users, strict=True):
+            assert agent.scope == (user, thread_id(user, "default"))
+            texts = [hit["text"] for hit in await agent.recall("What is the code?")]
+            assert texts
+            assert all(user in text for text in texts)
+            assert (await agent.aget_state()).values["tick"] == 1
+
+
+async def test_it_is_the_agent_of_that_name_that_open_agent_opens(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=scripted("Hello."), embedder="offline") as agents:
+        await agents.agent("garden").ainvoke(said("Hi"))
+    async with open_agent(tmp_path, "garden", model=scripted()) as agent:
+        assert (await agent.aget_state()).values["tick"] == 1
+
+
+async def test_a_user_is_the_owner_of_their_own_agents(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
+        ada = agents.agent("default", user="ada")
+        out = await ada.ainvoke({"messages": [("human", "Hello")]})
+        assert out["report"]["ticks"][0]["event_id"]
+        journal = await ada.everything()
+    assert {one["speaker"] for one in journal if one["kind"] == "episode"} <= {"ada", "assistant"}
+
+
+async def test_a_handle_keeps_nothing_of_its_agent(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
+        await agents.agent("warm").ainvoke(said("Hello"))
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for number in range(1_000):
+                agents.agent(f"agent{number}")
+            gc.collect()
+            left, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert left < 200_000
+
+
+async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path | None) -> None:
+    async with opening(place) as agents:
+        agent = agents.agent("default", user="ada")
+        begun = asyncio.Event()
+
+        async def stream() -> None:
+            async for _ in agent.astream(said("Hello", id="e1"), stream_mode="updates"):
+                begun.set()
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(stream())
+        await asyncio.wait_for(begun.wait(), 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        out = await agents.agent("default", user="ada").ainvoke(None)
+        assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
