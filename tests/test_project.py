@@ -29,6 +29,7 @@ MODULES = {
     "langgraph-checkpoint-sqlite": ("langgraph.checkpoint.sqlite", "langgraph.store.sqlite"),
     "mem0ai": ("mem0",),
     "numpy": ("numpy",),
+    "prometheus-client": ("prometheus_client",),
     "purgatory": ("purgatory",),
     "pydantic": ("pydantic",),
     "pydantic-settings": ("pydantic_settings",),
@@ -40,7 +41,12 @@ MODULES = {
 """Runtime distribution -> the modules it brings that the product imports."""
 
 OPTIONAL = {
+    "httpx": ("httpx",),
     "langgraph-checkpoint-postgres": ("langgraph.checkpoint.postgres", "langgraph.store.postgres"),
+    "langgraph-sdk": ("langgraph_sdk",),
+    "limits": ("limits",),
+    "pyjwt": ("jwt",),
+    "starlette": ("starlette",),
     "psycopg": ("psycopg", "psycopg_pool"),
     "langchain-mcp-adapters": ("langchain_mcp_adapters",),
     "opentelemetry-api": ("opentelemetry",),

@@ -37,7 +37,7 @@ async def schedule(
     show: Annotated[bool, typer.Option("--list", help="Show what is installed.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is installed.")] = False,
 ) -> int:
-    """Install an agent's ticks and nights on a server; list or remove them."""
+    """Let an agent tick and sleep by itself on a server."""
     from graph.cli import schedule
 
     wanted = schedule.Wanted(url, token, every, at, zone)
@@ -53,7 +53,7 @@ def token(
         bool, typer.Option("--operator", help="May see the server's metrics and health.")
     ] = False,
 ) -> int:
-    """Make a token for a user of a server, signed with CIRCADIAN_TOKEN_SECRET."""
+    """Make a signed token for a user of a server."""
     from graph.cli import token
 
     return token.token(options, user, days=days, operator=operator)
