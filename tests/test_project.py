@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from langgraph_cli.config import validate_config_file
 
+from memory.serving import Serving
 from memory.settings import Deployment
 from tests.source_files import LAYERS, ROOT, sources
 
@@ -166,11 +167,13 @@ def test_the_changelog_begins_with_the_version() -> None:
 def test_the_example_environment_lists_every_variable_with_its_default() -> None:
     text = (ROOT / ".env.example").read_text()
     listed = dict(re.findall(r"^# (CIRCADIAN_[A-Z_]+)=(.*)$", text, re.MULTILINE))
-    assert set(listed) == {f"CIRCADIAN_{name.upper()}" for name in Deployment.model_fields}
+    both = {**Deployment.model_fields, **Serving.model_fields}
+    assert set(listed) == {f"CIRCADIAN_{name.upper()}" for name in both}
     given = {key.removeprefix("CIRCADIAN_").lower(): value for key, value in listed.items()}
-    for name, field in Deployment.model_fields.items():
-        if field.default is not None:
-            assert getattr(Deployment(**{name: given[name]}), name) == field.default
+    for kind in (Deployment, Serving):
+        for name, field in kind.model_fields.items():
+            if field.default is not None:
+                assert getattr(kind(**{name: given[name]}), name) == field.default
 
 
 def test_the_server_s_configuration_is_valid_and_names_what_exists() -> None:
