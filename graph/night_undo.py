@@ -10,10 +10,9 @@ from langgraph.store.base import PutOp
 from graph.nights import find_night, in_words, named, night_report
 from memory import apply, audit, night, standing
 from memory.audit_nights import of_undo
-from memory.compaction import kept_keys
+from memory.compaction import SUMMARIES, kept_keys
 from memory.dreaming.undo import built_on, inverse
 from memory.errors import ConflictError, InputError
-from memory.forgetting.rows import SUMMARIES
 from memory.night import status_of
 from memory.night_batches import operations_of
 from memory.records import NightRecord, Operation, PlanRecord

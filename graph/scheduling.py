@@ -6,7 +6,7 @@ does no harm: a tick with nothing to do calls no model, and a night that is over
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import httpx
 from typing_extensions import TypedDict
 
+from memory.access import GRAPH
 from memory.errors import CircadianError, InputError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 MARK = "circadian"
 """The metadata key of these crons: `tick` or `sleep`."""
-GRAPH = "agent"
 PAGE = 100
 
 
@@ -55,30 +55,31 @@ class Schedule:
         ours = [dict(one) for one in found if (one.get("metadata") or {}).get(MARK)]
         return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
 
-    async def install(self, request: str, schedule: str, zone: ZoneInfo) -> Scheduled:
-        """One cron for `request`, in place of the one that there was for it."""
-        before = [one for one in await self.listed() if one["request"] == request]
-        made: Any = await self._client.crons.create_for_thread(
-            self.thread,
-            GRAPH,
-            schedule=schedule,
-            timezone=zone,
-            input={"request": request},
-            metadata={MARK: request},
-            multitask_strategy="enqueue",
-            durability="sync",
-        )
-        for one in before:
-            await self._client.crons.delete(one["id"])
-        (now,) = [one for one in await self.listed() if one["id"] == str(made["cron_id"])]
-        return now
+    async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
+        """A cron for each request of `crons`, in place of all that there were."""
+        before = await self.listed()
+        for request, schedule in crons.items():
+            await self._client.crons.create_for_thread(
+                self.thread,
+                GRAPH,
+                schedule=schedule,
+                timezone=zone,
+                input={"request": request},
+                metadata={MARK: request},
+                multitask_strategy="enqueue",
+                durability="sync",
+            )
+        await self._delete(before)
 
     async def remove(self) -> list[Scheduled]:
         """Remove them all; what there was."""
         before = await self.listed()
-        for one in before:
-            await self._client.crons.delete(one["id"])
+        await self._delete(before)
         return before
+
+    async def _delete(self, crons: Iterable[Scheduled]) -> None:
+        for one in crons:
+            await self._client.crons.delete(one["id"])
 
 
 @asynccontextmanager

@@ -17,6 +17,8 @@ OWNER = "owner"
 """The metadata key that holds a resource's user."""
 AGENT = "agent"
 """The metadata key that holds the agent's name, where its thread was asked for by name."""
+GRAPH = "agent"
+"""The graph's name in langgraph.json."""
 _DERIVED = 5
 """The version of ids that are made from a name."""
 

@@ -92,6 +92,13 @@ def marker(
     )
 
 
+SUMMARIES = "summaries"
+"""Store namespace: key of `kept_keys` -> {text, at, by, error}, until it stands in the history.
+
+Made again when needed.
+"""
+
+
 def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
     """Under which keys what stands for the messages `ids` is kept: a summary, and an extract.
 

@@ -23,7 +23,11 @@ class Shelf(NamedTuple):
 
 async def namespaces(store: BaseStore, scope: Scope) -> list[tuple[str, ...]]:
     """The agent's namespaces that hold anything, in order."""
-    prefix = scope.namespace()
+    return await namespaces_below(store, scope.namespace())
+
+
+async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The namespaces that begin with `prefix` and hold anything, in order."""
     found: set[tuple[str, ...]] = set()
     while page := await store.alist_namespaces(prefix=prefix, limit=PAGE, offset=len(found)):
         found |= set(page)

@@ -22,7 +22,7 @@ from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.models.ask import Answer, ask
 from memory.models.naming import called
 from memory.night_view import NightView, Thought
-from memory.operations import add_entry, operation_id, told
+from memory.operations import add_entry, told
 from memory.records import Operation, Usage
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.scope import Scope
@@ -34,9 +34,6 @@ from memory.trust import as_data
 from memory.usage import charged, counted_failure, in_vain, total
 
 log = logging.getLogger("circadian.compaction")
-
-SUMMARIES = "summaries"
-"""Store namespace: operation id of the messages -> {text, at, by, error}."""
 
 MOST_WORDS = 600
 """Of a summary that is asked for; fewer where the room is small."""
@@ -168,8 +165,8 @@ async def archived(old: Sequence[AnyMessage], store: BaseStore, scope: Scope) ->
     So it is after a crash behind the archive, and where the tick that it was made for failed: then
     what was to be journaled before is journaled too.
     """
-    key = operation_id("compaction", *[str(message.id) for message in old])
-    item = await store.aget(scope.namespace(SUMMARIES), key)
+    key = compaction.kept_keys("", [str(message.id) for message in old])["summary"]
+    item = await store.aget(scope.namespace(compaction.SUMMARIES), key)
     if item is None:
         return False
     now = datetime.fromisoformat(item.value["at"])
@@ -213,7 +210,7 @@ async def _made(
     extract is kept for the event or the night (`origin`) alone: another one asks the model again.
     """
     ids = [str(message.id) for message in parts.old]
-    namespace = scope_of(config).namespace(SUMMARIES)
+    namespace = scope_of(config).namespace(compaction.SUMMARIES)
     keys = compaction.kept_keys(origin, ids)
     for key in keys.values():
         item = await store.aget(namespace, key)

@@ -41,9 +41,7 @@ async def schedule(options: Options, wanted: Wanted, *, show: bool, remove: bool
             head = "Removed:" if found else "Nothing is scheduled."
         else:
             if not show:
-                await standing.remove()
-                for request, cron in crons.items():
-                    await standing.install(request, cron, zone)
+                await standing.install(crons, zone)
             found = await standing.listed()
             head = f"{options.agent} on {wanted.url}:" if found else "Nothing is scheduled."
     screen.result(found, Text(one_line(head)), *([_view(found)] if found else []))

@@ -31,12 +31,11 @@ from graph.server.throttle import IN_PROCESS, Throttle
 from graph.server.tokens import OPERATOR
 from graph.server.waiting import events_waiting
 from memory import inbox, metrics
-from memory.access import AGENT
+from memory.access import AGENT, GRAPH
 from memory.errors import CircadianError, InputError
 from memory.resources import process_now
 from memory.scope import Scope, thread_id
 
-GRAPH = "agent"
 LONGEST_NAME = 200
 PAGE = 100
 

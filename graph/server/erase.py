@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import Assistant
 
 from memory.access import own_namespace
 from memory.forgetting import residue
 from memory.forgetting.user import erase_memories
 from memory.resources import Process
 from memory.store_access import PAGE, list_items, write_batch
+from memory.store_walk import namespaces_below
 
 
 async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
@@ -59,22 +61,24 @@ async def _threads(client: LangGraphClient) -> int:
 
 
 async def _assistants(client: LangGraphClient) -> int:
-    found = [dict[str, Any](one) for one in await client.assistants.search(limit=PAGE)]
-    mine = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
-    for one in mine:
-        await client.assistants.delete(one["assistant_id"])
-    return len(mine)
+    """Those that the user made; the server's own stay."""
+    deleted = 0
+    while mine := _made(await client.assistants.search(limit=PAGE)):
+        for one in mine:
+            await client.assistants.delete(one["assistant_id"])
+        deleted += len(mine)
+    return deleted
+
+
+def _made(found: Sequence[Assistant]) -> list[Assistant]:
+    return [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
 
 
 async def _records(store: BaseStore, user: str) -> int:
     """Every item of every namespace of the user's, a namespace at a time."""
-    prefix, deleted = own_namespace(user), 0
-    while True:
-        page = await store.alist_namespaces(prefix=prefix, limit=PAGE)
-        mine = [one for one in page if one[:1] == prefix]
-        if not mine:
-            return deleted
-        for namespace in mine:
-            items = await list_items(store, namespace)
-            await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
-            deleted += len(items)
+    deleted = 0
+    for namespace in await namespaces_below(store, own_namespace(user)):
+        items = await list_items(store, namespace)
+        await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+        deleted += len(items)
+    return deleted

@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.server import limits
-from memory.serving import serving_variables
+from graph.server.auth import serving
 
 IN_PROCESS = "circadian"
 """The client's host of what our own routes ask; from the network it is an address."""
@@ -16,7 +16,7 @@ class Throttle:
     """Answers 429 to a user who asks too often. Runs behind the authentication."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._serving = app, serving_variables()
+        self._app, self._serving = app, serving()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or not."""

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from memory import apply, approvals, arrivals, audit, entities, inbox, journal, night
+from memory.compaction import SUMMARIES
 from memory.forgetting.erasure import Erasure
 from memory.forgetting.nights import record_after, texts_after
 from memory.forgetting.profiles import profile_after
-
-SUMMARIES = "summaries"
-"""What `compact` keeps of a summary until it stands in the history; made again when needed."""
 
 Value: TypeAlias = dict[str, Any]
 

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import socket
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -48,7 +49,7 @@ ORDER BY lock.pid
 """
 
 
-class DatabaseLock:
+class DatabaseLock(ABC):
     """A lock that lives as long as its connection.
 
     Not re-entrant: tasks that share one handle exclude each other, as separate handles do.
@@ -102,11 +103,13 @@ class DatabaseLock:
     ) -> None:
         await self.release()
 
+    @abstractmethod
     async def _attempt(self, conn: AsyncConnection) -> Refusal | None:
-        raise NotImplementedError
+        """Take the lock over `conn`, or say why not."""
 
+    @abstractmethod
     async def _lost(self) -> None:
-        raise NotImplementedError
+        """The connection is gone, and with it the lock."""
 
     def _hold(self, conn: AsyncConnection) -> None:
         self._conn = conn

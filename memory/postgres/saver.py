@@ -28,10 +28,10 @@ from psycopg.types.json import Jsonb
 from memory.postgres import saver_sql as sql
 from memory.postgres.pool import Cursor, Pool, clear_errors, transaction
 from memory.postgres.schema import hold, migrate
-from memory.retention import Root, retention
+from memory.retention import Prunable, Root, retention
 
 
-class CircadianPostgresSaver(AsyncPostgresSaver):
+class CircadianPostgresSaver(Prunable, AsyncPostgresSaver):
     """Checkpoints in PostgreSQL: the newest `keep` of each thread, and what unfinished work needs.
 
     Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
@@ -151,20 +151,6 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
                 raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
             for statement in sql.COPY:
                 await cursor.execute(statement, {"source": source, "target": target})
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
-
-        Raises:
-            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
-        """
-        if strategy not in ("keep_latest", "delete", "delete_all"):
-            raise ValueError(f"unknown strategy {strategy!r}; it is keep_latest or delete")
-        for thread_id in map(str, thread_ids):
-            if strategy == "keep_latest":
-                await self._keep_latest(thread_id)
-            else:
-                await self.adelete_thread(thread_id)
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
