@@ -14,7 +14,7 @@ from memory.compaction import SUMMARIES, kept_keys
 from memory.dreaming.undo import built_on, inverse
 from memory.errors import ConflictError, InputError
 from memory.night import status_of
-from memory.night_batches import operations_of
+from memory.night_plans import Plans
 from memory.records import NightRecord, Operation, PlanRecord
 from memory.reports import NightReport
 
@@ -42,7 +42,7 @@ async def undo_night(agent: AsyncAgent, name: str) -> NightReport:
     return await night_report(agent, found["id"])
 
 
-async def _take_back(agent: AsyncAgent, record: NightRecord, plans: Sequence[PlanRecord]) -> None:
+async def _take_back(agent: AsyncAgent, record: NightRecord, plans: Plans) -> None:
     done = _applied(record, plans)
     await _check(agent, record, done)
     undone: NightRecord = {**record, "status": "undone"}
@@ -59,8 +59,8 @@ async def _take_back(agent: AsyncAgent, record: NightRecord, plans: Sequence[Pla
     await audit.write(agent.store, agent.scope, [entry])
 
 
-def _applied(record: NightRecord, plans: Sequence[PlanRecord]) -> list[Operation]:
-    return [one for phase in record["applied"] for one in operations_of(plans, phase)]
+def _applied(record: NightRecord, plans: Plans) -> list[Operation]:
+    return [one for phase in record["applied"] for one in plans.operations(phase)]
 
 
 def _summaries(agent: AsyncAgent, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:

@@ -19,7 +19,6 @@ from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
 from memory.home import HeldLock
 from memory.night import status_of
-from memory.night_batches import operations_of
 from memory.operations import told
 from memory.records import NightRecord, NightStatus, Operation, PlanRecord
 from memory.reports import NightReport
@@ -58,7 +57,7 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
                 "complete": record["complete"],
                 "status": status_of(record),
                 "dry_run": record["dry_run"],
-                "operations": len(operations_of(plans)),
+                "operations": len(plans.operations()),
                 "llm_calls": sum(plan["llm_calls"] for plan in plans),
                 "tokens": sum(plan["tokens"] for plan in plans),
             }
@@ -194,7 +193,7 @@ async def _check_applicable(agent: AsyncAgent, record: NightRecord) -> None:
         one
         for phase in ("compacting", "dreaming")
         if record["dry_run"] or phase not in record["applied"]
-        for one in operations_of(plans, phase)
+        for one in plans.operations(phase)
     ]
     changed = await changed_since(
         waiting, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
