@@ -26,7 +26,7 @@ from memory.settings import Settings
 from memory.state import NightCursor, State
 from memory.usage import in_vain
 
-ENTRIES_A_WAVE = 250
+ENTRIES_A_WAVE = 125
 """A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
 
 

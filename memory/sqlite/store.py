@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import aiosqlite
+import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
@@ -84,7 +84,7 @@ class CircadianStore(AsyncSqliteStore):
             Item(
                 namespace=namespace,
                 key=key,
-                value=json.loads(value),
+                value=orjson.loads(value),
                 created_at=created_at,
                 updated_at=updated_at,
             )

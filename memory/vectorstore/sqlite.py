@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from memory.vectorstore import schema
 from memory.vectorstore.filters import Condition, Filters, Sql, condition_of, fixed, without
@@ -276,7 +277,7 @@ class SqliteTable:
             f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
             (*where.values, -1 if limit is None else limit),
         )
-        return [Row(seq, one, json.loads(payload), *rest) for seq, one, payload, *rest in rows]
+        return [Row(seq, one, orjson.loads(payload), *rest) for seq, one, payload, *rest in rows]
 
     def _one(self, query: str, *values: object) -> Any:
         with self._file.reading():
