@@ -18,6 +18,7 @@ from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
 from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.schedule import called_away
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -36,9 +37,10 @@ async def record_night(
     A preview leaves the agent as it is: awake or asleep, with its history and its conversations.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
-    now = resources.clock().isoformat()
+    now = resources.clock()
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    record = ended(view, settings, now)
+    away = called_away(state, settings, now) or "a message waits"
+    record = ended(view, settings, now.isoformat(), away)
     operations = operations_of(view.plans)
     entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
     metrics.NIGHTS.labels(night.status_of(record)).inc()
@@ -59,12 +61,16 @@ async def record_night(
     }
 
 
-def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
-    """The record of the night at its end."""
+def ended(view: NightView, settings: Settings, now: str, away: str) -> NightRecord:
+    """The record of the night at its end.
+
+    `away`: what called it away, where it leaves work and nothing that it may spend is used up. One
+    that was approved keeps the reason for which it had stopped.
+    """
     record = view.record
     errors = [error for plan in view.plans for error in plan["errors"]]
-    why = night.stopped(record, view.plans, settings)
     left = night.left_over(record, view.entries, view.plans, settings)
+    why = record.get("stopped") or night.stopped(record, view.plans, settings) or away
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
     return {
@@ -75,7 +81,7 @@ def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
         "errors": errors,
         "stopped": why if left else None,
         "status": status,
-        "complete": not errors and not held and not (why and left),
+        "complete": not errors and not held and not left,
     }
 
 
