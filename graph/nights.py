@@ -41,6 +41,8 @@ class NightLine(TypedDict):
     complete: bool
     status: NightStatus
     dry_run: bool
+    left: int
+    """Journal entries that it could not settle, and that wait for the next night."""
     operations: int
     llm_calls: int
     tokens: int
@@ -58,6 +60,7 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
                 "complete": record["complete"],
                 "status": status_of(record),
                 "dry_run": record["dry_run"],
+                "left": len(record["held"]),
                 "operations": len(operations_of(plans)),
                 "llm_calls": sum(plan["llm_calls"] for plan in plans),
                 "tokens": sum(plan["tokens"] for plan in plans),

@@ -1,4 +1,4 @@
-"""End the night: its steps, what it held over, and the report."""
+"""End the night: its steps, what it left, and the report."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def night_view(
     everything: bool = False,
     more: str | None = None,
 ) -> RenderableType:
-    """A night's report: its steps, what it changes, what is held over and why.
+    """A night's report: its steps, what it changes, what is left and why.
 
     `names`: what the ids in it stand for, where more is known than it tells itself; `more`: the
     command that shows lists at full length.
@@ -81,7 +81,7 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     """The steps of a night, a line each."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     table.add_column("step")
-    for name in ("done", "held", "calls", "tokens", "seconds"):
+    for name in ("done", "left", "calls", "tokens", "seconds"):
         table.add_column(name, justify="right")
     for step in steps:
         table.add_row(
@@ -120,13 +120,17 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 def became(one: NightLine) -> Text:
     """What became of a night, in a word or two."""
     if one["status"] == "complete":
-        return Text("applied") if one["complete"] else Text("applied, not complete", "yellow")
+        left = f", {one['left']:,} left" if one["left"] else ""
+        whole = one["complete"] and not left
+        return Text("applied") if whole else Text(f"applied{left or ', not complete'}", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(one["status"], "dim")
     return Text(STATUS[one["status"]].removeprefix("a "), style)
 
 
 def _head(report: NightReport) -> Text:
     finished = "complete" if report["complete"] else "not complete"
+    if left := len(report["held"]):
+        finished += f", {left:,} left for the next night"
     state = STATUS.get(report.get("status", ""), finished)
     return Text.assemble(
         ("☾ ", "blue"),
@@ -148,7 +152,7 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
 
 
 def _endings(report: NightReport) -> list[RenderableType]:
-    """The conversation, the gate, what stopped it, what is held over, what failed."""
+    """The conversation, the gate, what stopped it, what is left, what failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
         parts.append(Text(compaction_line(report["compaction"])))
@@ -176,6 +180,8 @@ def _refused(refused: Sequence[str]) -> str:
 
 
 def _held(report: Mapping[str, Any] | NightReport) -> Text:
-    why = "see below" if report["errors"] else "the model did not settle them"
-    entries = counted(len(report["held"]), "journal entry", "journal entries")
-    return Text(f"Held over for the next night: {entries} ({why})", style="yellow")
+    number, below = len(report["held"]), report["errors"] or report.get("stopped")
+    unsettled = f"the model did not settle {'it' if number == 1 else 'them'}"
+    why = "see below" if below else unsettled
+    entries = counted(number, "journal entry", "journal entries")
+    return Text(f"Left for the next night: {entries} ({why})", style="yellow")
