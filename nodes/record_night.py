@@ -17,7 +17,7 @@ from memory.night_batches import operations_of, unsettled
 from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.schedule import called_away
 from memory.settings import Settings
 from memory.state import State
@@ -35,30 +35,39 @@ async def record_night(
     """Write the ended record and its line of the audit log, and put the report into the output.
 
     A preview leaves the agent as it is: awake or asleep, with its history and its conversations.
+    A record that was ended by a visit whose checkpoint was lost stands as it is: what a person did
+    with the night since holds, and one that was undone cuts no history.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
-    now = resources.clock()
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    away = called_away(state, settings, now) or "a message waits"
-    record = ended(view, settings, now.isoformat(), away)
-    operations = operations_of(view.plans)
-    entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
-    metrics.NIGHTS.labels(night.status_of(record)).inc()
-    metrics.NIGHT_OPERATIONS.inc(len(operations))
-    puts = night.end_puts(view.scope, record)
-    await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
+    if view.record["ended"] is None:
+        await _end(view, state, settings, resources)
+    record = view.record
     report = {**state["report"], "night": night.report_of(record, view.plans)}
     if record["dry_run"]:
         return {"report": report, "night": None}
     await reduce_old(view.store, view.scope, keep=settings.nights_kept)
     return {
-        **({} if record["status"] == "held" else cut_as_planned(state, view, settings)),
+        **(cut_as_planned(state, view, settings) if night.status_of(record) == "complete" else {}),
         "report": report,
         "phase": None,
         "night": None,
         "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
         **_session_over(state),
     }
+
+
+async def _end(view: NightView, state: State, settings: Settings, resources: Resources) -> None:
+    """Close the record, and tell the log of it, in one transaction."""
+    now, model = resources.clock(), called(resources.chat_model)
+    away = called_away(state, settings, now) or "a message waits"
+    view.record = record = ended(view, settings, now.isoformat(), away)
+    operations = operations_of(view.plans)
+    entry = of_night(record, operations, tick=state["tick"], model=model)
+    metrics.NIGHTS.labels(night.status_of(record)).inc()
+    metrics.NIGHT_OPERATIONS.inc(len(operations))
+    puts = night.end_puts(view.scope, record)
+    await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
 
 
 def ended(view: NightView, settings: Settings, now: str, away: str) -> NightRecord:

@@ -21,7 +21,7 @@ from graph.cli.talk import NightWatch
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
-from graph.nights import applying, find_night, of_run, previewing
+from graph.nights import applying, broke_off, find_night, of_run, previewing
 from memory.reports import NightReport
 
 
@@ -87,8 +87,11 @@ async def apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(options) as agent:
+        ending = await broke_off(agent, await find_night(agent, night_id))
         async with telling_waits(options, screen), applying(agent, night_id) as alone:
             report = await _watched(alone, screen)
+        if ending:
+            screen.note(f"{report['id']} was applied, and killed at its end: it is ended now.")
         await show(options, screen, agent, report, everything=everything)
     return int(not report["complete"])
 
