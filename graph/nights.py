@@ -42,6 +42,8 @@ class NightLine(TypedDict):
     complete: bool
     status: NightStatus
     dry_run: bool
+    stopped: str | None
+    """Why it ended before everything was done; the next night takes the rest."""
     left: int
     """Journal entries that it could not settle, and that wait for the next night."""
     operations: int
@@ -61,6 +63,7 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
                 "complete": record["complete"],
                 "status": status_of(record),
                 "dry_run": record["dry_run"],
+                "stopped": record.get("stopped"),
                 "left": len(record["held"]),
                 "operations": len(operations_of(plans)),
                 "llm_calls": sum(plan["llm_calls"] for plan in plans),

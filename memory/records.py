@@ -233,7 +233,10 @@ class NightRecord(TypedDict):
     """The `now` of the whole night."""
     ended: str | None
     complete: bool
-    """True when every step ended and everything was applied."""
+    """True when nothing failed or was used up, and everything was applied.
+
+    Called away, it is complete, too, and `stopped` says that it left dreams to the next night.
+    """
     held: list[str]
     """Journal ids left pending for the next night."""
     pending: list[str]

@@ -73,13 +73,13 @@ async def _end(view: NightView, state: State, settings: Settings, resources: Res
 def ended(view: NightView, settings: Settings, now: str, away: str) -> NightRecord:
     """The record of the night at its end.
 
-    `away`: what called it away, where it leaves work and nothing that it may spend is used up. One
-    that was approved keeps the reason for which it had stopped.
+    `away`: what called it away, where it leaves work and nothing that it may spend is used up: so
+    it ends early, and complete. One that was approved keeps the reason for which it had stopped.
     """
     record = view.record
     errors = [error for plan in view.plans for error in plan["errors"]]
     left = night.left_over(record, view.entries, view.plans, settings)
-    why = record.get("stopped") or night.stopped(record, view.plans, settings) or away
+    used_up = night.stopped(record, view.plans, settings)
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
     return {
@@ -88,9 +88,9 @@ def ended(view: NightView, settings: Settings, now: str, away: str) -> NightReco
         "held": [entry["id"] for entry in unsettled(view.entries, view.plans)],
         "steps": night.step_lines(view.plans),
         "errors": errors,
-        "stopped": why if left else None,
+        "stopped": (record.get("stopped") or used_up or away) if left else None,
         "status": status,
-        "complete": not errors and not held and not left,
+        "complete": not errors and not held and not (used_up and left),
     }
 
 

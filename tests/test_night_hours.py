@@ -75,13 +75,14 @@ async def test_dreaming_stops_at_the_end_of_its_hours_and_the_next_night_takes_t
         out = await agent.ainvoke({})
         night, first = out["report"]["night"], asked_for(model)
         assert first.count("Dream") == 2
-        assert (night["complete"], night["stopped"], night["held"]) == (False, HOURS, [])
+        assert (night["complete"], night["stopped"], night["held"]) == (True, HOURS, [])
         assert await undreamed(agent) == await agent.resources.semantic.count(agent.scope) - 2
         assert [one["why"] for one in out["report"]["mode_changes"]] == ["schedule", "hours"]
         assert (out["mode"], "prune" in await steps_of(out)) == ("awake", False)
         clock.set(at("2026-01-11T02:00"))
         later = await agent.ainvoke({})
-        assert (later["report"]["night"]["complete"], await undreamed(agent)) == (True, 0)
+        assert (later["report"]["night"]["stopped"], await undreamed(agent)) == (None, 0)
+        assert [one["stopped"] for one in await agent.nights()] == [HOURS, None]
     again = asked_for(model)[len(first) :]
     assert (again.count("Scores"), again.count("facts"), again.count("Dream") > 0) == (0, 0, True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -15,7 +15,7 @@ from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.insights import Insight, insights
 from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
 from memory.operations import add_fact, mark_entry, prune_entry, score_entry
-from memory.records import Operation
+from memory.records import NightStatus, Operation
 from memory.reports import NightReport
 from tests.facts import draft
 from tests.night_deeds import hit_of
@@ -199,6 +199,8 @@ def test_long_lists_are_cut_and_it_is_said_how_to_see_all(width: int) -> None:
         ({"status": "undone"}, "night_20260502_220000, undone"),
         ({"held": ["a", "b"]}, "night_20260502_220000, complete, 2 left for the next night"),
         ({"held": ["a"]}, "Left for the next night: 1 journal entry (the model did not settle it)"),
+        ({"stopped": "its hours are over"}, "night_20260502_220000, ended early"),
+        ({"stopped": "x", "complete": False}, "night_20260502_220000, not complete"),
         ({"held": ["a"], "stopped": "x"}, "Left for the next night: 1 journal entry (see below)"),
     ],
 )
@@ -231,20 +233,24 @@ def test_nights_are_a_line_each_with_what_became_of_them() -> None:
         "complete": False,
         "status": "complete",
         "dry_run": False,
+        "stopped": None,
         "left": 0,
         "operations": 1_234,
         "llm_calls": 5,
         "tokens": 6,
     }
     told = plain(nights_view([line, {**line, "status": "held"}]))
-    narrow = plain(nights_view([{**line, "id": "night_20260502_220000"}]), width=80)
-    assert narrow.lstrip().startswith("night"), "the head is one line on 80 columns"
-    assert "2 May 2026 22:00   applied, not complete     1,234       5        6" in told
+    long: NightLine = {**line, "started": "2026-05-22T22:00:00+00:00", "tokens": 102_348}
+    became = [{**long, "status": status} for status in get_args(NightStatus)]
+    became += [{**long, "complete": True, "left": 3}, {**long, "complete": True, "stopped": "x"}]
+    narrow = plain(nights_view(cast(list[NightLine], became)), width=80).strip()
+    assert len(narrow.splitlines()) == 2 + len(became), "each is one line on 80 columns"
+    assert "  2 May 22:00  applied in part    1,234      5       6" in told
     assert "held back" in told
     settled = plain(
         nights_view([{**line, "complete": True}, {**line, "complete": True, "left": 3}])
     )
-    assert [row.split()[5:8] for row in settled.splitlines()[2:]] == [
+    assert [row.split()[4:7] for row in settled.splitlines()[2:]] == [
         ["applied", "1,234", "5"],
         ["applied,", "3", "left"],
     ]

@@ -99,7 +99,11 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     """All nights, a line each, oldest first."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` goes through one.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    # Close together, so that a line fits into 80 columns; the year stands in the id.
+    near = (0, 1, 0, 0)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=near, header_style="dim", show_edge=False
+    )
     table.add_column("night", no_wrap=True)
     table.add_column("when", no_wrap=True)
     table.add_column("outcome")
@@ -108,7 +112,7 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     for one in nights:
         table.add_row(
             Text(one["id"], "cyan"),
-            f"{date(one['started'])} {clock_time(one['started'])}",
+            f"{date(one['started']).rpartition(' ')[0]} {clock_time(one['started'])}",
             became(one),
             f"{one['operations']:,}",
             f"{one['llm_calls']:,}",
@@ -120,15 +124,17 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 def became(one: NightLine) -> Text:
     """What became of a night, in a word or two."""
     if one["status"] == "complete":
-        left = f", {one['left']:,} left" if one["left"] else ""
-        whole = one["complete"] and not left
-        return Text("applied") if whole else Text(f"applied{left or ', not complete'}", "yellow")
+        if one["left"]:
+            return Text(f"applied, {one['left']:,} left", "yellow")
+        whole = one["complete"] and not one["stopped"]
+        return Text("applied") if whole else Text("applied in part", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(one["status"], "dim")
-    return Text(STATUS[one["status"]].removeprefix("a "), style)
+    return Text(STATUS[one["status"]].removeprefix("a ").removeprefix("about "), style)
 
 
 def _head(report: NightReport) -> Text:
-    finished = "complete" if report["complete"] else "not complete"
+    early = "ended early" if report.get("stopped") else "complete"
+    finished = early if report["complete"] else "not complete"
     if left := len(report["held"]):
         finished += f", {left:,} left for the next night"
     state = STATUS.get(report.get("status", ""), finished)
