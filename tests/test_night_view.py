@@ -208,6 +208,11 @@ def test_what_became_of_it_is_said(more: dict[str, Any], line: str) -> None:
     assert line in seen(**more)
 
 
+def test_a_night_that_changed_nothing_says_so() -> None:
+    assert seen().splitlines()[1:] == ["Nothing in memory had to change."]
+    assert "Nothing in memory" not in seen(errors=["dream: no answer"], complete=False)
+
+
 def test_of_what_was_forgotten_nothing_is_shown_and_nothing_breaks() -> None:
     bare = [
         cast(Operation, {**one, "before": None, "after": None})

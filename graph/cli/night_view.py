@@ -74,6 +74,8 @@ def night_view(
         how = more or f"circadian night {report['id']} --all"
         parts += [Text(), Text(f"All of it: {how}", style="dim")]
     endings = _endings(report)
+    if len(parts) == 1 and not endings:
+        parts.append(Text("Nothing in memory had to change."))
     return Group(*parts, *([Text(), *endings] if endings else []))
 
 
