@@ -233,10 +233,7 @@ class NightRecord(TypedDict):
     """The `now` of the whole night."""
     ended: str | None
     complete: bool
-    """True when nothing failed or was used up, and everything was applied.
-
-    Called away, it is complete, too, and `stopped` says that it left dreams to the next night.
-    """
+    """True when nothing failed or was used up, and all is applied. Called away, it is, too."""
     held: list[str]
     """Journal ids left pending for the next night."""
     pending: list[str]
