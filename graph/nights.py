@@ -20,7 +20,6 @@ from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
 from memory.home import HeldLock
 from memory.night import status_of
-from memory.night_batches import operations_of
 from memory.operations import told
 from memory.records import NightRecord, NightStatus, Operation, PlanRecord
 from memory.reports import NightReport
@@ -65,7 +64,7 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
                 "dry_run": record["dry_run"],
                 "stopped": record.get("stopped"),
                 "left": len(record["held"]),
-                "operations": len(operations_of(plans)),
+                "operations": len(plans.operations()),
                 "llm_calls": sum(plan["llm_calls"] for plan in plans),
                 "tokens": sum(plan["tokens"] for plan in plans),
             }
@@ -215,7 +214,7 @@ async def _check_applicable(agent: AsyncAgent, record: NightRecord) -> None:
         one
         for phase in ("compacting", "dreaming")
         if record["dry_run"] or phase not in record["applied"]
-        for one in operations_of(plans, phase)
+        for one in plans.operations(phase)
     ]
     changed = await changed_since(
         waiting, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope

@@ -7,7 +7,7 @@ decided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from memory.operations import BLANK, told
@@ -39,52 +39,60 @@ def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> 
     return [*kept, *(one for one in after if one not in before and one not in now)]
 
 
-def without_circles(operations: Sequence[Operation]) -> list[Operation]:
-    """All but the changes by which facts would end up in each other's places.
+class Circles:
+    """Changes by which facts would end up in each other's places.
 
     Batches that were thought out side by side may each let one of two facts go for the other: the
     first one counts.
     """
-    heirs: dict[str, str] = {}
-    kept = []
-    for one in operations:
-        heir = (one["after"] or {}).get("superseded_by") if one["kind"] == "change_fact" else None
-        at = heir
+
+    def __init__(self) -> None:
+        self._heirs: dict[str, str] = {}
+
+    def allow(self, one: Operation) -> bool:
+        """Whether an operation, coming after those before it, closes no circle."""
+        if one["kind"] != "change_fact":
+            return True
+        at = heir = (one["after"] or {}).get("superseded_by")
         while at is not None and at != one["target"]:
-            at = heirs.get(at)
+            at = self._heirs.get(at)
         if at is not None:
-            continue
+            return False
         if heir is not None:
-            heirs.setdefault(one["target"], heir)
-        kept.append(one)
-    return kept
+            self._heirs.setdefault(one["target"], heir)
+        return True
 
 
-def without_rivals(operations: Sequence[Operation]) -> list[Operation]:
-    """All but the changes that a change before them has made impossible.
+class Rivals:
+    """Changes that a change before them has made impossible.
 
     Batches that were thought out side by side may each replace the same value of one fact: the
     first one counts, and the others are no part of what the night does.
     """
-    now: dict[tuple[str, str], Any] = {}
-    kept = []
-    for one in operations:
-        values = _plain(one)
-        target = one["target"]
-        found = {name: now.get((target, name), was) for name, (was, _) in values.items()}
-        if any(found[name] not in pair for name, pair in values.items()):
-            continue
-        now |= {(target, name): becomes for name, (_, becomes) in values.items()}
-        kept.append(one)
-    return kept
+
+    def __init__(self) -> None:
+        self._now: dict[tuple[str, str], Any] = {}
+
+    def allow(self, one: Operation) -> bool:
+        """Whether an operation, coming after those before it, is still possible."""
+        before, after = one["before"], one["after"]
+        if one["kind"] != "change_fact" or before is None or after is None:
+            return True
+        plain = [name for name in after if name not in JOINED]
+        keys = [(one["target"], name) for name in plain]
+        found = [self._now.get(key, before[name]) for key, name in zip(keys, plain, strict=True)]
+        if any(
+            now not in (before[name], after[name]) for now, name in zip(found, plain, strict=True)
+        ):
+            return False
+        self._now |= {key: after[name] for key, name in zip(keys, plain, strict=True)}
+        return True
 
 
-def _plain(one: Operation) -> dict[str, tuple[Any, Any]]:
-    """What a change of a fact replaces and by what, but for lists that are joined."""
-    before, after = one["before"], one["after"]
-    if one["kind"] != "change_fact" or before is None or after is None:
-        return {}
-    return {name: (before[name], after[name]) for name in after if name not in JOINED}
+def without_circles(operations: Iterable[Operation]) -> list[Operation]:
+    """All but the changes by which facts would end up in each other's places."""
+    circles = Circles()
+    return [one for one in operations if circles.allow(one)]
 
 
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:

@@ -16,7 +16,8 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory.compacted import results_of
 from memory.dreaming import budget
-from memory.night_batches import not_seen, operations_of, to_consolidate, to_score
+from memory.night_batches import loops, not_seen, unconsolidated, unscored
+from memory.night_plans import Plans
 from memory.operations import operation_id
 from memory.records import JournalEntry, NightRecord, NightStatus, NightStep, PlanRecord
 from memory.reports import NightReport
@@ -81,8 +82,7 @@ def model_is_down(plans: Sequence[PlanRecord]) -> bool:
 
 def next_step(
     record: NightRecord,
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
+    plans: Plans,
     settings: Settings,
     *,
     waking: bool,
@@ -96,7 +96,7 @@ def next_step(
     decided = record.get("status") == "approved"
     thinking = not decided and stopped(record, plans, settings) is None
     if "compacting" not in record["applied"]:
-        return (_compacting(entries, plans, settings) if thinking else None) or "apply_operations"
+        return (_compacting(plans, settings) if thinking else None) or "apply_operations"
     if "dreaming" in record["applied"]:
         return "record_night"
     if decided:
@@ -116,13 +116,10 @@ def _compacted(plans: Sequence[PlanRecord]) -> bool:
     return any(plan["step"] == "compact" for plan in plans)
 
 
-def _compacting(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], settings: Settings
-) -> str | None:
-    tokens, least = settings.night_batch_tokens, settings.min_importance
-    if to_score(entries, plans, size=1, tokens=tokens):
+def _compacting(plans: Plans, settings: Settings) -> str | None:
+    if unscored(plans):
         return "score_importance"
-    if to_consolidate(entries, plans, min_importance=least, size=1, tokens=tokens):
+    if loops(plans) or unconsolidated(plans, settings.min_importance):
         return "consolidate"
     return None
 
@@ -164,14 +161,9 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
     return budget.used_up(plans, record, settings)
 
 
-def left_over(
-    record: NightRecord,
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
-    settings: Settings,
-) -> bool:
+def left_over(record: NightRecord, plans: Plans, settings: Settings) -> bool:
     """Whether there is work that a night which stopped, or was called away, leaves to the next."""
-    compacting = "compacting" not in record["applied"] or _compacting(entries, plans, settings)
+    compacting = "compacting" not in record["applied"] or _compacting(plans, settings)
     dreams = facts_left(record, plans) or entities_left(record, plans)
     pruned = any(plan["step"] == "prune" for plan in plans)
     rest = (record.get("reflect") and not reflected(plans)) or not pruned
@@ -202,7 +194,7 @@ def step_lines(plans: Sequence[PlanRecord]) -> list[NightStep]:
     return lines
 
 
-def report_of(record: NightRecord, plans: Sequence[PlanRecord]) -> NightReport:
+def report_of(record: NightRecord, plans: Plans) -> NightReport:
     """The night as `sleep --json` prints it."""
     return {
         "id": record["id"],
@@ -212,7 +204,7 @@ def report_of(record: NightRecord, plans: Sequence[PlanRecord]) -> NightReport:
         "complete": record["complete"],
         "held": record["held"],
         "steps": record["steps"] or step_lines(plans),
-        "operations": operations_of(plans),
+        "operations": list(plans.operations()),
         "errors": record["errors"],
         **results_of(plans),
         "status": status_of(record),
@@ -301,10 +293,16 @@ async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
     return sorted(found, key=lambda one: (one["started"], len(one["id"]), one["id"]))
 
 
-async def plans_of(store: BaseStore, scope: Scope, night_id: str) -> list[PlanRecord]:
-    """A night's plan records, in order."""
+async def plans_of(
+    store: BaseStore,
+    scope: Scope,
+    night_id: str,
+    entries: Mapping[str, JournalEntry] | None = None,
+) -> Plans:
+    """A night's plan records, in order; `entries`: those it set out with, where they are asked."""
     items = await list_items(store, scope.namespace("night", night_id))
-    return sorted((cast(PlanRecord, i.value) for i in items), key=lambda plan: plan["order"])
+    plans = sorted((cast(PlanRecord, i.value) for i in items), key=lambda plan: plan["order"])
+    return Plans(plans, entries)
 
 
 def plan_put(scope: Scope, night_id: str, plan: PlanRecord) -> PutOp:

@@ -6,12 +6,11 @@ batch they stand in the order of their time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from memory.apply import entries_after
-from memory.fact_changes import without_rivals
 from memory.journal import by_time, one_line
+from memory.night_plans import Plans
 from memory.operations import mark_entry
 from memory.records import JournalEntry, Operation, PlanRecord
 from memory.tokens import approximate_tokens
@@ -19,64 +18,51 @@ from memory.tokens import approximate_tokens
 Item = TypeVar("Item")
 
 
-def operations_of(plans: Sequence[PlanRecord], phase: str | None = None) -> list[Operation]:
-    """All operations of a night, or of one phase, in order, each once, and without rivals."""
-    seen: dict[str, Operation] = {}
-    for plan in plans:
-        if phase in (None, plan["phase"]):
-            for operation in plan["operations"]:
-                seen.setdefault(operation["id"], operation)
-    return without_rivals(list(seen.values()))
-
-
-def to_score(
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
-    *,
-    size: int,
-    tokens: int,
-    most: int = 1,
-) -> list[list[JournalEntry]]:
-    """The next batches to score, `most` of them: still heuristic, not yet tried tonight."""
-    mine = [plan for plan in plans if plan["step"] == "score_importance"]
-    tried = {one for plan in mine if not comes_again(plan) for one in plan["inputs"]}
-    waiting = [
+def unscored(plans: Plans) -> list[JournalEntry]:
+    """The entries to score: still heuristic, not yet tried tonight."""
+    tried = _worked_on("score_importance", plans)
+    return [
         entry
-        for entry in entries.values()
+        for entry in plans.entries.values()
         if entry["consolidation"] == "pending"
         and entry["scoring_method"] == "heuristic"
         and entry["id"] not in tried
     ]
-    return _entry_batches(waiting, mine, size, tokens, most)
 
 
-def to_consolidate(
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
-    *,
-    min_importance: int,
-    size: int,
-    tokens: int,
-    most: int = 1,
-) -> list[list[JournalEntry]]:
-    """The next batches for `consolidate`: loops that go on, then new ones, `most` in all.
+def to_score(plans: Plans, *, size: int, tokens: int, most: int = 1) -> list[list[JournalEntry]]:
+    """The next batches to score, `most` of them."""
+    return _entry_batches(unscored(plans), _of("score_importance", plans), size, tokens, most)
 
-    A new batch is of entries that are scored and important enough, and in no loop yet.
-    """
-    mine = [plan for plan in plans if plan["step"] == "consolidate"]
-    last = {tuple(plan["inputs"]): plan for plan in mine}
-    going = [ids for ids, plan in last.items() if not plan.get("finished")]
-    taken = {one for plan in mine if not comes_again(plan) for one in plan["inputs"]}
-    waiting = [
+
+def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
+    """The entries to consolidate that are in no loop yet: scored, and important enough."""
+    taken = _worked_on("consolidate", plans)
+    return [
         entry
-        for entry in unsettled(entries, plans)
+        for entry in plans.pending()
         if entry["scoring_method"] != "heuristic"
         and entry["importance"] >= min_importance
         and entry["id"] not in taken
     ]
-    loops = [[entries[one] for one in ids if one in entries] for ids in going][:most]
-    new = _entry_batches(waiting, mine, size, tokens, most - len(loops))
-    return [*(loop for loop in loops if loop), *new]
+
+
+def loops(plans: Plans) -> list[list[JournalEntry]]:
+    """The batches that `consolidate` goes on with: their last turn has not settled them."""
+    last = {tuple(plan["inputs"]): plan for plan in _of("consolidate", plans)}
+    going = (ids for ids, plan in last.items() if not plan.get("finished"))
+    found = ([plans.entries[one] for one in ids if one in plans.entries] for ids in going)
+    return [loop for loop in found if loop]
+
+
+def to_consolidate(
+    plans: Plans, *, min_importance: int, size: int, tokens: int, most: int = 1
+) -> list[list[JournalEntry]]:
+    """The next batches for `consolidate`: loops that go on, then new ones, `most` in all."""
+    going = loops(plans)[:most]
+    waiting = unconsolidated(plans, min_importance)
+    left = most - len(going)
+    return [*going, *_entry_batches(waiting, _of("consolidate", plans), size, tokens, left)]
 
 
 def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
@@ -137,29 +123,24 @@ def comes_again(plan: PlanRecord) -> bool:
 
 def not_seen(ids: Sequence[str], step: str, plans: Sequence[PlanRecord]) -> list[str]:
     """Those of `ids` that the step has not worked on yet."""
-    mine = [plan for plan in plans if plan["step"] == step and not comes_again(plan)]
-    seen = {one for plan in mine for one in plan["inputs"]}
+    seen = _worked_on(step, plans)
     return [one for one in ids if one not in seen]
 
 
-def below_threshold(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord], min_importance: int
-) -> list[Operation]:
+def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
     """Marks for entries that were scored and are not important enough (ruling 12)."""
     return [
         mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
-        for entry in unsettled(entries, plans)
+        for entry in by_time(plans.pending())
         if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
     ]
 
 
-def unsettled(
-    entries: Mapping[str, JournalEntry], plans: Sequence[PlanRecord]
-) -> list[JournalEntry]:
-    """The night's entries that are still pending, seen through its operations; oldest first."""
-    after = entries_after(dict(entries), operations_of(plans, "compacting"))
-    return [
-        entry
-        for entry in by_time(after.values())
-        if entry["consolidation"] == "pending" and entry["id"] in entries
-    ]
+def _of(step: str, plans: Sequence[PlanRecord]) -> list[PlanRecord]:
+    return [plan for plan in plans if plan["step"] == step]
+
+
+def _worked_on(step: str, plans: Sequence[PlanRecord]) -> set[str]:
+    """What a step had before it, but for what comes again."""
+    mine = (plan for plan in _of(step, plans) if not comes_again(plan))
+    return {one for plan in mine for one in plan["inputs"]}

@@ -12,15 +12,14 @@ from typing import Any, Literal, TypeGuard, cast
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from memory.night_batches import comes_again, not_seen, to_consolidate, to_score
-from memory.records import JournalEntry, NightRecord, PlanRecord
+from memory.night_batches import comes_again, loops, not_seen, unconsolidated, unscored
+from memory.night_plans import Plans
+from memory.records import NightRecord, PlanRecord
 from memory.resources import settings_of
 from memory.settings import Settings
 
 NIGHT = "night"
 Progress = Literal["begin", "progress", "end"]
-EVERY = 10**9
-"""More than there are."""
 
 
 class NightEvent(TypedDict):
@@ -49,33 +48,38 @@ def is_night_event(given: Any) -> TypeGuard[NightEvent]:
 
 def tell(
     record: NightRecord,
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
+    plans: Plans,
     step: str,
     event: Progress,
+    *,
+    also: Sequence[PlanRecord] = (),
 ) -> None:
-    """Put an event into the stream of the run that goes on; outside of a run nobody listens."""
+    """Put an event into the stream of the run that goes on; outside of a run nobody listens.
+
+    `also`: plans of batches side by side, of which not all are thought out yet.
+    """
     try:
         runtime = get_runtime()
     except (RuntimeError, KeyError):
         return
     settings = settings_of(cast(Any, runtime.context))
-    runtime.stream_writer(event_of(record, entries, plans, settings, step=step, event=event))
+    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event, also=also))
 
 
 def event_of(
     record: NightRecord,
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
+    plans: Plans,
     settings: Settings,
     *,
     step: str,
     event: Progress,
+    also: Sequence[PlanRecord] = (),
 ) -> NightEvent:
     """How far a step is. Pure."""
-    mine = [plan for plan in plans if plan["step"] == step]
-    over = [plan for plan in mine if plan.get("finished", True) and not comes_again(plan)]
-    done = len({one for plan in over for one in plan["inputs"]})
+    before = [plan for plan in plans if plan["step"] == step]
+    mine = [*before, *also]
+    done = len(_over(mine))
+    whole = len(_over(before)) + waiting(step, record, plans, settings)
     return {
         "type": "night",
         "night": record["id"],
@@ -83,28 +87,21 @@ def event_of(
         "step": step,
         "event": event,
         "done": done,
-        "of": done + waiting(step, record, entries, plans, settings),
+        "of": max(done, whole),
         "operations": sum(len(plan["operations"]) for plan in mine),
         "llm_calls": sum(plan["llm_calls"] for plan in mine),
         "tokens": sum(plan["tokens"] for plan in mine),
     }
 
 
-def waiting(
-    step: str,
-    record: NightRecord,
-    entries: Mapping[str, JournalEntry],
-    plans: Sequence[PlanRecord],
-    settings: Settings,
-) -> int:
+def waiting(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
     """What a step has still to do; 0 for one that looks at everything at once. Pure."""
-    whole: Any = {"size": EVERY, "tokens": EVERY, "most": EVERY}
     match step:
         case "score_importance":
-            return _together(to_score(entries, plans, **whole))
+            return len(unscored(plans))
         case "consolidate":
-            least = settings.min_importance
-            return _together(to_consolidate(entries, plans, min_importance=least, **whole))
+            going = sum(len(loop) for loop in loops(plans))
+            return going + len(unconsolidated(plans, settings.min_importance))
         case "dream":
             return len(not_seen(record.get("facts", []), step, plans))
         case "consolidate_entities":
@@ -112,5 +109,7 @@ def waiting(
     return 0
 
 
-def _together(batches: Sequence[Sequence[JournalEntry]]) -> int:
-    return sum(len(batch) for batch in batches)
+def _over(plans: Sequence[PlanRecord]) -> set[str]:
+    """What these plans are done with."""
+    done = [plan for plan in plans if plan.get("finished", True) and not comes_again(plan)]
+    return {one for plan in done for one in plan["inputs"]}

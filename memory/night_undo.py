@@ -18,7 +18,7 @@ from memory import apply, audit, night
 from memory.audit_nights import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.dreaming.undo import inverse
-from memory.night_batches import operations_of
+from memory.night_plans import Plans
 from memory.records import NightRecord, Operation, PlanRecord
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
@@ -81,9 +81,9 @@ async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> st
     return record["id"]
 
 
-def applied(record: NightRecord, plans: Sequence[PlanRecord]) -> list[Operation]:
+def applied(record: NightRecord, plans: Plans) -> list[Operation]:
     """What a night made so: the operations of the phases that were applied."""
-    return [one for phase in record["applied"] for one in operations_of(plans, phase)]
+    return [one for phase in record["applied"] for one in plans.operations(phase)]
 
 
 def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:

@@ -17,7 +17,7 @@ from memory.classification import wakes
 from memory.compaction import history_share
 from memory.dreaming import budget
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.night_batches import operations_of
+from memory.night_plans import Plans
 from memory.overlay import Changes, Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
@@ -27,7 +27,6 @@ from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import NightCursor, State
-from memory.unstored import Unstored
 from memory.usage import in_vain
 
 ENTRIES_A_WAVE = 250
@@ -72,21 +71,19 @@ class NightView:
     store: BaseStore
     scope: Scope
     record: NightRecord
-    plans: list[PlanRecord]
-    entries: dict[str, JournalEntry]
-    """As they stood when the night set out."""
+    plans: Plans
+    """With the entries as they stood when the night set out."""
     aside: list[PlanRecord] = field(default_factory=list)
     """What is thought out of batches side by side that were broken off; see `set_out_again`."""
-    _looked_up: dict[frozenset[str], Unstored] = field(default_factory=dict)
     step: str | None = None
     """The one in hand, as far as it was told to who listens."""
+    _overlay: Overlay | None = field(default=None, init=False)
 
     @classmethod
     async def load(cls, store: BaseStore, scope: Scope, record: NightRecord) -> NightView:
         """Read a night."""
-        plans = await night.plans_of(store, scope, record["id"])
         entries = await journal.read_many(store, scope, record["pending"])
-        return cls(store, scope, record, plans, entries)
+        return cls(store, scope, record, await night.plans_of(store, scope, record["id"], entries))
 
     @classmethod
     async def of(cls, state: State, store: BaseStore, scope: Scope) -> NightView:
@@ -109,7 +106,8 @@ class NightView:
         mine = [plan for plan in self.plans if wave and plan.get("wave") == wave]
         if not wave or len(mine) == wave[1]:
             return self
-        return replace(self, plans=[p for p in self.plans if p not in mine], aside=mine)
+        before = (plan for plan in self.plans if plan not in mine)
+        return replace(self, plans=Plans(before, self.plans.entries), aside=mine)
 
     async def plan(
         self,
@@ -136,7 +134,7 @@ class NightView:
             return await self._plan_rest(step, jobs)
         kept = {plan["key"]: plan for plan in (*self.plans, *self.aside)}
         first = max((plan["order"] for plan in self.plans), default=-1) + 1
-        wave, told = [first, len(jobs)], [*self.plans, *self.aside]
+        wave, told = [first, len(jobs)], [*self.aside]
         made = await asyncio.gather(
             *(
                 self._thought_out(step, job, key, first + place, wave, told)
@@ -146,7 +144,7 @@ class NightView:
             return_exceptions=True,
         )
         new = [one for one in made if not isinstance(one, BaseException)]
-        self.plans = sorted([*self.plans, *self.aside, *new], key=lambda plan: plan["order"])
+        self.plans.extend(sorted([*self.aside, *new], key=lambda plan: plan["order"]))
         self.aside = []
         for one in made:
             if isinstance(one, BaseException):
@@ -157,7 +155,8 @@ class NightView:
     async def _plan_rest(self, step: str, jobs: Sequence[Job]) -> list[PlanRecord]:
         """Batches are cut otherwise now: what is thought out counts, and nothing of it again."""
         done = {one for plan in self.aside for one in plan["inputs"]}
-        self.plans, self.aside = [*self.plans, *self.aside], []
+        self.plans.extend(self.aside)
+        self.aside = []
         return await self.plan_all(step, [job for job in jobs if done.isdisjoint(job.inputs)])
 
     async def in_waves(
@@ -181,7 +180,10 @@ class NightView:
 
     def overlay(self, semantic: SemanticMemory) -> Overlay:
         """Memory as it stands with everything that the night decided so far."""
-        return Overlay(self.store, semantic, self.scope, operations_of(self.plans), self._looked_up)
+        if self._overlay is None:
+            self._overlay = Overlay(self.store, semantic, self.scope)
+        self._overlay.follow(self.plans.operations())
+        return self._overlay
 
     async def untold(self, semantic: SemanticMemory) -> Changes:
         """Memory without the facts that the night itself adds, its entries weighed as by now.
@@ -191,21 +193,21 @@ class NightView:
         """
         added = await semantic.by_op(self.scope, self.added_facts())
         hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
-        scored = self.entries_after(self.entries.values())
+        scored = self.entries_after(self.plans.entries.values())
         return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
 
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         """Journal entries as they stand with everything that the night decided so far."""
         standing = {entry["id"]: entry for entry in entries}
-        return list(apply.entries_after(standing, operations_of(self.plans)).values())
+        return list(apply.entries_after(standing, self.plans.operations()).values())
 
     def added_facts(self) -> list[str]:
         """Operation ids of the facts that the night adds."""
-        return [one["target"] for one in operations_of(self.plans) if one["kind"] == "add_fact"]
+        return [one["target"] for one in self.plans.operations() if one["kind"] == "add_fact"]
 
     def cited(self) -> set[str]:
         """What the facts and entries stand on that the night adds."""
-        added = (one for one in operations_of(self.plans) if one["kind"].startswith("add_"))
+        added = (one for one in self.plans.operations() if one["kind"].startswith("add_"))
         return {
             one
             for operation in added
@@ -226,7 +228,7 @@ class NightView:
         wave: list[int],
         so_far: list[PlanRecord],
     ) -> PlanRecord:
-        """The plan of one job, written and told; `so_far`: the others that are known by now."""
+        """The plan of one job, written and told; `so_far`: those of the jobs side by side."""
         inputs, began = job.inputs, time.perf_counter()
         try:
             with tracing.night_step(step, self.record["id"]):
@@ -264,7 +266,7 @@ class NightView:
         kept_too = [night.plan_put(self.scope, self.record["id"], plan)]
         await audit.write(self.store, self.scope, thought.log, visit=order, also=kept_too)
         so_far.append(plan)
-        night_stream.tell(self.record, self.entries, so_far, step, "progress")
+        night_stream.tell(self.record, self.plans, step, "progress", also=so_far)
         return plan
 
     async def onward(
@@ -274,7 +276,6 @@ class NightView:
         due = not compaction_done and compaction_due(state, settings)
         following = night.next_step(
             self.record,
-            self.entries,
             self.plans,
             settings,
             waking=await self._waking(state, settings),
@@ -288,8 +289,8 @@ class NightView:
         if step in (self.step, "settle"):  # a part of applying, and no step of its own
             return
         if self.step is not None:
-            night_stream.tell(self.record, self.entries, self.plans, self.step, "end")
-        night_stream.tell(self.record, self.entries, self.plans, step, "begin")
+            night_stream.tell(self.record, self.plans, self.step, "end")
+        night_stream.tell(self.record, self.plans, step, "begin")
         self.step = step
 
     async def _waking(self, state: State, settings: Settings) -> bool:

@@ -11,7 +11,6 @@ from memory import entities, journal, night
 from memory.apply import REFLECTION, UNDREAMED
 from memory.dreaming.attributes import ripe
 from memory.dreaming.pruning import stale
-from memory.night_batches import operations_of
 from memory.night_view import NightView
 from memory.reflected import counted_entries, cumulative_importance, last_reflection
 from memory.scope import Scope
@@ -83,6 +82,6 @@ async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
             record.get("reduced") or record.get("forgotten")
         ):
             plans = await night.plans_of(store, scope, record["id"])
-            dreamt = operations_of(plans, "dreaming")
+            dreamt = plans.operations("dreaming")
             found |= {one["target"] for one in dreamt if one["kind"] in DREAMT}
     return found

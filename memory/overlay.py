@@ -11,17 +11,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self, cast
 
 from langgraph.store.base import BaseStore
 
 from memory import entities, profile_overlay
 from memory.analysis import terms
-from memory.fact_changes import fact_from, facts_after, without_circles
+from memory.fact_changes import Circles, fact_from, facts_after
 from memory.operations import told
 from memory.profiles import EntityProfile
-from memory.records import Fact, Operation
+from memory.records import Fact, FactDraft, Operation
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.unstored import Unstored
@@ -34,6 +35,7 @@ DEPTH = 4
 MOST_WORDS = 8
 """Words of a fact that its neighbours are looked up by; all words that both have are weighed."""
 _WORD = re.compile(r"\w+")
+ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""
 
@@ -53,17 +55,27 @@ class Overlay:
         store: BaseStore,
         semantic: SemanticMemory,
         scope: Scope,
-        operations: Sequence[Operation],
-        looked_up: dict[frozenset[str], Unstored] | None = None,
     ) -> None:
-        """`looked_up`: what is not stored, by what is added; overlays of one visit share it."""
         self._store, self._semantic, self._scope = store, semantic, scope
-        self._operations = operations
+        self._operations = list[Operation]()
+        self._circles = Circles()
         self._on: dict[str, list[Operation]] = {}
-        for one in without_circles(told(operations)):
-            if one["kind"] in ("add_fact", "change_fact", "remove_fact"):
-                self._on.setdefault(one["target"], []).append(one)
-        self._looked_up = {} if looked_up is None else looked_up
+        self._added: dict[str, FactDraft] = {}
+        self._looked_up: tuple[int, Unstored] | None = None
+        """How many facts were added then, and those of them that were not stored."""
+
+    def follow(self, operations: Sequence[Operation]) -> Self:
+        """Itself, with what came to the night's `operations` since the last time."""
+        new = list(islice(operations, len(self._operations), None))
+        self._operations += new
+        for one in told(new):
+            if not self._circles.allow(one) or one["kind"] not in ON_FACTS:
+                continue
+            on = self._on.setdefault(one["target"], [])
+            on.append(one)
+            if len(on) == 1 and one["kind"] == "add_fact":
+                self._added[one["target"]] = cast(FactDraft, one["after"])
+        return self
 
     async def facts(self, ops: Iterable[str]) -> dict[str, Fact]:
         """The facts that exist among these operation ids."""
@@ -114,14 +126,14 @@ class Overlay:
 
     async def _new(self) -> Unstored:
         """The facts that the operations add and that are not stored; looked up once."""
-        added = {op: on[0] for op, on in self._on.items() if on[0]["kind"] == "add_fact"}
-        ops = frozenset(added)
-        if ops not in self._looked_up:
+        if self._looked_up is None or self._looked_up[0] != len(self._added):
+            added = dict(self._added)
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
-            facts = [fact_from(one["after"]) for op, one in added.items() if op not in stored]
+            facts = [fact_from(draft) for op, draft in added.items() if op not in stored]
             vectors = await self._semantic.vectors_of([fact["text"] for fact in facts])
-            self._looked_up[ops] = Unstored(facts, [vectors[fact["text"]] for fact in facts])
-        return self._looked_up[ops]
+            found = Unstored(facts, [vectors[fact["text"]] for fact in facts])
+            self._looked_up = len(added), found
+        return self._looked_up[1]
 
     async def profiles(self, ids: Iterable[str]) -> dict[str, EntityProfile]:
         """The profiles that exist among `ids`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,10 +20,11 @@ class Unstored:
         self.vectors = {one["op"]: vector for one, vector in zip(facts, vectors, strict=True)}
         """By operation id."""
         self._matrix = np.stack(vectors) if facts else None
-        self._having: dict[str, list[int]] = defaultdict(list)
+        having: dict[str, list[int]] = defaultdict(list)
         for place, one in enumerate(facts):
             for term in set(terms(one["text"])):
-                self._having[term].append(place)
+                having[term].append(place)
+        self._having = {term: np.array(places) for term, places in having.items()}
 
     def near(self, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
         """The `limit` nearest in meaning, nearest first, with cosine (-1..1)."""
@@ -35,6 +36,9 @@ class Unstored:
 
     def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
         """The `limit` that share most words with `text`, with how many those are."""
-        shared = Counter(place for term in set(terms(text)) for place in self._having.get(term, ()))
-        best = sorted(shared.items(), key=lambda one: (-one[1], one[0]))[:limit]
-        return [(self.facts[place], float(count)) for place, count in best]
+        having = [self._having[term] for term in set(terms(text)) if term in self._having]
+        if not having:
+            return []
+        counts = np.bincount(np.concatenate(having), minlength=len(self.facts))
+        best = np.argsort(-counts, kind="stable")[:limit]
+        return [(self.facts[place], float(counts[place])) for place in best if counts[place]]

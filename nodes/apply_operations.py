@@ -56,7 +56,7 @@ async def _apply(view: NightView, settings: Settings, resources: Resources) -> N
         await night.keep(view.store, view.scope, marked)
         return
     await apply.apply_operations(
-        night_batches.operations_of(view.plans, phase),
+        view.plans.operations(phase),
         store=view.store,
         semantic=resources.semantic,
         scope=view.scope,
@@ -66,7 +66,7 @@ async def _apply(view: NightView, settings: Settings, resources: Resources) -> N
 
 async def _settle_unimportant(view: NightView, min_importance: int) -> None:
     """Plan the marks of entries that were scored below the threshold."""
-    marks = night_batches.below_threshold(view.entries, view.plans, min_importance)
+    marks = night_batches.below_threshold(view.plans, min_importance)
     if marks:
 
         async def think() -> Thought:

@@ -22,7 +22,8 @@ from langgraph.runtime import Runtime
 from memory import assembly, audit
 from memory.models.ask import ask
 from memory.models.naming import called
-from memory.night_batches import entry_lines, operations_of, to_consolidate
+from memory.night_batches import entry_lines, to_consolidate
+from memory.night_plans import Plans
 from memory.night_view import Job, NightView, Thought
 from memory.operations import link, mark_entry
 from memory.recall import recall
@@ -62,7 +63,6 @@ async def consolidate(
     async def jobs() -> list[Job]:
         found = []
         for batch in to_consolidate(
-            view.entries,
             view.plans,
             min_importance=settings.min_importance,
             size=settings.consolidate_batch_size,
@@ -108,7 +108,7 @@ async def _turn(
         seconds=settings.tool_timeout,
     )
     new = sink.operations[before:]
-    cited = _cited([*operations_of(turns), *new])
+    cited = _cited([*Plans(turns).operations(), *new])
     last = len(turns) + 1 >= pattern["max_iterations"]
     settled = closes(answer.message, done, batch, cited)
     thought = Thought(
@@ -205,7 +205,7 @@ def _closing(
     new: list[Operation], turns: list[PlanRecord], keep: list[JournalEntry], created: str
 ) -> list[Operation]:
     """Links journal <-> fact for every fact of the loop, then the marks."""
-    facts = [o for o in [*operations_of(turns), *new] if o["kind"] == "add_fact"]
+    facts = [o for o in [*Plans(turns).operations(), *new] if o["kind"] == "add_fact"]
     links = [
         link(entry_id, fact["id"], created, "made from this entry")
         for fact in facts

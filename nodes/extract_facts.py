@@ -23,7 +23,7 @@ from memory.compacted import EndedBy, after_answer
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
-from memory.night_batches import operations_of
+from memory.night_plans import Plans
 from memory.night_view import NightView, Thought
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -77,7 +77,7 @@ async def extract_facts(
     inputs = [str(message.id) for message in state["messages"]]
 
     mine = [plan for plan in view.plans if plan["step"] == "extract_facts"]
-    earlier = operations_of(mine)
+    earlier = Plans(mine).operations()
 
     async def think() -> Thought:
         sink = PlanSink({})

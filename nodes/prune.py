@@ -13,9 +13,8 @@ from langgraph.store.base import BaseStore
 from memory import citations, journal_days
 from memory.compaction import covered_events
 from memory.dreaming.pruning import open_keys, open_words, prunable
-from memory.night_batches import operations_of
 from memory.night_view import NightView, Thought
-from memory.records import JournalEntry, Operation, PlanRecord
+from memory.records import JournalEntry, Operation
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -50,13 +49,20 @@ async def _forgotten(
     now = datetime.fromisoformat(view.record["started"])
     entries = view.entries_after(await journal_days.until(view.store, view.scope, now))
     return await _going(
-        entries, view.plans, state, settings, config, view.store, now, also=view.cited()
+        entries,
+        view.plans.operations(),
+        state,
+        settings,
+        config,
+        view.store,
+        now,
+        also=view.cited(),
     )
 
 
 async def _going(
     entries: Sequence[JournalEntry],
-    plans: Sequence[PlanRecord],
+    operations: Sequence[Operation],
     state: State,
     settings: Settings,
     config: RunnableConfig,
@@ -65,13 +71,13 @@ async def _going(
     *,
     also: Collection[str] = (),
 ) -> list[Operation]:
-    """`entries`: the journal with what `plans` decided; `also`: what is cited beside memory."""
+    """`entries`: the journal with what `operations` change; `also`: what is cited beside memory."""
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
     cited = await citations.cited(
         {one["id"] for one in old},
-        operations_of(plans),
+        operations,
         store=store,
         semantic=resources_of(config).semantic,
         scope=scope_of(config),

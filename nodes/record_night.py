@@ -12,8 +12,8 @@ from langgraph.types import Overwrite
 from memory import audit, metrics, night
 from memory.audit_nights import of_night
 from memory.dreaming.pruning import stale
+from memory.journal import by_time
 from memory.models.naming import called
-from memory.night_batches import operations_of, unsettled
 from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
@@ -62,7 +62,7 @@ async def _end(view: NightView, state: State, settings: Settings, resources: Res
     now, model = resources.clock(), called(resources.chat_model)
     away = called_away(state, settings, now) or "a message waits"
     view.record = record = ended(view, settings, now.isoformat(), away)
-    operations = operations_of(view.plans)
+    operations = view.plans.operations()
     entry = of_night(record, operations, tick=state["tick"], model=model)
     metrics.NIGHTS.labels(night.status_of(record)).inc()
     metrics.NIGHT_OPERATIONS.inc(len(operations))
@@ -78,14 +78,14 @@ def ended(view: NightView, settings: Settings, now: str, away: str) -> NightReco
     """
     record = view.record
     errors = [error for plan in view.plans for error in plan["errors"]]
-    left = night.left_over(record, view.entries, view.plans, settings)
+    left = night.left_over(record, view.plans, settings)
     used_up = night.stopped(record, view.plans, settings)
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
     return {
         **record,
         "ended": max(now, record["started"]),
-        "held": [entry["id"] for entry in unsettled(view.entries, view.plans)],
+        "held": [entry["id"] for entry in by_time(view.plans.pending())],
         "steps": night.step_lines(view.plans),
         "errors": errors,
         "stopped": (record.get("stopped") or used_up or away) if left else None,

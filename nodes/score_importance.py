@@ -68,7 +68,6 @@ async def score_importance(
     async def jobs() -> list[Job]:
         """None is left where the last plan was kept and the step after it was not."""
         found = to_score(
-            view.entries,
             view.plans,
             size=settings.score_batch_size,
             tokens=tokens,

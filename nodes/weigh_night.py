@@ -10,7 +10,6 @@ from langgraph.runtime import Runtime
 
 from memory import night, probes
 from memory.dreaming import gate
-from memory.night_batches import operations_of
 from memory.night_view import NightView
 from memory.overlay import Changes
 from memory.recall import recall
@@ -39,13 +38,13 @@ async def weigh_night(
 
 async def _weighed(view: NightView, resources: Resources, settings: Settings) -> gate.Verdict:
     """What would no longer hold, and whether kept recalls would still find what they found."""
-    operations = operations_of(view.plans, "dreaming")
+    operations = view.plans.operations("dreaming")
     stored = {fact["op"]: fact for fact in await resources.semantic.all(view.scope)}
     holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
     gone = gate.leaving(operations, holding)
     changes = Changes.of(operations, stored)
     before, after = list[bool](), list[bool]()
-    heirs = gate.heirs(operations_of(view.plans), stored)
+    heirs = gate.heirs(view.plans.operations(), stored)
     for probe in await probes.kept(view.store, view.scope) if changes.facts else []:
         for found, seen in ((before, None), (after, changes)):
             hits = await recall(

@@ -113,7 +113,7 @@ class Memory:
 
     def through(self, operations: Sequence[Operation]) -> Overlay:
         """It, seen through operations."""
-        return Overlay(self.store, self.semantic, self.scope, operations)
+        return Overlay(self.store, self.semantic, self.scope).follow(operations)
 
     async def fact(self, op: str) -> Fact:
         """The fact that this operation made."""

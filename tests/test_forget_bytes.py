@@ -13,7 +13,6 @@ from graph.handle import AsyncAgent
 from graph.status import status
 from memory import audit, inbox, night
 from memory.errors import InputError
-from memory.night_batches import operations_of
 from memory.scope import Scope
 from memory.store_walk import shelves
 from memory.vectorstore.payload import scope_filters
@@ -136,9 +135,9 @@ async def test_a_night_that_was_touched_says_so_and_lists_what_it_did(agent: Asy
     record = await night.load(agent.store, agent.scope, name)
     assert record is not None
     assert record["forgotten"] == agent.resources.clock().isoformat()
-    after = operations_of(await night.plans_of(agent.store, agent.scope, name))
+    after = (await night.plans_of(agent.store, agent.scope, name)).operations()
     assert [(one["id"], one["kind"]) for one in after] == [
-        (one["id"], one["kind"]) for one in operations_of(before)
+        (one["id"], one["kind"]) for one in before.operations()
     ]
     facts = [one for one in after if one["kind"] == "add_fact"]
     assert [one["after"] is None for one in facts] == [True, True, True, False, False, False]

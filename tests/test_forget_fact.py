@@ -10,7 +10,7 @@ import pytest
 from graph.corrections import correct
 from graph.forgetting import forget, forget_fact
 from graph.handle import AsyncAgent
-from memory import night, night_batches
+from memory import night
 from memory.apply import LINKS
 from memory.errors import InputError
 from tests.agents import entries, said
@@ -58,7 +58,7 @@ async def test_a_fact_that_a_night_made_leaves_the_nights_list(agent: AsyncAgent
     fact = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     assert (await forget_fact(agent, fact["id"]))["counts"]["nights"] == 1
     (name,) = await night.all_ids(agent.store, scope)
-    operations = night_batches.operations_of(await night.plans_of(agent.store, scope, name))
+    operations = (await night.plans_of(agent.store, scope, name)).operations()
     told = {one["id"]: one["after"] for one in operations if one["kind"] == "add_fact"}
     assert told.pop(fact["op"]) is None
     assert all(told.values())

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from memory.fact_changes import without_rivals
+from memory.fact_changes import Rivals
 from memory.operations import change_fact, settle_fact
+from memory.records import Operation
 from tests.night_memories import fact
 
 OLD = fact("old", importance=3)
 FIRST = change_fact(OLD, {"importance": 5}, [], "first", place="a")
+
+
+def without_rivals(operations: list[Operation]) -> list[Operation]:
+    """Those that count, of operations in this order."""
+    rivals = Rivals()
+    return [one for one in operations if rivals.allow(one)]
 
 
 def test_a_second_change_of_the_same_value_is_left_out() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.night import new_night
+from memory.night_plans import Plans
 from memory.night_stream import NightEvent, is_night_event, tell
 from tests.agents import opened
 from tests.clock import Clock
@@ -66,4 +67,4 @@ def test_what_a_tool_sends_is_no_event_of_a_night() -> None:
 
 
 def test_outside_of_a_run_nobody_is_told(clock: Clock) -> None:
-    tell(new_night(clock(), [], []), {}, [], "dream", "begin")
+    tell(new_night(clock(), [], []), Plans(), "dream", "begin")

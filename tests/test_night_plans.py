@@ -1,0 +1,97 @@
+"""What a night decided so far: the same however it came, and nothing of it read twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.apply import entries_after
+from memory.night_plans import Plans
+from memory.operations import add_fact, change_fact, mark_entry, score_entry, settle_fact
+from memory.records import JournalEntry, Operation, PlanRecord
+from tests.facts import draft
+from tests.night_memories import entry, fact
+
+ENTRIES = {one["id"]: one for one in (entry("j1"), entry("j2"), entry("j3"))}
+OLD = fact("old", importance=3)
+
+
+def plan(order: int, phase: str, *operations: Operation) -> PlanRecord:
+    """What a step decided."""
+    made = {"key": f"k{order}", "order": order, "phase": phase, "operations": list(operations)}
+    return cast(PlanRecord, made)
+
+
+def one_of(place: int) -> Operation:
+    """An operation of a few that bear on the same memories."""
+    first = next(iter(ENTRIES.values()))
+    return [
+        score_entry(first, 9, "vital"),
+        mark_entry(first, "consolidated", "told"),
+        mark_entry(ENTRIES["j2"], "below_threshold", "small"),
+        add_fact(draft("new", "Ada sells beans."), "told"),
+        change_fact(OLD, {"importance": 5}, [], "first", place="a"),
+        change_fact(OLD, {"importance": 7}, [], "second", place="b"),
+        settle_fact("old", "seen"),
+    ][place]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["compacting", "dreaming"]), st.lists(st.integers(0, 6))),
+        max_size=8,
+    ),
+    st.integers(0, 8),
+)
+def test_plans_that_come_one_after_the_other_are_as_all_at_once(
+    given_: Sequence[tuple[str, list[int]]], cut: int
+) -> None:
+    records = [plan(n, phase, *map(one_of, of)) for n, (phase, of) in enumerate(given_)]
+    whole, grown = Plans(records, ENTRIES), Plans(records[:cut], ENTRIES)
+    for record in records[cut:]:
+        grown.extend([record])
+    assert list(grown) == list(whole) == records
+    assert grown.pending() == whole.pending()
+    for phase in (None, "compacting", "dreaming"):
+        assert list(grown.operations(phase)) == list(whole.operations(phase))
+        ids = [one["id"] for one in whole.operations(phase)]
+        assert len(ids) == len(set(ids))
+
+
+def test_what_dreaming_changes_settles_no_entry() -> None:
+    done = mark_entry(ENTRIES["j2"], "consolidated", "told")
+    assert "j2" in {one["id"] for one in Plans([plan(0, "dreaming", done)], ENTRIES).pending()}
+    assert {one["id"] for one in Plans([plan(0, "compacting", done)], ENTRIES).pending()} == {
+        "j1",
+        "j3",
+    }
+
+
+def test_a_score_is_seen_in_what_is_pending() -> None:
+    plans = Plans([plan(0, "compacting", one_of(0))], ENTRIES)
+    assert {one["id"]: one["importance"] for one in plans.pending()}["j1"] == 9
+
+
+def test_of_rivals_the_first_counts_and_an_operation_counts_once() -> None:
+    plans = Plans([plan(0, "dreaming", one_of(4), one_of(5)), plan(1, "dreaming", one_of(4))])
+    assert list(plans.operations()) == [one_of(4)]
+
+
+def test_each_plan_is_read_once_however_often_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, of = list[int](), entries_after
+
+    def counted(entries: dict[str, JournalEntry], operations: Sequence[Operation]) -> Any:
+        read.append(len(operations))
+        return of(entries, operations)
+
+    monkeypatch.setattr("memory.night_plans.entries_after", counted)
+    plans = Plans((), ENTRIES)
+    for order, (id_, one) in enumerate(ENTRIES.items()):
+        plans.extend([plan(order, "compacting", mark_entry(one, "consolidated", "told"))])
+        assert id_ not in {one["id"] for one in plans.pending()}
+        assert len(plans.operations()) == order + 1
+    assert sum(read) == len(ENTRIES)
