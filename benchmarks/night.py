@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
-from benchmarks.words import told
+from benchmarks.lives import live, made_up, read_turns
 from graph.agent import open_agent
-from graph.handle import AsyncAgent
-from memory.apply import apply_operations
-from memory.journal import entry_for_event, puts
+from memory.errors import InputError
 from memory.models.offline import OfflineChatModel
-from memory.operations import observe_entity
-from memory.profiles import Observation
 from memory.records import Event, NightStep
-from memory.store_access import write_batch
 
 VARIABLE = "CIRCADIAN_LOCOMO"
 LIVES, GROWTH = (20, 100, 1_000), (100, 1_000, 10_000)
@@ -50,14 +44,8 @@ SOME = GROWTH[:2]
 """Those that take a minute together; the last takes some minutes more."""
 BUDGET = 15
 """Model calls per 100 entries (design, section 6); a night may make 8 however short a life is."""
-SPELL = 20
-"""Every so many entries, somebody is observed."""
-OBSERVED = 5
-"""Observations of one entity."""
-BATCH = 500
 WARM_UP = 20
 """Entries of a first life that is not shown: it pays for what is imported once."""
-START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 PUBLISHED = (
     ("Mem0 v3", "1 a write, and 1 for times", "-", "its code: one ADD-only call"),
     ("A-MEM", "2 a note (1 in its newer code)", "-", "arXiv 2502.12110, its code"),
@@ -129,75 +117,6 @@ class Row:
     def milliseconds(self) -> float:
         """Own work per entry."""
         return 1_000 * self.own_seconds / self.entries
-
-
-def made_up(count: int) -> list[Event]:
-    """So many messages of four people, a minute apart; as long as real ones."""
-    people = ("Ada", "Ben", "Cleo", "Dan")
-    return [
-        _event(f"e{n}", START + timedelta(minutes=n), people[n % 4], f"I noticed that {told(n)}")
-        for n in range(count)
-    ]
-
-
-def spoken(conversations: Sequence[Conversation], count: int) -> list[Event]:
-    """The first turns of these conversations, one conversation after the other."""
-    turns = [
-        _event(
-            f"{one['sample_id']}/{event['id']}",
-            datetime.fromisoformat(event["at"]),
-            event["sender"],
-            event["text"],
-        )
-        for one in conversations
-        for session in sessions(one)
-        for event in events_of(session)
-    ]
-    return turns[:count]
-
-
-def _event(name: str, at: datetime, sender: str, text: str) -> Event:
-    return {
-        "id": name,
-        "at": at.isoformat(),
-        "sender": sender,
-        "text": text,
-        "channel": None,
-        "addressed": False,
-    }
-
-
-async def live(agent: AsyncAgent, events: Sequence[Event]) -> None:
-    """Journal these events, and observe somebody now and then, as awake ticks do."""
-    entries = [entry_for_event(one, known_entities=(), projects=()) for one in events]
-    for start in range(0, len(entries), BATCH):
-        some = entries[start : start + BATCH]
-        await write_batch(agent.store, [put for one in some for put in puts(agent.scope, one)])
-    observed = [
-        _observed(place // (SPELL * OBSERVED), event)
-        for place, event in enumerate(events)
-        if place % SPELL == 0
-    ]
-    await apply_operations(
-        observed, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
-    )
-
-
-def _observed(number: int, event: Event) -> Any:
-    name = f"Person {number}"
-    observation: Observation = {
-        "id": f"obs_{event['id']}",
-        "text": f"{name} likes {event['text']}",
-        "at": event["at"],
-        "speaker": event["sender"],
-        "trust": 0.8,
-        "sources": [event["id"]],
-        "consolidated": False,
-    }
-    now = event["at"]
-    return observe_entity(
-        f"person-{number}", name, observation, kept=100, now=now, reason="benchmark"
-    )
 
 
 async def night_of(folder: Path, events: Sequence[Event]) -> Row:
@@ -314,12 +233,15 @@ def _row_json(row: Row) -> dict[str, Any]:
 
 
 def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Path) -> None:
-    """Measure, print the tables, write the JSON to `path`."""
+    """Measure, print the tables, write the JSON to `path`.
+
+    Raises InputError where the file that is named, here or by the variable, cannot be used.
+    """
     named = os.environ.get(VARIABLE)
     data = data or (Path(named) if named else None)
-    if data is not None and data.is_file():
-        conversations, told_of = read_conversations(data), "turns of LoCoMo"
-        lived = [spoken(conversations, count) for count in sorted(lives)]
+    if data is not None:
+        turns, told_of = read_turns(data), "turns of LoCoMo"
+        lived = [turns[:count] for count in sorted(lives)]
     else:
         lived, told_of = [made_up(count) for count in sorted(lives)], "made-up sentences"
     measure([made_up(WARM_UP)])
@@ -330,15 +252,26 @@ def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Pa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the arguments say; return the exit status."""
+    """Measure as the arguments say; return the exit status: 2 where the data cannot be used."""
     parser = argparse.ArgumentParser(description="What a night costs.")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--lives", type=int, nargs="*", default=LIVES, metavar="ENTRIES")
-    parser.add_argument("--growth", type=int, nargs="*", default=GROWTH, metavar="ENTRIES")
+    parser.add_argument("--lives", type=_entries, nargs="*", default=LIVES, metavar="ENTRIES")
+    parser.add_argument("--growth", type=_entries, nargs="*", default=GROWTH, metavar="ENTRIES")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/night.json"))
     options = parser.parse_args(arguments)
-    run(options.data, options.lives, options.growth, options.json)
+    try:
+        run(options.data, options.lives, options.growth, options.json)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
+
+
+def _entries(text: str) -> int:
+    """A number of entries on the command line: a life has one at least."""
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
 
 
 if __name__ == "__main__":

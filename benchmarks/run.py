@@ -33,6 +33,7 @@ from benchmarks.stores import draft
 from benchmarks.words import sentence
 from graph.agent import open_agent
 from graph.handle import AsyncAgent
+from memory.errors import InputError
 from memory.settings import Settings
 
 
@@ -146,7 +147,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         memory.run(options.memory, path.with_name("memory.json"))
     if options.night:
         data = Path(options.locomo) if options.locomo else None
-        night.run(data, night.LIVES, options.night, path.with_name("night.json"))
+        try:
+            night.run(data, night.LIVES, options.night, path.with_name("night.json"))
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return 2
         compaction.run(path.with_name("compaction.json"))
     if options.locomo is None:
         return 0

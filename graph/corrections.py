@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memory import audit, journal, persona
+from memory import audit, journal, night_undo, persona
 from memory.apply import apply_operations
 from memory.audit import AuditEntry
 from memory.audit_memory import of_correction
@@ -52,6 +52,7 @@ async def correct(agent: AsyncAgent, fact_id: str, text: str, by: str | None = N
     if wrong := persona.violation(said, who):
         raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
     async with agent._lock:
+        await night_undo.finish(agent.store, agent.resources.semantic, agent.scope)
         old = await find_fact(agent, fact_id)
         op = operation_id("correction", old["id"], who, said)
         standing = await _standing(agent, old, op)

@@ -15,7 +15,7 @@ from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from graph.corrections import find_fact
-from memory import inbox, journal
+from memory import inbox, journal, night_undo
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.forgetting import found_rows, open_forget, residue
@@ -135,8 +135,12 @@ async def forget_fact(agent: AsyncAgent, fact_id: str) -> Forgotten:
 
 
 async def _finish_earlier(agent: AsyncAgent, wanted: str, tell: Step) -> bool:
-    """Finish what an earlier forget left undone; whether that may have been this very one."""
+    """Finish what an earlier forget left undone; whether that may have been this very one.
+
+    An undo that was broken off comes first: it needs what is about to be forgotten.
+    """
     store, scope = agent.store, agent.scope
+    await night_undo.finish(store, agent.resources.semantic, scope)
     earlier = await open_forget.begun(store, scope)
     if earlier is not None:
         tell("going on with a forget that was broken off")

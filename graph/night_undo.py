@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from langgraph.store.base import PutOp
-
 from graph.nights import find_night, in_words, named, night_report
-from memory import apply, audit, night, standing
-from memory.audit_nights import of_undo
-from memory.compaction import SUMMARIES, kept_keys
+from memory import night, standing
 from memory.dreaming.undo import built_on, inverse
 from memory.errors import ConflictError, InputError
 from memory.night import status_of
-from memory.night_plans import Plans
-from memory.records import NightRecord, Operation, PlanRecord
+from memory.night_undo import applied, finish, take_back
+from memory.records import NightRecord, Operation
 from memory.reports import NightReport
 
 if TYPE_CHECKING:
@@ -34,42 +30,16 @@ async def undo_night(agent: AsyncAgent, name: str) -> NightReport:
         BusyError: another process holds the agent.
     """
     found = await find_night(agent, name)
+    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
     async with agent._lock:
+        await finish(store, semantic, scope)  # one that was broken off, of this night or another
         record = await find_night(agent, found["id"])
         if status_of(record) != "undone":
-            plans = await night.plans_of(agent.store, agent.scope, record["id"])
-            await _take_back(agent, record, plans)
+            plans = await night.plans_of(store, scope, record["id"])
+            await _check(agent, record, applied(record, plans))
+            at, who = agent.resources.clock(), scope.user
+            await take_back(store, semantic, scope, record["id"], at=at, who=who)
     return await night_report(agent, found["id"])
-
-
-async def _take_back(agent: AsyncAgent, record: NightRecord, plans: Plans) -> None:
-    done = _applied(record, plans)
-    await _check(agent, record, done)
-    undone: NightRecord = {**record, "status": "undone"}
-    puts = _summaries(agent, record["id"], plans)
-    puts.append(night.record_put(agent.scope, undone))
-    await apply.apply_operations(
-        inverse(done),
-        store=agent.store,
-        semantic=agent.resources.semantic,
-        scope=agent.scope,
-        also=puts,
-    )
-    entry = of_undo(undone, at=agent.resources.clock(), who=agent.scope.user)
-    await audit.write(agent.store, agent.scope, [entry])
-
-
-def _applied(record: NightRecord, plans: Plans) -> list[Operation]:
-    return [one for phase in record["applied"] for one in plans.operations(phase)]
-
-
-def _summaries(agent: AsyncAgent, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:
-    """Without what the night's compaction had kept."""
-    cuts = [plan["inputs"] for plan in plans if plan["step"] == "compact"]
-    namespace = agent.scope.namespace(SUMMARIES)
-    return [
-        PutOp(namespace, key, None) for ids in cuts for key in kept_keys(night_id, ids).values()
-    ]
 
 
 async def _check(agent: AsyncAgent, record: NightRecord, done: Sequence[Operation]) -> None:
@@ -111,5 +81,5 @@ async def _later(agent: AsyncAgent, name: str) -> list[tuple[str, Sequence[Opera
         if other["dry_run"] or status_of(other) in ("undone", "preview"):
             continue
         plans = await night.plans_of(agent.store, agent.scope, other["id"])
-        found.append((other["id"], _applied(other, plans)))
+        found.append((other["id"], applied(other, plans)))
     return found

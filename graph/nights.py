@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from graph.night_names import names_of
-from memory import audit, night
+from memory import audit, night, night_undo
 from memory.audit_nights import of_decision
 from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
@@ -40,6 +41,10 @@ class NightLine(TypedDict):
     complete: bool
     status: NightStatus
     dry_run: bool
+    stopped: str | None
+    """Why it ended before everything was done; the next night takes the rest."""
+    left: int
+    """Journal entries that it could not settle, and that wait for the next night."""
     operations: int
     llm_calls: int
     tokens: int
@@ -57,6 +62,8 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
                 "complete": record["complete"],
                 "status": status_of(record),
                 "dry_run": record["dry_run"],
+                "stopped": record.get("stopped"),
+                "left": len(record["held"]),
                 "operations": len(plans.operations()),
                 "llm_calls": sum(plan["llm_calls"] for plan in plans),
                 "tokens": sum(plan["tokens"] for plan in plans),
@@ -131,6 +138,8 @@ async def previewing(agent: AsyncAgent) -> AsyncIterator[AsyncAgent]:
 async def apply_night(agent: AsyncAgent, name: str) -> NightReport:
     """Make a preview, or a night that was held back, so. No model is called.
 
+    One that was killed at its end is ended: memory stood by then, but the history was not cut.
+
     Raises:
         InputError: there is no such night, it is neither, or another night is open.
         ConflictError: memory has changed since in what it is about, a forget took something out
@@ -149,11 +158,23 @@ async def applying(agent: AsyncAgent, name: str) -> AsyncIterator[AsyncAgent]:
     """
     await find_night(agent, name)
     async with agent._lock:
+        await night_undo.finish(agent.store, agent.resources.semantic, agent.scope)
         record = await find_night(agent, name)
-        if status_of(record) != "approved":
+        if status_of(record) != "approved" and not await broke_off(agent, record):
             await _check_applicable(agent, record)
             await _approve(agent, record)
         yield for_a_night(agent)
+
+
+async def broke_off(agent: AsyncAgent, record: NightRecord) -> bool:
+    """Whether a run wrote a night's end and was killed before it cut the history: the next does."""
+    if status_of(record) != "complete":
+        return False
+    tasks = (await agent.aget_state(subgraphs=True)).tasks
+    inside = [task.state.values for task in tasks if isinstance(task.state, StateSnapshot)]
+    cursors = [values.get("night") for values in inside]
+    told = [(values.get("report") or {}).get("night") for values in inside]
+    return any(one and one["id"] == record["id"] for one in (*cursors, *told))
 
 
 def for_a_night(agent: AsyncAgent) -> AsyncAgent:

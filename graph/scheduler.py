@@ -15,7 +15,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from graph.handle import AsyncAgent
-from memory import approvals, emergency, inbox, night
+from memory import approvals, emergency, inbox, night, night_undo
 from memory.errors import CircadianError
 from memory.owners import owners_of
 from memory.reports import Report
@@ -169,7 +169,7 @@ async def _why_rest(agent: AsyncAgent, state: State) -> str | None:
         return "The emergency stop stands: `circadian clear-stop` clears it."
     if await emergency.stop_asked_by(store, scope) is not None:
         return None
-    if await night.unfinished(store, scope) or await night.preview_wanted(store, scope):
+    if await night.is_due(store, scope) or await night_undo.unfinished(store, scope):
         return None
     owners = owners_of(settings, user=agent.resources.user, served=agent.resources.served)
     items = await inbox.waiting(store, scope, state["handled"])

@@ -33,9 +33,10 @@ def of_night(
         datetime.fromisoformat(ended),
         "night",
         record["id"],
-        outcome="ok" if record["complete"] else "error",
+        outcome="error" if record["errors"] else "ok",
         detail={
             "status": record.get("status"),
+            "stopped": record.get("stopped"),
             "operations": dict(Counter(operation["kind"] for operation in operations)),
             "held": len(record["held"]),
             "errors": record["errors"],

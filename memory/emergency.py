@@ -15,6 +15,14 @@ from memory.scope import Scope
 CONTROLS, STOP = "controls", "stop"
 
 
+def told(waiting: int) -> str:
+    """That it stands, and how many events wait for its end, in a sentence."""
+    if waiting == 0:
+        return "Emergency stop: nothing waits, and nothing is done until it is cleared."
+    events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+    return f"Emergency stop: {events} until it is cleared."
+
+
 async def ask_for_stop(store: BaseStore, scope: Scope, *, at: datetime, by: str) -> None:
     """Takes no lock: it works while a run holds the agent."""
     await store.aput(scope.namespace(CONTROLS), STOP, {"at": at.isoformat(), "by": by})

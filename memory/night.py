@@ -162,10 +162,12 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
 
 
 def left_over(record: NightRecord, plans: Plans, settings: Settings) -> bool:
-    """Whether there is work that a night which stopped leaves to the next one."""
+    """Whether there is work that a night which stopped, or was called away, leaves to the next."""
     compacting = "compacting" not in record["applied"] or _compacting(plans, settings)
     dreams = facts_left(record, plans) or entities_left(record, plans)
-    return bool(compacting or dreams or (record.get("reflect") and not reflected(plans)))
+    pruned = any(plan["step"] == "prune" for plan in plans)
+    rest = (record.get("reflect") and not reflected(plans)) or not pruned
+    return bool(compacting or dreams or rest)
 
 
 def step_lines(plans: Sequence[PlanRecord]) -> list[NightStep]:

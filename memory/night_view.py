@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from langgraph.config import get_config
 from langgraph.store.base import BaseStore
 
 from memory import apply, audit, inbox, journal, night, night_stream, tracing
@@ -20,6 +21,8 @@ from memory.night_plans import Plans
 from memory.overlay import Changes, Overlay
 from memory.owners import owners_of
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, Usage
+from memory.resources import resources_of
+from memory.schedule import called_away
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.settings import Settings
@@ -291,13 +294,13 @@ class NightView:
         self.step = step
 
     async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, or `request: wake` (ruling 18).
+        """A waking event is one to act on, `request: wake` (ruling 18), or the end of its hours.
 
         A preview leaves the agent awake or asleep, as it is, and nothing that waits ends it early.
         """
         if self.record["dry_run"]:
             return False
-        if state["mode"] == "awake":
+        if called_away(state, settings, resources_of(get_config()).clock()):
             return True
         items = await inbox.waiting(self.store, self.scope, state["handled"])
         owners = owners_of(settings, user=self.scope.user, served=False)

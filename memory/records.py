@@ -233,7 +233,7 @@ class NightRecord(TypedDict):
     """The `now` of the whole night."""
     ended: str | None
     complete: bool
-    """True when every step ended and everything was applied."""
+    """True when nothing failed or was used up, and all is applied. Called away, it is, too."""
     held: list[str]
     """Journal ids left pending for the next night."""
     pending: list[str]

@@ -114,6 +114,17 @@ def hours_over(state: State, settings: Settings, now: datetime) -> bool:
     return wake_due(now, settings, asleep_since=_moment(_own_since(state["slumber"])))
 
 
+def called_away(state: State, settings: Settings, now: datetime) -> str | None:
+    """Why a night that goes on ends here, as far as no message has to be read for it; else None.
+
+    A person woke it, or its hours are over. Compacting is finished all the same.
+    """
+    if state["mode"] == "awake":
+        return "it was woken"
+    over = hours_over(state, settings, now)
+    return f"its hours are over ({hours_named(settings)})" if over else None
+
+
 def _own_since(slumber: Slumber) -> str | None:
     return None if slumber["why"] in ("request", None) else slumber["since"]
 

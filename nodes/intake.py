@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import approvals, arrivals, audit, emergency, inbox, night
+from memory import approvals, arrivals, audit, emergency, inbox, night, night_undo
 from memory.overheard import overhear
 from memory.records import Event, HandledMark
 from memory.reflection import is_reflection
@@ -58,6 +58,7 @@ async def intake(
         await desk.settle()
     if first:
         await desk.take_in()
+        await desk.finish_undo()
     if not sound:
         desk.set(turn="refuse")  # which is to find what is wrong as it is
         return desk.update
@@ -91,6 +92,12 @@ class _Desk(Visit):
         self.note(skipped=[one for one in arrived.skipped if one not in done], notes=arrived.notes)
         if arrived.messages:
             self.update["messages"] = arrived.messages
+
+    async def finish_undo(self) -> None:
+        """One that was broken off comes before anything reads or changes memory."""
+        done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
+        if done is not None:
+            self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
     def recompute_goals(self) -> None:
         """An edit by hand is rolled up like an update (ruling 10)."""
@@ -150,7 +157,7 @@ class _Desk(Visit):
         """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            self.note(notes=[f"Emergency stop: {len(waits)} event(s) wait until it is cleared."])
+            self.note(notes=[emergency.told(len(waits))])
             self.drop_wish("the emergency stop stands")
             return self.rest()
         if self.resources.night_only:

@@ -1,4 +1,4 @@
-"""End the night: its steps, what it held over, and the report."""
+"""End the night: its steps, what it left, and the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from memory.models.naming import called
 from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
+from memory.schedule import called_away
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -34,23 +35,20 @@ async def record_night(
     """Write the ended record and its line of the audit log, and put the report into the output.
 
     A preview leaves the agent as it is: awake or asleep, with its history and its conversations.
+    A record that was ended by a visit whose checkpoint was lost stands as it is: what a person did
+    with the night since holds, and one that was undone cuts no history.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
-    now = resources.clock().isoformat()
     view = await NightView.of(state, store_of(runtime), scope_of(config))
-    record = ended(view, settings, now)
-    operations = view.plans.operations()
-    entry = of_night(record, operations, tick=state["tick"], model=called(resources.chat_model))
-    metrics.NIGHTS.labels(night.status_of(record)).inc()
-    metrics.NIGHT_OPERATIONS.inc(len(operations))
-    puts = night.end_puts(view.scope, record)
-    await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
+    if view.record["ended"] is None:
+        await _end(view, state, settings, resources)
+    record = view.record
     report = {**state["report"], "night": night.report_of(record, view.plans)}
     if record["dry_run"]:
         return {"report": report, "night": None}
     await reduce_old(view.store, view.scope, keep=settings.nights_kept)
     return {
-        **({} if record["status"] == "held" else cut_as_planned(state, view, settings)),
+        **(cut_as_planned(state, view, settings) if night.status_of(record) == "complete" else {}),
         "report": report,
         "phase": None,
         "night": None,
@@ -59,12 +57,29 @@ async def record_night(
     }
 
 
-def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
-    """The record of the night at its end."""
+async def _end(view: NightView, state: State, settings: Settings, resources: Resources) -> None:
+    """Close the record, and tell the log of it, in one transaction."""
+    now, model = resources.clock(), called(resources.chat_model)
+    away = called_away(state, settings, now) or "a message waits"
+    view.record = record = ended(view, settings, now.isoformat(), away)
+    operations = view.plans.operations()
+    entry = of_night(record, operations, tick=state["tick"], model=model)
+    metrics.NIGHTS.labels(night.status_of(record)).inc()
+    metrics.NIGHT_OPERATIONS.inc(len(operations))
+    puts = night.end_puts(view.scope, record)
+    await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
+
+
+def ended(view: NightView, settings: Settings, now: str, away: str) -> NightRecord:
+    """The record of the night at its end.
+
+    `away`: what called it away, where it leaves work and nothing that it may spend is used up: so
+    it ends early, and complete. One that was approved keeps the reason for which it had stopped.
+    """
     record = view.record
     errors = [error for plan in view.plans for error in plan["errors"]]
-    why = night.stopped(record, view.plans, settings)
     left = night.left_over(record, view.plans, settings)
+    used_up = night.stopped(record, view.plans, settings)
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
     return {
@@ -73,9 +88,9 @@ def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
         "held": [entry["id"] for entry in by_time(view.plans.pending())],
         "steps": night.step_lines(view.plans),
         "errors": errors,
-        "stopped": why if left else None,
+        "stopped": (record.get("stopped") or used_up or away) if left else None,
         "status": status,
-        "complete": not errors and not held and not (why and left),
+        "complete": not errors and not held and not (used_up and left),
     }
 
 

@@ -72,7 +72,7 @@ async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_
     assert second["report"]["ticks"][0]["reply"] == "Nor now."
     assert (now["emergency_stop"], now["inbox"]["waiting"]) == (True, 1)
     assert stopped["report"]["ticks"] == []
-    assert "Emergency stop: 1 event(s) wait" in stopped["report"]["notes"][0]
+    assert "Emergency stop: 1 event waits" in stopped["report"]["notes"][0]
     assert [one["why"] for one in log if one["what"] == "emergency_stop"] == ["5 failures in a row"]
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["All is well."]
 

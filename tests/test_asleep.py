@@ -303,7 +303,8 @@ async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_s
         await asked.wait()
         await agent.post({"id": "late", "text": "Wake up!", "sender": "Ada"})
         out = await run
-    assert out["report"]["night"]["complete"] is True
+    night = out["report"]["night"]
+    assert (night["complete"], night["held"], night["stopped"]) == (True, [], "a message waits")
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["late"]
     assert out["mode"] == "awake"
 

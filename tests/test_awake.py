@@ -271,7 +271,7 @@ async def test_the_emergency_stop_keeps_events_waiting(data: Path, clock: Clock)
     async with opened(data, model, clock) as agent:
         await agent.ainvoke({"request": "stop"})
         held = await agent.ainvoke(said("Anyone?"))
-        assert held["report"]["notes"] == ["Emergency stop: 1 event(s) wait until it is cleared."]
+        assert held["report"]["notes"] == ["Emergency stop: 1 event waits until it is cleared."]
         assert model.calls == []
         out = await agent.ainvoke({"request": "clear_stop"})
     assert out["report"]["ticks"][0]["reply"] == "At last."

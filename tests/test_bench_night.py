@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import night
+from benchmarks import lives, night
 from tests.test_locomo import sample
 
 
@@ -49,10 +50,64 @@ def test_every_published_figure_names_its_source() -> None:
 
 
 def test_the_first_turns_of_the_conversations_are_a_life() -> None:
-    turns = night.spoken([sample(), {**sample(), "sample_id": "other"}], 4)
-    assert [one["id"] for one in turns] == [
+    turns = lives.spoken([sample(), {**sample(), "sample_id": "other"}])
+    assert [one["id"] for one in turns[:4]] == [
         "conv-1/D1:1",
         "conv-1/D1:2",
         "conv-1/D2:1",
         "other/D1:1",
     ]
+
+
+WHOLE = sample()
+SAID = WHOLE["conversation"]
+UNUSABLE: dict[str, Any] = {
+    "not JSON": "Ada: hello",
+    "an object": {"a": 1},
+    "items that are no conversations": [{"text": "hello"}],
+    "no sessions": [{**WHOLE, "conversation": []}],
+    "a session without its time": [
+        {**WHOLE, "conversation": {k: v for k, v in SAID.items() if "date" not in k}}
+    ],
+    "a time of another form": [
+        {**WHOLE, "conversation": {**SAID, "session_1_date_time": "yesterday"}}
+    ],
+    "turns that are text": [{**WHOLE, "conversation": {**SAID, "session_1": ["hello"]}}],
+    "turns without a speaker": [
+        {**WHOLE, "conversation": {**SAID, "session_1": [{"dia_id": "D1:1", "text": "Hi"}]}}
+    ],
+    "nothing said": [],
+}
+
+
+@pytest.mark.parametrize("held", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_a_file_of_another_format_is_one_line_and_status_2(
+    held: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "data.json", tmp_path / "night.json"
+    data.write_text(held if isinstance(held, str) else json.dumps(held))
+    assert night.main(["--data", str(data), "--growth", "--json", str(out)]) == 2
+    said = capsys.readouterr()
+    [line] = said.err.splitlines()
+    assert line.startswith(str(data))
+    assert (said.out, out.exists()) == ("", False)
+
+
+def test_a_file_that_is_absent_or_binary_is_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(night.VARIABLE, str(tmp_path / "absent.json"))
+    assert night.main(["--lives", "1"]) == 2
+    assert (
+        capsys.readouterr().err == f"{tmp_path / 'absent.json'} is absent: no night was measured\n"
+    )
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    assert night.main(["--data", str(tmp_path / "binary")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_life_of_no_entries_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        night.main(["--lives", "0"])
+    assert ended.value.code == 2
+    assert "--lives" in capsys.readouterr().err

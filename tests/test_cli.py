@@ -130,7 +130,7 @@ def test_under_the_emergency_stop_there_is_no_night(capsys: Capture, data: Path)
     circadian(capsys, "send", "Good evening", "--data", data)
     held = circadian(capsys, "sleep", "--data", data)
     assert (held.status, held.out) == (1, "")
-    assert "Emergency stop: 1 event(s) wait" in held.err
+    assert "Emergency stop: 1 event waits" in held.err
 
 
 def test_a_message_that_waits_is_answered_after_the_night(

@@ -106,10 +106,14 @@ def test_nights_are_listed_with_what_became_of_them(capsys: Capture, data: Path)
     run(capsys, data, "sleep")
     undone = run(capsys, data, "undo", "last")
     last = run(capsys, data, "nights", "--json").document[-1]["id"]
-    assert undone.out == f"{last} is undone: memory is as it was before it.\n"
+    said, *taken = undone.out.splitlines()
+    assert said == f"{last} is undone: memory is as it was before it."
+    assert " ".join(taken).startswith("Taken back: learned")
+    again = run(capsys, data, "undo", last).out
+    assert again == f"{last} was undone before: nothing changed.\n"
     told = run(capsys, data, "nights").out.splitlines()
     assert [line.split()[0] for line in told[2:]] == [FIRST, name, last]
-    assert told[2].split()[1:6] == ["2", "Mar", "2026", "19:25", "applied"]
+    assert told[2].split()[1:5] == ["2", "Mar", "19:25", "applied"]
     assert "discarded" in told[3]
     assert "undone" in told[4]
     assert f"{last}, undone\n" in run(capsys, data, "night", "last").out

@@ -73,3 +73,13 @@ def test_dates_and_counts_read_like_sentences() -> None:
     assert [counted(n, "entry", "entries") for n in (0, 1, 1200)] == [
         *("0 entries", "1 entry", "1,200 entries")
     ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_note_does_not_run_into_what_moves_on_the_same_terminal(terminal: bool) -> None:
+    shown, err = screen(terminal=True, width=60), io.StringIO()
+    shown.err = Console(file=err, force_terminal=terminal, width=60)
+    with shown.waiting("thinking"):
+        shown.note("waiting for process 1")
+    assert ("waiting for process 1" in printed(shown)) is terminal
+    assert ("waiting for process 1" in err.getvalue()) is not terminal

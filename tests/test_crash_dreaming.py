@@ -225,10 +225,12 @@ DURING = {
         "all of it is applied": Point("puts", 3),
     },
     "undo": {
-        "nothing is taken back yet": Point("puts", 1, "before"),
-        "all but the facts is taken back": Point("puts", 1),
-        "it is not said yet": Point("puts", 2, "before"),
-        "it is said": Point("puts", 2),
+        "nothing is begun yet": Point("puts", 1, "before"),
+        "it is begun": Point("puts", 1),
+        "all but the facts is taken back": Point("puts", 2),
+        "it is not said yet": Point("puts", 3, "before"),
+        "it is said": Point("puts", 3),
+        "it is logged": Point("puts", 4),
     },
 }
 

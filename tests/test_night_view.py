@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
+from graph.cli.night_changes import KNOWN_BY, taken_back
 from graph.cli.night_view import night_view, nights_view
 from graph.night_names import Names
 from graph.nights import NightLine
@@ -14,7 +15,7 @@ from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.insights import Insight, insights
 from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
 from memory.operations import add_fact, mark_entry, prune_entry, score_entry
-from memory.records import Operation
+from memory.records import NightStatus, Operation
 from memory.reports import NightReport
 from tests.facts import draft
 from tests.night_deeds import hit_of
@@ -77,7 +78,32 @@ def test_what_says_the_same_is_merged_and_not_superseded() -> None:
 def test_an_open_contradiction_and_a_link_name_both_sides() -> None:
     told = seen(*related("other", "old", "contradicts"), *related("new", "other", "relates"))
     assert "Left open 1 contradiction: both are recalled, marked\n ? Lila eats" in told
-    assert "Linked 1 pair of facts\n ~ The glass arrives on Monday. — Lila eats strawb" in told
+    linked = "~ The glass arrives on Monday.\n   Lila eats strawberries. — he said so"
+    assert f"Linked 1 pair of facts\n {linked}" in told
+
+
+def test_a_linked_fact_is_shown_as_far_as_it_takes_to_know_it() -> None:
+    long = fact("long", "Ada " + "walks and walks " * 20, speaker="Ada")
+    made = settle(
+        [Claim("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
+    ).operations
+    names = Names(cast(Any, {**FACTS, "long": long}), {}, {})
+    told = plain(night_view(report(*made), names, everything=True), 120)
+    assert max(map(len, told.splitlines())) <= 3 + KNOWN_BY
+    assert "and..." in told
+
+
+def test_what_an_undo_took_back_is_said_in_a_line() -> None:
+    operations = [
+        *(add_fact(cast(Any, draft(str(n), "Ada grows kale.")), "told") for n in (1, 2)),
+        *related("new", "old", "supersedes"),
+        mark_entry(entry("e1"), "consolidated", "settled"),
+    ]
+    assert taken_back(operations, NAMES) == (
+        "Taken back: learned 2 facts, superseded 1 fact. "
+        "1 journal entry waits for the next night again."
+    )
+    assert taken_back([], NAMES) == ""
 
 
 def test_a_new_fact_that_takes_a_place_is_counted_and_stands_below_alone() -> None:
@@ -130,7 +156,7 @@ def test_insights_prunings_scores_and_contexts_are_told_each_in_its_place() -> N
     assert "Concluded 1 insight\n ✦ Ada is busy. (from 1 memory)" in told
     assert "Forgot 1 journal entry\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
     assert "Weighed 1 journal entry\n 3 → 7 Ada said something of e1." in told
-    assert "Sees 1 fact in a new light\n • The glass arrives on Friday. — Of the green" in told
+    assert "Saw 1 fact in a new light\n • The glass arrives on Friday. — Of the green" in told
     assert "Settled\n ✓ 1 journal entry made into facts" in told
     assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
 
@@ -171,10 +197,20 @@ def test_long_lists_are_cut_and_it_is_said_how_to_see_all(width: int) -> None:
         ({"refused": ["a", "b"]}, "Refused: 2 claims of the model, such as: a"),
         ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),
         ({"status": "undone"}, "night_20260502_220000, undone"),
+        ({"held": ["a", "b"]}, "night_20260502_220000, complete, 2 left for the next night"),
+        ({"held": ["a"]}, "Left for the next night: 1 journal entry (the model did not settle it)"),
+        ({"stopped": "its hours are over"}, "night_20260502_220000, ended early"),
+        ({"stopped": "x", "complete": False}, "night_20260502_220000, not complete"),
+        ({"held": ["a"], "stopped": "x"}, "Left for the next night: 1 journal entry (see below)"),
     ],
 )
 def test_what_became_of_it_is_said(more: dict[str, Any], line: str) -> None:
     assert line in seen(**more)
+
+
+def test_a_night_that_changed_nothing_says_so() -> None:
+    assert seen().splitlines()[1:] == ["Nothing in memory had to change."]
+    assert "Nothing in memory" not in seen(errors=["dream: no answer"], complete=False)
 
 
 def test_of_what_was_forgotten_nothing_is_shown_and_nothing_breaks() -> None:
@@ -202,13 +238,25 @@ def test_nights_are_a_line_each_with_what_became_of_them() -> None:
         "complete": False,
         "status": "complete",
         "dry_run": False,
+        "stopped": None,
+        "left": 0,
         "operations": 1_234,
         "llm_calls": 5,
         "tokens": 6,
     }
     told = plain(nights_view([line, {**line, "status": "held"}]))
-    narrow = plain(nights_view([{**line, "id": "night_20260502_220000"}]), width=80)
-    assert narrow.lstrip().startswith("night"), "the head is one line on 80 columns"
-    assert "2 May 2026 22:00   applied, not complete     1,234       5        6" in told
+    long: NightLine = {**line, "started": "2026-05-22T22:00:00+00:00", "tokens": 102_348}
+    became = [{**long, "status": status} for status in get_args(NightStatus)]
+    became += [{**long, "complete": True, "left": 3}, {**long, "complete": True, "stopped": "x"}]
+    narrow = plain(nights_view(cast(list[NightLine], became)), width=80).strip()
+    assert len(narrow.splitlines()) == 2 + len(became), "each is one line on 80 columns"
+    assert "  2 May 22:00  applied in part    1,234      5       6" in told
     assert "held back" in told
+    settled = plain(
+        nights_view([{**line, "complete": True}, {**line, "complete": True, "left": 3}])
+    )
+    assert [row.split()[4:7] for row in settled.splitlines()[2:]] == [
+        ["applied", "1,234", "5"],
+        ["applied,", "3", "left"],
+    ]
     assert "There has been no night yet" in plain(nights_view([]))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.night import Clocked, live, made_up
+from benchmarks.lives import live, made_up
+from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
 from memory import night, night_view
 from memory.overlay import MOST_WORDS, _telling

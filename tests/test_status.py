@@ -308,7 +308,7 @@ def test_a_night_says_what_is_held_over_and_why() -> None:
     report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
     seen = plain(night_view(report))
     assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
-    assert "Held over for the next night: 2 journal entries (see below)" in seen
+    assert "Left for the next night: 2 journal entries (see below)" in seen
     assert "! consolidate: no answer" in seen
 
 

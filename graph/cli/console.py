@@ -77,8 +77,13 @@ class Screen:
             self.out.print(Text(clean(text), style="dim"), soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """A line on stderr for people."""
-        self.err.print(Text(one_line(text), style="dim"), soft_wrap=not self.err.is_terminal)
+        """A line on stderr for people.
+
+        On one terminal both are the same, and only what stdout prints itself stays clear of what
+        moves there.
+        """
+        where = self.out if self.live and self.err.is_terminal else self.err
+        where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
 
     def problem(self, text: str) -> None:
         """The one line on stderr that says why a command failed."""

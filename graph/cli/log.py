@@ -36,6 +36,8 @@ _MARK = {
     "refused": ("✗", "yellow"),
     "cached": ("✓", "dim"),
 }
+_HELD = ("‖", "yellow")
+"""A night that waits for a person."""
 _DID: dict[What, str] = {
     "tool_call": "called",
     "goal_created": "made goal",
@@ -104,7 +106,7 @@ def log_view(entries: Sequence[AuditEntry]) -> RenderableType:
         of_day = list(group)
         table = Table.grid(padding=(0, 1))
         for entry in of_day:
-            mark, style = _MARK[entry["outcome"]]
+            mark, style = _mark(entry)
             time = f"{datetime.fromisoformat(entry['at']):%H:%M:%S}"
             table.add_row(Text(time, style="dim"), Text(mark, style=style), _sentence(entry))
         parts += [day_rule(of_day[0]["at"]), table]
@@ -123,6 +125,18 @@ def _sentence(entry: AuditEntry) -> Text:
     for part in _more(entry):
         line.append(f" · {shortened(one_line(part), LONGEST)}", style="dim")
     return line
+
+
+def _mark(entry: AuditEntry) -> tuple[str, str]:
+    """Its sign and style. A night failed where a step did: held back or stopped, it did not."""
+    detail = entry["detail"]
+    if entry["what"] != "night" or "errors" not in detail:
+        return _MARK[entry["outcome"]]
+    return _MARK["error"] if detail["errors"] else _HELD if _held_back(detail) else _MARK["ok"]
+
+
+def _held_back(detail: Mapping[str, Any]) -> bool:
+    return detail.get("status") == "held"
 
 
 def _did(entry: AuditEntry) -> str:
@@ -160,10 +174,12 @@ def _change(key: str, value: Any) -> str:
 def _night(detail: Mapping[str, Any]) -> Iterator[str]:
     changes = counted(sum(detail["operations"].values()), "change")
     yield f"{changes}, none applied" if detail.get("status") == "preview" else changes
-    if detail.get("status") == "held":
-        yield "held back"
+    if _held_back(detail):
+        yield "held back for you to decide"
+    if why := detail.get("stopped"):
+        yield f"stopped early: {why}"
     if detail.get("held"):
-        yield f"{detail['held']:,} held over"
+        yield f"{detail['held']:,} left for the next night"
     yield from map(str, detail.get("errors") or [])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from graph.cli.console import counted, date, one_line, short_id
 from graph.night_names import Names
+from memory.models.words import shortened
 from memory.operations import told
 from memory.records import Operation
 
@@ -33,6 +35,8 @@ class Section(NamedTuple):
     """Changes that are told of, where not all have a row of their own."""
 
 
+KNOWN_BY = 100
+"""Characters of a fact that is shown for what it is linked to."""
 MARKED = {"consolidated": "made into facts", "below_threshold": "not important enough for that"}
 
 
@@ -41,6 +45,16 @@ def sections(operations: Sequence[Operation], names: Names) -> list[Section]:
     told_of = told(operations)
     made = (section(told_of, names) for section in SECTIONS)
     return [one for one in made if one.rows or one.found]
+
+
+def taken_back(operations: Sequence[Operation], names: Names) -> str:
+    """What a night that is undone had done, in a line; empty where that was nothing."""
+    titles = (re.split("[,:]", one.title)[0] for one in sections(operations, names))
+    did = [f"{one[0].lower()}{one[1:]}" for one in titles if re.search(r"\d", one)]
+    again = sum(one["kind"] == "mark_entry" for one in operations)
+    wait = f"{_entries(again)} {'waits' if again == 1 else 'wait'} for the next night again"
+    parts = [f"Taken back: {', '.join(did)}."] if did else []
+    return " ".join([*parts, f"{wait}."] if again else parts)
 
 
 def _learned(operations: Sequence[Operation], names: Names) -> Section:
@@ -149,12 +163,12 @@ def _journaled(operations: Sequence[Operation], names: Names) -> Section:
 
 
 def _linked(operations: Sequence[Operation], names: Names) -> Section:
-    rows = []
+    rows = list[Row]()
     for one in _links(operations, "relates"):
         first, other = (names.fact(op)["text"] for op in (one["target"], one["after"]["other"]))
-        text = Text.assemble(one_line(first), (" — ", "cyan"), one_line(other))
-        rows.append(Row(Text("~", "cyan"), _because(text, one["reason"])))
-    return Section(f"Linked {counted(len(rows), 'pair')} of facts", rows)
+        rows.append(Row(Text("~", "cyan"), Text(_begun(first))))
+        rows.append(Row(Text(), _because(Text(_begun(other)), one["reason"])))
+    return Section(f"Linked {counted(len(rows) // 2, 'pair')} of facts", rows, 2)
 
 
 def _described(operations: Sequence[Operation], names: Names) -> Section:
@@ -166,7 +180,7 @@ def _described(operations: Sequence[Operation], names: Names) -> Section:
             context = one_line(one["after"]["context"] or "")
             text.append(f" — {context}" if context else "", "italic")
             rows.append(Row(Text("•", "dim"), text.append(f" [{tags}]" if tags else "", "dim")))
-    return Section(f"Sees {counted(len(rows), 'fact')} in a new light", rows)
+    return Section(f"Saw {counted(len(rows), 'fact')} in a new light", rows)
 
 
 def _pruned(operations: Sequence[Operation], names: Names) -> Section:
@@ -226,6 +240,11 @@ def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) ->
         origin.append(", ".join(map(short_id, fact["source_events"] or fact["source_entries"])))
     told_by = f" ({', '.join(origin)})" if origin else ""
     return Text.assemble((one_line(fact["text"]), "strike" if gone else ""), (told_by, "dim"))
+
+
+def _begun(text: str) -> str:
+    """How a fact begins: enough to know it by."""
+    return shortened(one_line(text), KNOWN_BY)
 
 
 def _entry(entry: dict[str, Any]) -> Text:

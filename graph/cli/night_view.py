@@ -53,7 +53,7 @@ def night_view(
     everything: bool = False,
     more: str | None = None,
 ) -> RenderableType:
-    """A night's report: its steps, what it changes, what is held over and why.
+    """A night's report: its steps, what it changes, what is left and why.
 
     `names`: what the ids in it stand for, where more is known than it tells itself; `more`: the
     command that shows lists at full length.
@@ -74,6 +74,8 @@ def night_view(
         how = more or f"circadian night {report['id']} --all"
         parts += [Text(), Text(f"All of it: {how}", style="dim")]
     endings = _endings(report)
+    if len(parts) == 1 and not endings:
+        parts.append(Text("Nothing in memory had to change."))
     return Group(*parts, *([Text(), *endings] if endings else []))
 
 
@@ -81,7 +83,7 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     """The steps of a night, a line each."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     table.add_column("step")
-    for name in ("done", "held", "calls", "tokens", "seconds"):
+    for name in ("done", "left", "calls", "tokens", "seconds"):
         table.add_column(name, justify="right")
     for step in steps:
         table.add_row(
@@ -99,7 +101,11 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     """All nights, a line each, oldest first."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` goes through one.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    # Close together, so that a line fits into 80 columns; the year stands in the id.
+    near = (0, 1, 0, 0)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=near, header_style="dim", show_edge=False
+    )
     table.add_column("night", no_wrap=True)
     table.add_column("when", no_wrap=True)
     table.add_column("outcome")
@@ -108,7 +114,7 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     for one in nights:
         table.add_row(
             Text(one["id"], "cyan"),
-            f"{date(one['started'])} {clock_time(one['started'])}",
+            f"{date(one['started']).rpartition(' ')[0]} {clock_time(one['started'])}",
             became(one),
             f"{one['operations']:,}",
             f"{one['llm_calls']:,}",
@@ -120,13 +126,19 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 def became(one: NightLine) -> Text:
     """What became of a night, in a word or two."""
     if one["status"] == "complete":
-        return Text("applied") if one["complete"] else Text("applied, not complete", "yellow")
+        if one["left"]:
+            return Text(f"applied, {one['left']:,} left", "yellow")
+        whole = one["complete"] and not one["stopped"]
+        return Text("applied") if whole else Text("applied in part", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(one["status"], "dim")
-    return Text(STATUS[one["status"]].removeprefix("a "), style)
+    return Text(STATUS[one["status"]].removeprefix("a ").removeprefix("about "), style)
 
 
 def _head(report: NightReport) -> Text:
-    finished = "complete" if report["complete"] else "not complete"
+    early = "ended early" if report.get("stopped") else "complete"
+    finished = early if report["complete"] else "not complete"
+    if left := len(report["held"]):
+        finished += f", {left:,} left for the next night"
     state = STATUS.get(report.get("status", ""), finished)
     return Text.assemble(
         ("☾ ", "blue"),
@@ -148,7 +160,7 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
 
 
 def _endings(report: NightReport) -> list[RenderableType]:
-    """The conversation, the gate, what stopped it, what is held over, what failed."""
+    """The conversation, the gate, what stopped it, what is left, what failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
         parts.append(Text(compaction_line(report["compaction"])))
@@ -176,6 +188,8 @@ def _refused(refused: Sequence[str]) -> str:
 
 
 def _held(report: Mapping[str, Any] | NightReport) -> Text:
-    why = "see below" if report["errors"] else "the model did not settle them"
-    entries = counted(len(report["held"]), "journal entry", "journal entries")
-    return Text(f"Held over for the next night: {entries} ({why})", style="yellow")
+    number, below = len(report["held"]), report["errors"] or report.get("stopped")
+    unsettled = f"the model did not settle {'it' if number == 1 else 'them'}"
+    why = "see below" if below else unsettled
+    entries = counted(number, "journal entry", "journal entries")
+    return Text(f"Left for the next night: {entries} ({why})", style="yellow")

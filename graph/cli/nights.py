@@ -14,13 +14,14 @@ from graph.cli.access import (
 from graph.cli.console import Screen
 from graph.cli.following import follow
 from graph.cli.held import both_ways, command_line
+from graph.cli.night_changes import taken_back
 from graph.cli.night_view import night_view, nights_view
 from graph.cli.options import Options
 from graph.cli.talk import NightWatch
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
-from graph.nights import applying, find_night, of_run, previewing
+from graph.nights import applying, broke_off, find_night, of_run, previewing
 from memory.reports import NightReport
 
 
@@ -54,10 +55,18 @@ async def night(options: Options, night_id: str, *, discard: bool, everything: b
 async def undo(options: Options, night_id: str) -> int:
     """Restore memory as it was before a night."""
     screen = Screen(json=options.json)
-    async with opened_without_running(options) as agent, telling_waits(options, screen):
-        report = await agent.undo_night(night_id)
+    async with opened_without_running(options) as agent:
+        before = await find_night(agent, night_id)
+        async with telling_waits(options, screen):
+            report = await agent.undo_night(before["id"])
+        names = await names_of(agent, report["operations"])
     screen.result(report)
+    if before.get("status") == "undone":
+        screen.show(f"{report['id']} was undone before: nothing changed.")
+        return 0
     screen.show(f"{report['id']} is undone: memory is as it was before it.")
+    if did := taken_back(report["operations"], names):
+        screen.show(Text(did, style="dim"))
     return 0
 
 
@@ -78,8 +87,11 @@ async def apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(options) as agent:
+        ending = await broke_off(agent, await find_night(agent, night_id))
         async with telling_waits(options, screen), applying(agent, night_id) as alone:
             report = await _watched(alone, screen)
+        if ending:
+            screen.note(f"{report['id']} was applied, and killed at its end: it is ended now.")
         await show(options, screen, agent, report, everything=everything)
     return int(not report["complete"])
 

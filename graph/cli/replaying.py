@@ -222,7 +222,8 @@ def _night_line(report: Report) -> Text:
     facts = sum(one["kind"] == "add_fact" for one in night["operations"])
     calls = sum(step["llm_calls"] for step in night["steps"])
     line = f"night: {counted(facts, 'fact')} learned, {counted(calls, 'model call')}"
-    return Text(line + (f", {len(night['held']):,} held over" if night["held"] else ""))
+    left = len(night["held"])
+    return Text(line + (f", {left:,} left for the next night" if left else ""))
 
 
 def _summary(tally: Tally) -> Text:

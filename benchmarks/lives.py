@@ -1,0 +1,113 @@
+"""Lives to sleep over: made-up sentences, or what was said in conversations of LoCoMo's format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
+from benchmarks.words import told
+from graph.handle import AsyncAgent
+from memory.apply import apply_operations
+from memory.errors import InputError
+from memory.journal import entry_for_event, puts
+from memory.operations import observe_entity
+from memory.profiles import Observation
+from memory.records import Event
+from memory.store_access import write_batch
+
+SPELL = 20
+"""Every so many entries, somebody is observed."""
+OBSERVED = 5
+"""Observations of one entity."""
+BATCH = 500
+START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+
+
+def made_up(count: int) -> list[Event]:
+    """So many messages of four people, a minute apart; as long as real ones."""
+    people = ("Ada", "Ben", "Cleo", "Dan")
+    return [
+        _event(f"e{n}", START + timedelta(minutes=n), people[n % 4], f"I noticed that {told(n)}")
+        for n in range(count)
+    ]
+
+
+def spoken(conversations: Sequence[Conversation]) -> list[Event]:
+    """What is said in these conversations, one conversation after the other."""
+    return [
+        _event(
+            f"{one['sample_id']}/{event['id']}",
+            datetime.fromisoformat(event["at"]),
+            event["sender"],
+            event["text"],
+        )
+        for one in conversations
+        for session in sessions(one)
+        for event in events_of(session)
+    ]
+
+
+def read_turns(path: Path) -> list[Event]:
+    """Every turn of a file, one conversation after the other.
+
+    Raises:
+        InputError: it is absent, of another format, or holds no turn; one line says which.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} is absent: no night was measured")
+    try:
+        turns = spoken(read_conversations(path))
+    except KeyError as error:
+        raise InputError(f"{path} is not in LoCoMo's format: it lacks {error}") from None
+    except (AttributeError, OSError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not in LoCoMo's format: {error}") from None
+    if not turns:
+        raise InputError(f"{path} holds no turn of any conversation")
+    return turns
+
+
+def _event(name: str, at: datetime, sender: str, text: str) -> Event:
+    return {
+        "id": name,
+        "at": at.isoformat(),
+        "sender": sender,
+        "text": text,
+        "channel": None,
+        "addressed": False,
+    }
+
+
+async def live(agent: AsyncAgent, events: Sequence[Event]) -> None:
+    """Journal these events, and observe somebody now and then, as awake ticks do."""
+    entries = [entry_for_event(one, known_entities=(), projects=()) for one in events]
+    for start in range(0, len(entries), BATCH):
+        some = entries[start : start + BATCH]
+        await write_batch(agent.store, [put for one in some for put in puts(agent.scope, one)])
+    observed = [
+        _observed(place // (SPELL * OBSERVED), event)
+        for place, event in enumerate(events)
+        if place % SPELL == 0
+    ]
+    await apply_operations(
+        observed, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
+    )
+
+
+def _observed(number: int, event: Event) -> Any:
+    name = f"Person {number}"
+    observation: Observation = {
+        "id": f"obs_{event['id']}",
+        "text": f"{name} likes {event['text']}",
+        "at": event["at"],
+        "speaker": event["sender"],
+        "trust": 0.8,
+        "sources": [event["id"]],
+        "consolidated": False,
+    }
+    now = event["at"]
+    return observe_entity(
+        f"person-{number}", name, observation, kept=100, now=now, reason="benchmark"
+    )
