@@ -1,8 +1,9 @@
 """The words of memories in PostgreSQL: an inverted index in a table, ranked by BM25. Pure.
 
 As in SQLite, what is looked up are index terms, exactly as they are, and a word is rare or common
-within one scope (see `memory.vectorstore.bm25` for the formula). Not by `tsvector`: it would have
-to be taken apart again to count how often a row has a word, which is many times as slow (measured).
+within one kind of one scope (see `memory.vectorstore.bm25` for the formula). Not by `tsvector`: it
+would have to be taken apart again to count how often a row has a word, which is many times as slow
+(measured).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ LONGEST = 500
 """Characters of a term that count: an entry of an index may have 2,704 bytes."""
 
 ADD_WORDS = """
-INSERT INTO memory_terms (scope, term, seq, count, length)
-SELECT m.scope, word.term, m.seq, count(*), cardinality(m.terms)
+INSERT INTO memory_terms (scope, term, seq, kind, count, length)
+SELECT m.scope, word.term, m.seq, m.kind, count(*), cardinality(m.terms)
 FROM memories AS m CROSS JOIN LATERAL unnest(m.terms) AS word (term)
 WHERE m.seq = ANY(%s) GROUP BY m.seq, word.term
 """
@@ -28,13 +29,20 @@ DELETE FROM memory_terms AS t USING memories AS m
 WHERE m.seq = ANY(%s) AND t.scope = m.scope AND t.seq = m.seq AND t.term = ANY(m.terms)
 """
 
+COUNT_WORDS = """
+INSERT INTO memory_kinds (scope, kind, rows, length)
+SELECT scope, kind, count(*), sum(cardinality(terms))
+FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
+"""
+"""Into the table of what there is of each kind, if that is empty."""
+
 RANKED = f"""
 WITH hits AS (
-    SELECT t.seq, t.count, s.rows,
-        {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * t.length::float8 * s.rows / s.length)
+    SELECT t.seq, t.count, k.rows,
+        {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * t.length::float8 * k.rows / k.length)
             AS damping,
-        count(*) OVER (PARTITION BY t.scope, t.term) AS having_it
-    FROM memory_terms AS t JOIN memory_scopes AS s ON s.number = t.scope
+        count(*) OVER (PARTITION BY t.scope, t.term, t.kind) AS having_it
+    FROM memory_terms AS t JOIN memory_kinds AS k USING (scope, kind)
     WHERE t.scope = ANY(%s) AND t.term = ANY(%s)
 ), ranked AS (
     SELECT seq, sum(
