@@ -36,23 +36,43 @@ FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
 """
 """Into the table of what there is of each kind, if that is empty."""
 
+_RARITY = "ln(1 + (rows - those + 0.5::float8) / (those + 0.5::float8))"
+
 RANKED = f"""
-WITH hits AS (
-    SELECT t.seq, t.count, k.rows,
-        {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * t.length::float8 * k.rows / k.length)
-            AS damping,
-        count(*) OVER (PARTITION BY t.scope, t.term, t.kind) AS having_it
-    FROM memory_terms AS t JOIN memory_kinds AS k USING (scope, kind)
+WITH hits AS MATERIALIZED (
+    SELECT t.scope, t.kind, t.term, t.seq, t.count, t.length FROM memory_terms AS t
     WHERE t.scope = ANY(%s) AND t.term = ANY(%s)
+), found AS (
+    SELECT scope, kind, term, count(*) AS those FROM hits GROUP BY scope, kind, term
+), words AS (
+    SELECT k.scope, k.kind, w.term, k.rows, k.length::float8 / k.rows AS mean,
+        coalesce(f.those, 0) AS those
+    FROM memory_kinds AS k CROSS JOIN unnest(%s::text[]) AS w (term)
+    LEFT JOIN found AS f USING (scope, kind, term)
+    WHERE k.scope = ANY(%s) AND k.rows > 0
+), rare AS (
+    SELECT scope, kind, term, mean, {_RARITY} AS rarity,
+        sum({_RARITY}) OVER (PARTITION BY scope, kind) AS weight
+    FROM words
+), whole AS (
+    SELECT scope, sum({_RARITY}) AS weight FROM (
+        SELECT scope, term, sum(rows) AS rows, sum(those) AS those
+        FROM words GROUP BY scope, term
+    ) AS of_all GROUP BY scope
 ), ranked AS (
-    SELECT seq, sum(
-        ln(1 + (rows - having_it + 0.5::float8) / (having_it + 0.5::float8))
-        * count * {SATURATION + 1}::float8 / (count + damping)
+    SELECT h.seq, sum(
+        r.rarity * w.weight / r.weight * h.count * {SATURATION + 1}::float8 / (
+            h.count + {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * h.length / r.mean)
+        )
     ) AS score
-    FROM hits GROUP BY seq ORDER BY score DESC, seq
+    FROM hits AS h JOIN rare AS r USING (scope, kind, term) JOIN whole AS w USING (scope)
+    GROUP BY h.seq ORDER BY score DESC, h.seq
 )
 """
-"""The rows of these scopes that have any of these terms, best first."""
+"""The rows of these scopes that have any of these terms, best first.
+
+Parameters: scopes, terms, terms, scopes.
+"""
 
 
 def as_kept(terms: Sequence[str]) -> list[str]:

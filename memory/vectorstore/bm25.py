@@ -4,7 +4,9 @@ Pure. The inverse document frequency is that of Lucene, log(1 + (N - n + 0.5) / 
 for every word, so that a word of half of the texts still tells them from the rest.
 
 Texts are of kinds, and each kind is a collection of its own: what a fact says again that an entry
-said would else make the entry's words common, and its length long.
+said would else make the entry's words common, and its length long. A word is rarer in more texts,
+so the scores of each kind are measured by what all words of the query weigh in it: a text that has
+them all counts alike, whether there are ten of its kind or ten thousand.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
     rows = np.bincount(kinds)
     mean = np.bincount(kinds, weights=lengths) / np.maximum(rows, 1)
     damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
+    weight, whole = np.zeros(len(rows)), 0.0
     for posting in postings:
         numbers, counts = np.unique(posting, return_counts=True)
         places = np.searchsorted(texts, numbers)
@@ -43,9 +46,17 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
         places, counts = places[known], counts[known]
         of_kind = kinds[places]
         having = np.bincount(of_kind, minlength=len(rows))
-        rarity = np.log(1 + (rows - having + 0.5) / (having + 0.5))[of_kind]
-        scores[places] += rarity * counts * (SATURATION + 1) / (counts + damping[places])
-    return scores
+        rarity = _rarity(rows, having)
+        scores[places] += rarity[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
+        weight += rarity
+        whole += float(_rarity(np.array(len(texts)), np.array(len(places))))
+    return scores * (whole / weight)[kinds] if postings else scores
+
+
+def _rarity(rows: Numbers, having: Numbers) -> Scores:
+    """The inverse document frequency of a word, of so many rows as have it."""
+    found: Scores = np.log(1 + (rows - having + 0.5) / (having + 0.5))
+    return found
 
 
 def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:

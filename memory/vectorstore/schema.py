@@ -18,17 +18,11 @@ from memory.vectorstore.payload import identity_of
 from memory.vectorstore.rows import Rows, analysed, word_count
 from memory.vectorstore.words import WordIndex
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 2
 """The form that this version reads and writes; 0 is a new file, or one of the first form."""
 
 CHUNK = 1_000
 """Rows read at once when a file is brought up to date."""
-
-_LATER = (
-    "DROP INDEX memories_rev",
-    "CREATE INDEX memories_rev ON memories (scope, rev, length, kind)",
-)
-"""What makes a file of form 2 one of this: word statistics are read for each kind."""
 
 _SCHEMA = """
 CREATE TABLE memories (
@@ -59,7 +53,7 @@ CREATE INDEX memories_identity ON memories (scope, identity) WHERE identity IS N
 CREATE INDEX memories_found ON memories (scope, kind, invalid_at, trust);
 CREATE INDEX memories_session ON memories (scope, session, valid_from) WHERE session IS NOT NULL;
 CREATE INDEX memories_space ON memories (scope, space);
-CREATE INDEX memories_rev ON memories (scope, rev, length, kind);
+CREATE INDEX memories_rev ON memories (scope, rev, length);
 CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE TABLE aliases (op TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (op, seq)) WITHOUT ROWID;
 CREATE INDEX aliases_seq ON aliases (seq);
@@ -97,13 +91,8 @@ def bring_up_to_date(
     """
     if is_current(connection):
         return  # Another process did it meanwhile.
-    if _version(connection) == 2:
-        for statement in _LATER:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     if _version(connection) == SCHEMA_VERSION:
-        if _analysis(connection) != ANALYSIS_VERSION:
-            _analyse_again(connection, words)
+        _analyse_again(connection, words)
         return
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if "facts" in names:
