@@ -56,17 +56,18 @@ WITH hits AS MATERIALIZED (
     FROM words
 ), whole AS (
     SELECT scope, sum({_RARITY}) AS weight FROM (
-        SELECT scope, term, sum(rows) AS rows, sum(those) AS those
+        SELECT scope, term, sum(rows)::float8 AS rows, sum(those)::float8 AS those
         FROM words GROUP BY scope, term
     ) AS of_all GROUP BY scope
+), worth AS MATERIALIZED (
+    SELECT scope, kind, term, {SATURATION * LENGTH_PART}::float8 / mean AS by_length,
+        rarity * w.weight / r.weight * {SATURATION + 1}::float8 AS most
+    FROM rare AS r JOIN whole AS w USING (scope)
 ), ranked AS (
-    SELECT h.seq, sum(
-        r.rarity * w.weight / r.weight * h.count * {SATURATION + 1}::float8 / (
-            h.count + {SATURATION} * ({1 - LENGTH_PART} + {LENGTH_PART} * h.length / r.mean)
-        )
+    SELECT seq, sum(
+        most * count / (count + {SATURATION * (1 - LENGTH_PART)}::float8 + by_length * length)
     ) AS score
-    FROM hits AS h JOIN rare AS r USING (scope, kind, term) JOIN whole AS w USING (scope)
-    GROUP BY h.seq ORDER BY score DESC, h.seq
+    FROM hits JOIN worth USING (scope, kind, term) GROUP BY seq ORDER BY score DESC, seq
 )
 """
 """The rows of these scopes that have any of these terms, best first.
