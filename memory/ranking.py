@@ -3,6 +3,7 @@
 Relevance is made of words (BM25) and meaning (cosine), each scaled to 0..1, of how well the rest of
 an entry's session fits, and of who spoke, when, and how much was said. To it come recency,
 importance and trust in the form of Generative Agents (Park et al. 2023), small: they break ties.
+What was drawn from other memories comes behind them, unless it says more of what is asked.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import nlargest
 from typing import Any
 
-from memory.analysis import Query, asks
+from memory.analysis import Query, asks, terms
 from memory.settings import Settings
 from memory.vectorstore.table import Row
 
@@ -85,6 +86,11 @@ class Candidate:
         """No longer held to be true."""
         return self.row.payload.get("invalid_at") is not None
 
+    @property
+    def drawn(self) -> bool:
+        """Drawn from other memories: an insight, a note, an archive."""
+        return _drawn(self.row)
+
 
 def rank(
     query: Query,
@@ -119,7 +125,7 @@ def rank(
         }
         parts = {name: shares[name] * part for name, part in told.items() if part}
         found.append(Candidate(row, parts, tuple(row.payload["source_events"])))
-    return ordered(found)
+    return ordered(_behind_evidence(found, query))
 
 
 def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
@@ -141,10 +147,12 @@ def scaled(scores: Scored) -> dict[str, float]:
     """BM25 min-max over the whole scope, by row: 0 is no match, 1 the best.
 
     No match is 0 in BM25 too, so that is the minimum, not the last candidate: else the last of
-    two good matches would count for nothing.
+    two good matches would count for nothing. What was drawn from others, whose words it repeats,
+    is measured by the best of those.
     """
-    best = max((score for _, score in scores), default=0.0)
-    return {row.id: score / best for row, score in scores if score > 0}
+    best = max((score for row, score in scores if not _drawn(row)), default=0.0)
+    best = best or max((score for _, score in scores), default=0.0)
+    return {row.id: min(1.0, score / best) for row, score in scores if score > 0}
 
 
 def stretched(scores: Scored) -> dict[str, float]:
@@ -198,6 +206,58 @@ def _sessions(
         for row in rows
     }
     return {id_: min(1.0, one / best) if best else 0.0 for id_, one in whole.items()}
+
+
+def _drawn(row: Row) -> bool:
+    """Alone in its session: so is what was drawn from others (`memory.episodes.session_of`)."""
+    payload = row.payload
+    return payload["kind"] != "fact" and bool(payload.get("session") == payload["op"])
+
+
+def _behind_evidence(found: Sequence[Candidate], query: Query) -> list[Candidate]:
+    """`found`, in which nothing fits for words that it has of the memories it was drawn from.
+
+    An insight repeats what those have in common, and would stand before each of them. So where it
+    says no more of what is asked, it fits as they do on the whole, one that was not found not at
+    all; but how near it is in meaning is its own.
+    """
+    told: dict[str, Candidate] = {}
+    for one in found:
+        for event in () if one.drawn else one.sources:
+            if event not in told or told[event].score < one.score:
+                told[event] = one
+    return [_bounded(one, told, query) if one.drawn and one.sources else one for one in found]
+
+
+def _bounded(one: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
+    """`one`, by what the events that it comes from told: the best of each."""
+    evidence = [told[event] for event in one.sources if event in told]
+    fit = sum(map(_beside_meaning, evidence)) / len(one.sources)
+    over = _beside_meaning(one) - fit
+    if over <= 0 or _adds(one, evidence, query):
+        return one
+    return replace(one, parts={**one.parts, "evidence": -over})
+
+
+def _beside_meaning(one: Candidate) -> float:
+    return sum(part for name, part in one.parts.items() if name != "meaning")
+
+
+def _adds(one: Candidate, evidence: Sequence[Candidate], query: Query) -> bool:
+    """Whether it has a word of the query that its evidence has not; names and numbers aside.
+
+    Those stand in what is drawn to say whose words and of which day they are.
+    """
+    left = {term for term in query.terms if not term.isdigit()} & _words_of(one)
+    for name in (one.row.payload["speaker"], *query.people):
+        left.difference_update(terms(name or ""))
+    for told in evidence:
+        left -= _words_of(told)
+    return bool(left)
+
+
+def _words_of(one: Candidate) -> set[str]:
+    return set(terms(one.row.payload["data"]))
 
 
 def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:

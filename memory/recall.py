@@ -242,9 +242,11 @@ def lifted(
 ) -> list[Candidate]:
     """`found` with `share` of the score of its first added to what each is linked to. Pure.
 
-    `near`: of each of those first, the ids that it is linked to.
+    `near`: of each of those first, the ids that it is linked to. What was drawn from it is not
+    lifted: that is linked to it for having its words.
     """
-    place = {id_: number for number, one in enumerate(found) for id_ in one.ids}
+    first_hand = [(number, one) for number, one in enumerate(found) if not one.drawn]
+    place = {id_: number for number, one in first_hand for id_ in one.ids}
     lifts: dict[int, float] = {}
     for one, ids in zip(found, near, strict=False):
         beside = sorted({place[id_] for id_ in ids if id_ in place})

@@ -70,15 +70,17 @@ def worded(table: MemoryTable, user: str, *terms: str, **filters: object) -> lis
 
 
 def miscounted(pool: BlockingPool) -> list[tuple[Any, ...]]:
-    """The scopes of PostgreSQL of which something else is counted or indexed than stands."""
+    """The kinds of each scope in PostgreSQL of which other words are counted than stand."""
     with pool.connection() as connection:
         return connection.execute(
-            "SELECT s.user_id, s.rows, s.length, count(m.seq) FROM memory_scopes AS s"
-            " LEFT JOIN memories AS m ON m.scope = s.number AND cardinality(terms) > 0"
-            " GROUP BY s.number HAVING s.rows <> count(m.seq)"
-            " OR s.length <> coalesce(sum(cardinality(m.terms)), 0)"
-            " OR (SELECT coalesce(sum(count), 0) FROM memory_terms WHERE scope = s.number)"
-            "  <> coalesce(sum(cardinality(m.terms)), 0)"
+            "WITH standing AS (SELECT scope, kind, count(*) AS rows, sum(cardinality(terms)) AS n"
+            "  FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind),"
+            " indexed AS (SELECT scope, kind, sum(count) AS n FROM memory_terms GROUP BY 1, 2)"
+            " SELECT scope, kind, k.rows, k.length, s.rows, s.n, i.n FROM memory_kinds AS k"
+            " FULL JOIN standing AS s USING (scope, kind)"
+            " FULL JOIN indexed AS i USING (scope, kind)"
+            " WHERE (coalesce(k.rows, 0), coalesce(k.length, 0), coalesce(s.n, 0))"
+            "  <> (coalesce(s.rows, 0), coalesce(s.n, 0), coalesce(i.n, 0))"
         ).fetchall()
 
 

@@ -34,22 +34,54 @@ def test_a_score_is_what_the_formula_gives(texts: list[list[str]], query: set[st
             often = text.count(word)
             score += rarity * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * len(text) / mean))
         expected.append(score)
+    assert scored(texts, [0] * len(texts), query) == pytest.approx(expected)
+
+
+@given(texts=TEXTS, query=st.sets(st.sampled_from("abcdx"), min_size=1), data=st.data())
+def test_each_kind_is_scored_as_if_the_others_were_not_there_but_for_its_measure(
+    texts: list[list[str]], query: set[str], data: st.DataObject
+) -> None:
+    kinds = [data.draw(st.sampled_from([0, 1, 3])) for _ in texts]
+    together = scored(texts, kinds, query)
+    for kind in set(kinds):
+        mine = [text for text, one in zip(texts, kinds, strict=True) if one == kind]
+        alone = scored(mine, [0] * len(mine), query)
+        measure = weight(texts, query) / weight(mine, query)
+        found = [score for score, one in zip(together, kinds, strict=True) if one == kind]
+        assert found == pytest.approx([score * measure for score in alone])
+
+
+def weight(texts: list[list[str]], query: set[str]) -> float:
+    """What all words of the query weigh in these texts."""
+    having = [sum(word in text for text in texts) for word in query]
+    return sum(math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for n in having)
+
+
+def test_a_text_that_has_it_all_counts_alike_whether_there_are_few_or_many_of_its_kind() -> None:
+    many = [["a", "b"], *[["b", "c"]] * 10, *[["c", "c"]] * 200]
+    few = [["a", "b"], ["c", "c"]]
+    scores = scored([*many, *few], [0] * len(many) + [1] * len(few), {"a", "b"})
+    assert scores[0] == pytest.approx(scores[len(many)])
+    assert scores[0] > scores[1] > 0
+
+
+def scored(texts: list[list[str]], kinds: list[int], query: set[str]) -> list[float]:
     given_postings = [postings(texts, word) for word in sorted(query)]
     lengths = numbers(*map(len, texts))
-    found = bm25(given_postings, np.arange(len(texts)), lengths)
-    assert found.tolist() == pytest.approx(expected)
+    found = bm25(given_postings, np.arange(len(texts)), lengths, numbers(*kinds))
+    return [float(score) for score in found]
 
 
 def test_a_word_of_every_text_still_counts_and_a_rare_one_counts_for_more() -> None:
     texts = [["a", "b"], ["a", "c"], ["a", "c"]]
-    scores = bm25([postings(texts, "a"), postings(texts, "b")], np.arange(3), numbers(2, 2, 2))
+    scores = scored(texts, [0, 0, 0], {"a", "b"})
     assert scores[0] > 2 * scores[1] > 0
 
 
 def test_a_number_that_is_no_text_is_left_out() -> None:
-    scores = bm25([numbers(1, 5, 7, 9)], numbers(5, 7), numbers(1, 1))
-    assert scores.tolist() == bm25([numbers(5, 7)], numbers(5, 7), numbers(1, 1)).tolist()
-    assert bm25([numbers(1)], numbers(), numbers()).tolist() == []
+    known = (numbers(5, 7), numbers(1, 1), numbers(0, 0))
+    assert bm25([numbers(1, 5, 7, 9)], *known).tolist() == bm25([numbers(5, 7)], *known).tolist()
+    assert bm25([numbers(1)], numbers(), numbers(), numbers()).tolist() == []
 
 
 @given(st.lists(st.sampled_from([0.5, 1.0, 2.0])), st.integers(0, 9))

@@ -209,3 +209,14 @@ async def test_links_of_a_fact_are_followed_from_the_entry_that_it_is_one_with(
     await link(asking, fact["id"], bound["id"])
     found = await asking.texts("Who sold a harp?")
     assert found == [said["content"], "The money paid for a boat"]
+
+
+async def test_an_insight_is_not_lifted_by_what_it_was_drawn_from(asking: Asking) -> None:
+    said = await asking.hear("I keep bees on the roof", speaker="Ana")
+    drawn = await asking.hear("The roof is used", speaker="Ana", source_type="inference")
+    question = "Who keeps bees on a roof?"
+    before = {hit["id"]: hit["score"] for hit in await asking.ask(question)}
+    await link(asking, said["id"], drawn["id"])
+    after = {hit["id"]: hit["score"] for hit in await asking.ask(question)}
+    assert after[drawn["id"]] == before[drawn["id"]]
+    assert after[said["id"]] > before[said["id"]], "but that it was drawn from is lifted by it"

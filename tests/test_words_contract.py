@@ -83,3 +83,44 @@ def test_a_word_is_as_rare_as_it_is_in_its_own_scope(table: MemoryTable) -> None
     together = {row.id: score for row, score in table.keywords(["fox"], {"user_id": "ana"}, 10)}
     assert together == pytest.approx(alone)
     assert alone["y5"] > 2 * alone["x0"]
+
+
+def test_what_is_kept_of_another_kind_moves_nothing(table: MemoryTable) -> None:
+    """Facts made of entries say the entries' words again, shorter: they are measured alike."""
+    entries = ["the harp in the old mill", "a mill with a harp in it, and a long story", "the mill"]
+    for number, text in enumerate(entries):
+        put(table, "ana", f"e{number}", text, kind="episode")
+    episodes = {**scope("ana"), "kind": "episode"}
+    before = table.keywords(["harp", "mill"], episodes, 10)
+    for number in range(20):
+        put(table, "ana", f"f{number}", "harp", kind="fact")
+    after = table.keywords(["harp", "mill"], episodes, 10)
+    measure = after[0][1] / before[0][1]
+    assert ids(after) == ids(before)
+    assert [score for _, score in after] == pytest.approx([one * measure for _, one in before])
+
+
+def test_what_fits_alike_scores_alike_whatever_there_is_of_its_kind(table: MemoryTable) -> None:
+    for number in range(30):
+        put(table, "ana", f"e{number}", f"a mill of number{number}", kind="episode")
+    put(table, "ana", "e", "harp in mill", kind="episode")
+    put(table, "ana", "f", "harp in mill", kind="fact")
+    found = {row.id: score for row, score in table.keywords(["harp", "mill"], scope("ana"), 40)}
+    assert found["ana-f"] == pytest.approx(found["ana-e"], rel=0.2)
+    assert found["ana-f"] > 2 * found["ana-e0"]
+
+
+def test_a_row_of_another_kind_than_before_is_counted_with_that(table: MemoryTable) -> None:
+    for number in range(4):
+        put(table, "ana", f"e{number}", "a mill", kind="episode")
+    put(table, "ana", "f", "a harp in a mill", kind="fact")
+    put(table, "ana", "g", "a harp in an inn", kind="fact")
+
+    def order() -> list[str]:
+        return worded(table, "ana", "mill", "inn", kind="fact")
+
+    assert order() == ["ana-f", "ana-g"], "of equals the first written"
+    table.update("ana-e3", None, payload("ana", "e3", "a mill", kind="fact"))
+    assert order()[0] == "ana-g"
+    table.update("ana-e3", None, payload("ana", "e3", "a mill", kind="episode"))
+    assert order() == ["ana-f", "ana-g"]

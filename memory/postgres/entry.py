@@ -23,6 +23,12 @@ class Entry(NamedTuple):
     """The words that it is found by. None: it is in no word index on purpose."""
 
     @property
+    def kind(self) -> str:
+        """The kind of the row: as its column computes it."""
+        kind: str | None = self.kept.get("kind")
+        return "fact" if kind is None else kind
+
+    @property
     def payload(self) -> str:
         """What is given back, as JSON. Raises ValueError for what JSON cannot say."""
         return json.dumps(self.kept, ensure_ascii=False, allow_nan=False)

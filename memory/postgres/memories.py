@@ -13,7 +13,7 @@ from memory import analysis
 from memory.errors import FolderError
 from memory.postgres.pool import Connection
 from memory.postgres.schema import lock_key
-from memory.postgres.text import ADD_WORDS, as_kept
+from memory.postgres.text import ADD_WORDS, COUNT_WORDS, as_kept
 
 CHUNK = 1_000
 """Rows read at once when words are analysed anew."""
@@ -111,6 +111,23 @@ STATEMENTS = (
     );
     CREATE INDEX memory_messages_of ON memory_messages (session_scope)
     """,
+    f"""
+    CREATE TABLE memory_kinds (
+        scope INTEGER NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL,
+        rows BIGINT NOT NULL,
+        length BIGINT NOT NULL,
+        PRIMARY KEY (scope, kind)
+    ) WITH (fillfactor = 50);
+    COMMENT ON COLUMN memory_kinds.rows IS 'rows that have terms';
+    COMMENT ON COLUMN memory_kinds.length IS 'terms of all of them';
+    ALTER TABLE memory_terms ADD COLUMN kind TEXT COLLATE "C";
+    UPDATE memory_terms AS t SET kind = m.kind FROM memories AS m WHERE m.seq = t.seq;
+    ALTER TABLE memory_terms ALTER COLUMN kind SET NOT NULL, DROP CONSTRAINT memory_terms_pkey,
+        ADD PRIMARY KEY (scope, term, seq) INCLUDE (kind, count, length);
+    ALTER TABLE memory_scopes DROP COLUMN rows, DROP COLUMN length;
+    {COUNT_WORDS}
+    """,
 )
 """What makes the tables, in order; in later versions more stands at the end."""
 
@@ -180,12 +197,8 @@ def _analyse_again(connection: Connection) -> None:
         )
         connection.execute(ADD_WORDS, ([seq for seq, _ in found],))
         last = found[-1][0]
-    connection.execute(
-        "UPDATE memory_scopes AS s SET rows = kept.rows, length = kept.length FROM ("
-        " SELECT number, count(seq) AS rows, coalesce(sum(cardinality(terms)), 0) AS length"
-        " FROM memory_scopes LEFT JOIN memories ON scope = number AND cardinality(terms) > 0"
-        " GROUP BY number) AS kept WHERE kept.number = s.number"
-    )
+    connection.execute("DELETE FROM memory_kinds")
+    connection.execute(COUNT_WORDS)
     connection.execute(
         "INSERT INTO memory_analysis (version) VALUES (%s)"
         " ON CONFLICT (one) DO UPDATE SET version = EXCLUDED.version",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from memory.postgres.entry import Entry
 from memory.postgres.text import ADD_WORDS, REMOVE_WORDS
@@ -21,8 +22,8 @@ WITH added AS (
     )
     ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq
 ), words AS (
-    INSERT INTO memory_terms (scope, term, seq, count, length)
-    SELECT %(scope)s, term, seq, count(*), cardinality(%(terms)s::text[])
+    INSERT INTO memory_terms (scope, term, seq, kind, count, length)
+    SELECT %(scope)s, term, seq, %(kind)s, count(*), cardinality(%(terms)s::text[])
     FROM added CROSS JOIN unnest(%(terms)s::text[]) AS word (term) GROUP BY seq, term
 ), vector AS (
     INSERT INTO memory_vectors (seq, scope, space, embedding)
@@ -52,17 +53,23 @@ UPDATE memories SET space = NULL WHERE seq = %(seq)s
 
 _DELETE = """
 WITH gone AS (
-    DELETE FROM memories AS m WHERE {where} RETURNING m.seq, m.scope, m.terms
+    DELETE FROM memories AS m WHERE {where} RETURNING m.seq, m.scope, m.kind, m.terms
 ), words AS (
     DELETE FROM memory_terms AS t USING gone
     WHERE t.scope = gone.scope AND t.seq = gone.seq AND t.term = ANY(gone.terms)
 )
-SELECT scope, count(*), count(*) FILTER (WHERE cardinality(terms) > 0),
+SELECT scope, kind, count(*), count(*) FILTER (WHERE cardinality(terms) > 0),
     coalesce(sum(cardinality(terms)), 0)
-FROM gone GROUP BY scope
+FROM gone GROUP BY scope, kind
 """
 
-Terms = Sequence[str] | None
+
+class Indexed(NamedTuple):
+    """Under what the words of a row are kept."""
+
+    scope: int
+    kind: str
+    terms: Sequence[str] | None
 
 
 class Rows:
@@ -80,13 +87,13 @@ class Rows:
             "payload": entry.payload,
             "terms": entry.terms,
             "op": entry.kept.get("op"),
-            "kind": entry.kept.get("kind", "fact"),
+            "kind": entry.kind,
             "space": None if vector is None else self._space,
             "vector": vector,
         }
         added = self._connection.execute(_INSERT, values).fetchone()
         if added is not None:
-            self._count(scope, entry.terms, 1)
+            self._count(Indexed(scope, entry.kind, entry.terms), 1)
             if vector is not None:
                 self._write.embedded.append((added[0], scope))
 
@@ -94,32 +101,32 @@ class Rows:
         """Replace a row's vector, payload or both. The vector of an old text goes with it."""
         self._write.hold_those_of("m.id = %s", (row_id,))
         standing = self._connection.execute(
-            "SELECT m.seq, m.scope, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
+            "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
             (row_id,),
         ).fetchone()
         if standing is None:
             return
-        seq, scope, terms, old = standing
+        seq, scope, kind, terms, old = standing
         if entry is not None:
-            self._rewrite(seq, scope, terms, entry)
+            self._rewrite(seq, Indexed(scope, kind, terms), entry)
             if vector is None and embedded_text(entry.kept) != embedded_text(old):
                 self._connection.execute(_UNEMBED, {"seq": seq})
         if vector is not None:
             self._embed({row_id: vector})
 
-    def _rewrite(self, seq: int, scope: int, terms: Terms, entry: Entry) -> None:
+    def _rewrite(self, seq: int, standing: Indexed, entry: Entry) -> None:
         """Give a row another payload; its scope may be another, too."""
         here = self._write.hold(entry.ids)
-        reworded = (scope, terms) != (here, entry.terms)
-        if reworded:
-            self._remove_words(seq, scope, terms)
+        wanted = Indexed(here, entry.kind, entry.terms)
+        if standing != wanted:
+            self._remove_words(seq, standing)
         self._connection.execute(
             "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
             (here, entry.payload, entry.terms, seq),
         )
-        if reworded:
-            self._add_words(seq, here, entry.terms)
-        if scope != here:
+        if standing != wanted:
+            self._add_words(seq, wanted)
+        if standing.scope != here:
             self._connection.execute(
                 "UPDATE memory_vectors SET scope = %s WHERE seq = %s", (here, seq)
             )
@@ -156,20 +163,21 @@ class Rows:
         """Remove the rows that match, leaving of each no more than its number; how many."""
         self._write.hold_those_of(*where)
         gone = self._connection.execute(_DELETE.format(where=where.text), where.values).fetchall()
-        for scope, _, rows, length in gone:
-            self._write.count(scope, -rows, -int(length))
-        return sum(count for _, count, _, _ in gone)
+        for scope, kind, _, rows, length in gone:
+            self._write.count(scope, kind, -rows, -int(length))
+        return sum(count for _, _, count, _, _ in gone)
 
-    def _add_words(self, seq: int, scope: int, terms: Terms) -> None:
-        if terms:
+    def _add_words(self, seq: int, indexed: Indexed) -> None:
+        if indexed.terms:
             self._connection.execute(ADD_WORDS, ([seq],))
-        self._count(scope, terms, 1)
+        self._count(indexed, 1)
 
-    def _remove_words(self, seq: int, scope: int, terms: Terms) -> None:
-        if terms:
+    def _remove_words(self, seq: int, indexed: Indexed) -> None:
+        if indexed.terms:
             self._connection.execute(REMOVE_WORDS, ([seq],))
-        self._count(scope, terms, -1)
+        self._count(indexed, -1)
 
-    def _count(self, scope: int, terms: Terms, rows: int) -> None:
+    def _count(self, indexed: Indexed, rows: int) -> None:
+        scope, kind, terms = indexed
         if terms:
-            self._write.count(scope, rows, rows * len(terms))
+            self._write.count(scope, kind, rows, rows * len(terms))

@@ -149,12 +149,12 @@ class PostgresTable:
         with self.transactions.connection() as connection:
             if write := self.transactions.current:
                 write.settle()
-            scopes = self._scopes(connection, _split(filters)[1])
+            scopes, asked = self._scopes(connection, _split(filters)[1]), as_asked(terms)
             text, values = self._where(connection, filters)
             rows = connection.execute(
                 f"{RANKED} SELECT {_ROW}, score FROM ranked JOIN memories AS m USING (seq)"
                 f" WHERE {text} ORDER BY score DESC, m.seq LIMIT %s",
-                (scopes, as_asked(terms), *values, max(limit, 0)),
+                (scopes, asked, asked, scopes, *values, max(limit, 0)),
             )
             return [(Row(*row), score) for *row, score in rows]
 

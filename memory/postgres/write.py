@@ -17,6 +17,13 @@ Ids = tuple[str | None, str | None]
 """`user_id` and `agent_id`."""
 
 
+_COUNT = """
+INSERT INTO memory_kinds AS k (scope, kind, rows, length) VALUES (%s, %s, %s, %s)
+ON CONFLICT (scope, kind)
+DO UPDATE SET rows = k.rows + EXCLUDED.rows, length = k.length + EXCLUDED.length
+"""
+
+
 def scope_key(ids: Ids) -> str:
     """The name of a scope."""
     return json.dumps(storable(ids))
@@ -35,8 +42,7 @@ class Write:
         """The vectors written so far: `seq` and scope."""
         self._held: dict[Ids, int] = {}
         self._locked: set[int] = set()
-        self._rows: dict[int, int] = {}
-        self._length: dict[int, int] = {}
+        self._counted: dict[tuple[int, str], tuple[int, int]] = {}
 
     def hold(self, ids: Ids) -> int:
         """Take a scope, made when it is first named; its number."""
@@ -64,19 +70,16 @@ class Write:
             )
             self._locked.update(numbers)
 
-    def count(self, scope: int, rows: int, length: int) -> None:
-        """A scope has so many more rows with terms, and so many more terms in them."""
-        self._rows[scope] = self._rows.get(scope, 0) + rows
-        self._length[scope] = self._length.get(scope, 0) + length
+    def count(self, scope: int, kind: str, rows: int, length: int) -> None:
+        """A kind of a scope has so many more rows with terms, and so many more terms in them."""
+        before = self._counted.get((scope, kind), (0, 0))
+        self._counted[scope, kind] = (before[0] + rows, before[1] + length)
 
     def settle(self) -> None:
         """Write what was counted: once, for all that was written."""
-        for scope in sorted(self._rows):
-            self.connection.execute(
-                "UPDATE memory_scopes SET rows = rows + %s, length = length + %s WHERE number = %s",
-                (self._rows[scope], self._length[scope], scope),
-            )
-        self._rows, self._length = {}, {}
+        for one in sorted(self._counted):
+            self.connection.execute(_COUNT, (*one, *self._counted[one]))
+        self._counted = {}
 
 
 class Transactions:

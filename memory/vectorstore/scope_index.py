@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
@@ -60,7 +61,8 @@ class ScopeIndex:
     ) -> list[tuple[int, float]]:
         """The `limit` best by words of the rows that match, with BM25."""
         texts = self._texts.caught_up(revision)
-        scores = bm25(words.postings(self._scope, terms), texts.numbers, texts.lengths)
+        postings = words.postings(self._scope, terms)
+        scores = bm25(postings, texts.numbers, texts.lengths, texts.kinds)
         found = np.flatnonzero(scores)
         matching = np.isin(texts.numbers[found], self._passing(condition, revision))
         found = found[matching]
@@ -130,36 +132,43 @@ class Members:
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
         """Keep some of the rows, and take in those that pass and were written since."""
-        (numbers,) = self._passing("seq", self._seen)
-        self.numbers = np.sort(np.concatenate([self.numbers[kept], numbers]))
+        (numbers,) = self._lists("seq", self._seen)
+        self.numbers = np.sort(np.concatenate([self.numbers[kept], listed(numbers)]))
 
-    def _passing(self, columns: str, since: int) -> list[Numbers]:
-        """Columns of the rows that pass and were written after a revision."""
+    def _lists(self, columns: str, since: int) -> list[str]:
+        """Columns of the rows that pass and were written after a revision, each a JSON list."""
         lists = ", ".join(f"json_group_array({column})" for column in columns.split())
         # At first all rows are read, and an index that has all that the test needs serves best.
         written = f"rev > {since} AND" if since else ""
-        return [
-            listed(numbers)
-            for numbers in self._connection.execute(
-                f"SELECT {lists} FROM memories WHERE scope = ? AND {written} ({self._test})",
-                (self._scope, *self._values),
-            ).fetchone()
-        ]
+        found: tuple[str, ...] = self._connection.execute(
+            f"SELECT {lists} FROM memories WHERE scope = ? AND {written} ({self._test})",
+            (self._scope, *self._values),
+        ).fetchone()
+        return list(found)
 
 
 class Texts(Members):
-    """The rows of a scope that have words, ascending, and how many each has."""
+    """The rows of a scope that have words, ascending, with their lengths and kinds."""
 
     def __init__(self, connection: sqlite3.Connection, scope: int) -> None:
         super().__init__(connection, scope, "length > 0")
-        self.lengths = NONE
+        self.lengths = self.kinds = NONE
+        self._kinds: dict[str, int] = {}
+        """The number of each kind that was ever there."""
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
-        numbers, lengths = self._passing("seq length", self._seen)
+        numbers, lengths, kinds = self._written()
         numbers = np.concatenate([self.numbers[kept], numbers])
         order = np.argsort(numbers, kind="stable")
         self.numbers = numbers[order]
         self.lengths = np.concatenate([self.lengths[kept], lengths])[order]
+        self.kinds = np.concatenate([self.kinds[kept], kinds])[order]
+
+    def _written(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Those written since: the numbers of the rows, their lengths and kinds."""
+        seqs, lengths, kinds = self._lists("seq length kind", self._seen)
+        numbered = [self._kinds.setdefault(kind, len(self._kinds)) for kind in json.loads(kinds)]
+        return listed(seqs), listed(lengths), np.array(numbered, dtype=np.int64)
 
 
 def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
