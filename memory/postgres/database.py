@@ -69,7 +69,7 @@ class Database:
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> DatabaseAgentLock:
-        """The right to run the agent of one thread. All those of one event loop share a connection."""
+        """The right to run the agent of one thread; one connection holds those of an event loop."""
         return DatabaseAgentLock(
             self.address, thread, role=role, timeout=timeout, sessions=self._sessions
         )
