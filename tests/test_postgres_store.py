@@ -32,7 +32,6 @@ async def test_reads_alone_begin_no_transaction(
             WHERE,
             WHERE,
         ]
-        assert await store.abatch([]) == []
 
 
 async def test_an_item_that_expires_lives_on_when_it_is_read(postgres_url: str) -> None:

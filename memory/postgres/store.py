@@ -26,6 +26,8 @@ PUTS_PER_STATEMENT = 1_000
 _SCHEMA = (
     # The order of bytes, whatever the locale of the database.
     'CREATE INDEX circadian_store_keys ON store (prefix COLLATE "C", key COLLATE "C")',
+    # What waits is counted over all agents, and is little beside what they keep.
+    "CREATE INDEX circadian_store_inboxes ON store (prefix) WHERE prefix LIKE '%.inbox'",
 )
 _PREFIX = 'prefix COLLATE "C"'
 
@@ -61,7 +63,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
         self.pool = pool
 
     async def setup(self) -> None:
-        """Make the table, and an index of ours."""
+        """Make the table, and indexes of ours."""
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "store_migrations", self.MIGRATIONS)
             await migrate(cursor, "circadian_store_migrations", _SCHEMA)
@@ -140,6 +142,15 @@ class CircadianPostgresStore(AsyncPostgresStore):
         params = (path, f"{path}.", f"{path}/") if prefix else ()
         async with self._cursor() as cursor:
             await cursor.execute(f"SELECT count(*) AS items FROM store WHERE {where}", params)
+            return sum(row["items"] for row in await cursor.fetchall())
+
+    async def acount_named(self, label: str, *, without: str) -> int:
+        """The number of items without a field `without`, in all namespaces that end in `label`."""
+        async with self._cursor() as cursor:
+            await cursor.execute(
+                "SELECT count(*) AS items FROM store WHERE prefix LIKE %s AND NOT value ? %s",
+                (f"%.{label}", without),
+            )
             return sum(row["items"] for row in await cursor.fetchall())
 
     async def aclose(self) -> None:
