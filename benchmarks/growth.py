@@ -66,12 +66,15 @@ async def live(home: str, folder: Path, url: str, marks: Sequence[int]) -> list[
             for number in range(before, until):
                 await agent.ainvoke({"events": [{"text": sentence(number), "sender": "Ada"}]})
         sizes.append(in_folder(folder) if home == FOLDER else in_database(url))
+    return [_growth(home, part, sizes[0][part], sizes[-1][part], marks) for part in PARTS]
+
+
+def _growth(
+    home: str, part: str, then: tuple[int, int], now: tuple[int, int], marks: Sequence[int]
+) -> Growth:
     scale = 1_000 / (marks[-1] - marks[0])
-    return [
-        Growth(home, part, *now, *(round((new - old) * scale) for new, old in zip(now, then)))
-        for part in PARTS
-        for now, then in [(sizes[-1][part], sizes[0][part])]
-    ]
+    rows, size = (round((new - old) * scale) for new, old in zip(now, then, strict=True))
+    return Growth(home, part, *now, rows, size)
 
 
 def in_folder(folder: Path) -> Sizes:
@@ -80,7 +83,7 @@ def in_folder(folder: Path) -> Sizes:
     for part, name in FILES.items():
         with closing(sqlite3.connect(folder / name)) as connection:
             tables = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRT%'"
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
             ).fetchall()
             rows = sum(
                 connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]
@@ -104,8 +107,7 @@ def in_database(url: str) -> Sizes:
                 (f"{name}%",),
             ).fetchall()
             counted = [
-                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()  # type: ignore[arg-type] # of the catalogue
-                for one, _ in tables
+                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone() for one, _ in tables
             ]
             found[part] = sum(row[0] for row in counted if row), sum(size for _, size in tables)
     return found
