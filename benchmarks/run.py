@@ -2,13 +2,14 @@
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
                              [--beside 10 100 1000] [--memory 1000 10000] [--locomo FILE]
-                             [--night 100 1000]
+                             [--night 100 1000] [--load 20]
 
 Budgets are this product's own work: models answer at once, but where a delay is said. The other
 tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
-`benchmarks.compaction` and `benchmarks.locomo`; their JSON stands beside the first. `--beside`,
-`--memory`, `--night` (and compaction with it) or `--locomo` alone leaves that table out. LoCoMo
-needs data, and MiniLM to measure with an embedding model: what is absent is said and left out.
+`benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth` and `benchmarks.locomo`; their JSON
+stands beside the first. `--beside`, `--memory`, `--night` (and compaction with it) or `--locomo`
+alone, or `--load 0` (and growth with it), leaves that table out. LoCoMo needs data, and MiniLM to
+measure with an embedding model: what is absent is said and left out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, compaction, locomo, memory, night
+from benchmarks import beside, compaction, growth, load, locomo, memory, night
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -35,6 +36,9 @@ from graph.agent import open_agent
 from graph.handle import AsyncAgent
 from memory.errors import InputError
 from memory.settings import Settings
+
+LOAD_TICKS = 3
+"""Events of each user under load. `benchmarks.load` alone gives more, to more users."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(error, file=sys.stderr)
             return 2
         compaction.run(path.with_name("compaction.json"))
+    lost = 0
+    if options.load:
+        lost = load.run(load.Load(options.load, LOAD_TICKS), path.with_name("load.json"))
+        growth.run(growth.SOME, path.with_name("growth.json"))
     if options.locomo is None:
-        return 0
+        return lost
     named = ["--data", options.locomo] if options.locomo else []
-    return locomo.main([*named, "--json", str(path.with_name("locomo.json"))])
+    return locomo.main([*named, "--json", str(path.with_name("locomo.json"))]) or lost
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -168,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
     parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
     parser.add_argument("--night", type=int, nargs="*", default=night.SOME, metavar="ENTRIES")
+    parser.add_argument("--load", type=int, default=20, metavar="USERS")
     parser.add_argument("--locomo", nargs="?", default="", metavar="FILE", help="in its format")
     return parser
 

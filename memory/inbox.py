@@ -2,7 +2,8 @@
 
 Store namespaces (below `(user, thread)`):
 `inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {tick, at}.
-An event leaves `inbox` once the checkpointed state contains its tick, and not before.
+An event leaves `inbox` once the checkpointed state contains its tick, and not before; on a server
+that is with its agent's next run, and until then it says that it is answered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import BaseStore, GetOp, PutOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -29,7 +30,7 @@ from memory.encodable import encodable
 from memory.errors import InputError
 from memory.records import Event, HandledMark, InboxItem
 from memory.scope import Scope
-from memory.store_access import list_items, write_batch
+from memory.store_access import count_items_named, list_items, write_batch
 
 INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 MAX_TEXT = 100_000
@@ -200,6 +201,28 @@ async def settle(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -
         await write_batch(store, puts)
 
 
+async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
+    """Say so on events that are answered and not settled: who counts them reads no checkpoint.
+
+    It is for `count_waiting` alone. Where that tick is lost after all, as by a crash, the next run
+    answers the event again whatever it says.
+    """
+    namespace = scope.namespace(INBOX)
+    found = await store.abatch([GetOp(namespace, mark["id"]) for mark in marks])
+    puts = [
+        PutOp(namespace, mark["id"], {**item.value, "answered": mark["tick"]})
+        for mark, item in zip(marks, found, strict=True)
+        if isinstance(item, Item) and "answered" not in item.value
+    ]
+    if puts:
+        await write_batch(store, puts)
+
+
+async def count_waiting(store: BaseStore) -> int:
+    """The events that wait in the inboxes of all agents of all users."""
+    return await count_items_named(store, INBOX, without="answered")
+
+
 async def give_back(
     store: BaseStore, scope: Scope, event_id: str, error: str, *, max_attempts: int
 ) -> tuple[int, bool]:
@@ -208,6 +231,7 @@ async def give_back(
     if item is None:
         return 0, False
     row = cast(InboxItem, {**item.value, "attempts": item.value["attempts"] + 1, "error": error})
+    row.pop("answered", None)
     aside = row["attempts"] >= max_attempts
     puts = [PutOp(scope.namespace(SET_ASIDE if aside else INBOX), event_id, dict(row))]
     if aside:

@@ -32,7 +32,7 @@ RECALL_SECONDS = Histogram(
     "Seconds that a recall took.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
-EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes.")
+EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
 SERVICE_UP = Gauge("circadian_service_up", "1 where a service answers, 0 where not.", ["service"])
 
 

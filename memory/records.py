@@ -102,6 +102,8 @@ class InboxItem(TypedDict):
     """Ticks on this event that failed. At three it is set aside."""
     error: str | None
     """Why the last attempt failed."""
+    answered: NotRequired[int]
+    """The tick that answered it, from then until a run finds that tick in a checkpoint."""
 
 
 class JournalEntry(TypedDict):

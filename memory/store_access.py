@@ -25,6 +25,10 @@ class ListingStore(Protocol):
         """The number of items in this namespace and in all below it."""
         ...
 
+    async def acount_named(self, label: str, *, without: str) -> int:
+        """The number of items without a field `without`, in all namespaces that end in `label`."""
+        ...
+
 
 @runtime_checkable
 class InsertingStore(Protocol):
@@ -60,6 +64,17 @@ async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     if isinstance(store, ListingStore):
         return await store.acount(prefix)
     return len(await _all_below(store, prefix))
+
+
+async def count_items_named(store: BaseStore, label: str, *, without: str) -> int:
+    """The number of items without a field `without`, in all namespaces that end in `label`."""
+    if isinstance(store, ListingStore):
+        return await store.acount_named(label, without=without)
+    found: list[tuple[str, ...]] = []
+    while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
+        found += page
+    listed = [await list_items(store, namespace) for namespace in found]
+    return sum(without not in item.value for items in listed for item in items)
 
 
 async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:

@@ -67,6 +67,8 @@ async def intake(
         await emergency.forget_stop(desk.store, desk.scope)
     await desk.take_stop()
     await desk.decide()
+    if desk.state["handled"]:
+        await inbox.note_answered(desk.store, desk.scope, desk.state["handled"])
     await audit.write(desk.store, desk.scope, desk.log)
     return desk.update
 

@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
-from benchmarks import beside, memory, night, run
+from benchmarks import beside, growth, load, memory, night, run
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, convert, look_up, opening
 from benchmarks.models import OneToolModel, Sent
 from benchmarks.prompts import added, repeated, tokens, wire
@@ -21,16 +21,28 @@ def test_the_budgets_are_measured_and_written(
     monkeypatch.setattr(
         night, "run", lambda data, _, marks, path: slept.append((data, marks, path))
     )
+    borne: list[tuple[object, Path]] = []
+
+    def lost(given: load.Load, path: Path) -> int:
+        borne.append((given, path))
+        return 1
+
+    monkeypatch.setattr(load, "run", lost)
+    monkeypatch.setattr(growth, "run", lambda marks, path: borne.append((marks, path)))
     out, data = tmp_path / "budgets.json", tmp_path / "none.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]
-    others = ["--beside", "1", "--memory", "2", "--night", "3", "--locomo", str(data)]
-    assert run.main([*small, *others]) == 2
+    others = ["--beside", "1", "--memory", "2", "--night", "3", "--load", "4"]
+    assert run.main([*small, *others, "--locomo", str(data)]) == 2
     names = [figure["name"] for figure in json.loads(out.read_text())]
     assert "add a fact at 20" in names
     assert len(names) == 6
     assert len(json.loads((tmp_path / "beside.json").read_text())["rows"]) == len(DEFAULT)
     assert compared == [([2], tmp_path / "memory.json")]
     assert slept == [(data, [3], tmp_path / "night.json")]
+    assert borne == [
+        (load.Load(users=4, ticks=3), tmp_path / "load.json"),
+        ((30, 130), tmp_path / "growth.json"),
+    ]
     assert len(json.loads((tmp_path / "compaction.json").read_text())["measured"]) == 2
     said = capsys.readouterr()
     assert "add a fact at 20" in said.out
@@ -40,7 +52,7 @@ def test_the_budgets_are_measured_and_written(
 
 def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
     small = ["--ticks", "10", "--facts", "20", "--agents", "1"]
-    without = ["--beside", "--memory", "--night", "--locomo"]
+    without = ["--beside", "--memory", "--night", "--load", "0", "--locomo"]
     assert run.main([*small, *without, "--json", str(tmp_path / "budgets.json")]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["budgets.json"]
 

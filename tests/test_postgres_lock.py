@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
-from memory.postgres import lock as locks
+from memory.postgres import session as locks
 from memory.postgres.address import Address, address_of
 from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
 from memory.postgres.schema import lock_key
@@ -69,7 +69,7 @@ async def test_a_block_that_ended_before_it_could_be_stopped_ends_as_it_did(
     async def run(error: Exception | None) -> str:
         lock = DatabaseAgentLock(address, "t")
         async with lock:
-            await lock._lost()  # as its connection's end would
+            lock._lost()  # as its connection's end would
             if error is not None:
                 raise error
         await asyncio.sleep(0)

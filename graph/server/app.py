@@ -29,7 +29,6 @@ from graph.server.erase import erase_user
 from graph.server.guard import Guard
 from graph.server.throttle import IN_PROCESS, Throttle
 from graph.server.tokens import OPERATOR
-from graph.server.waiting import events_waiting
 from memory import inbox, metrics
 from memory.access import AGENT, GRAPH
 from memory.errors import CircadianError, InputError
@@ -53,7 +52,7 @@ async def show_metrics(request: Request) -> Response:
     _operator(request)
     process = process_now()
     await healths.parts(process)
-    metrics.EVENTS_WAITING.set(await events_waiting(process.served_store))
+    metrics.EVENTS_WAITING.set(await inbox.count_waiting(process.served_store))
     return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
 

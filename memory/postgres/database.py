@@ -21,6 +21,7 @@ from memory.postgres.history import PostgresHistory
 from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
 from memory.postgres.pool import BlockingPool, Connection, clear_errors
 from memory.postgres.schema import lock_key
+from memory.postgres.session import AgentSessions
 from memory.postgres.table import PostgresTable
 from memory.semantic import SemanticMemory
 
@@ -39,6 +40,7 @@ class Database:
         self._load = load
         self._opened: BlockingPool | None = None
         self._table: PostgresTable | None = None
+        self._sessions = AgentSessions(address)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -67,8 +69,10 @@ class Database:
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> DatabaseAgentLock:
-        """The right to run the agent of one thread."""
-        return DatabaseAgentLock(self.address, thread, role=role, timeout=timeout)
+        """The right to run the agent of one thread; one connection holds those of an event loop."""
+        return DatabaseAgentLock(
+            self.address, thread, role=role, timeout=timeout, sessions=self._sessions
+        )
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
         """The right to run every agent of the database, shared with other servers or `alone`."""

@@ -64,22 +64,22 @@ WITH gone AS (
 ), of_them AS (
     DELETE FROM checkpoint_writes WHERE {writes}
 ), freed AS (
-    SELECT DISTINCT thread_id, checkpoint_ns, version.key AS channel, version.value AS version
+    SELECT thread_id, checkpoint_ns, version.key AS channel, version.value AS version
     FROM gone CROSS JOIN LATERAL jsonb_each_text(gone.versions) AS version
+    EXCEPT
+    SELECT kept.thread_id, kept.checkpoint_ns, version.key, version.value
+    FROM (SELECT DISTINCT thread_id, checkpoint_ns FROM gone) AS place
+    JOIN checkpoints AS kept USING (thread_id, checkpoint_ns)
+    CROSS JOIN LATERAL jsonb_each_text(kept.checkpoint -> 'channel_versions') AS version
+    WHERE NOT EXISTS (
+        SELECT FROM gone
+        WHERE gone.thread_id = kept.thread_id AND gone.checkpoint_ns = kept.checkpoint_ns
+            AND gone.checkpoint_id = kept.checkpoint_id
+    )
 )
 DELETE FROM checkpoint_blobs AS blob USING freed
 WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint_ns
     AND blob.channel = freed.channel AND blob.version = freed.version
-    AND NOT EXISTS (
-        SELECT FROM checkpoints AS kept
-        WHERE kept.thread_id = blob.thread_id AND kept.checkpoint_ns = blob.checkpoint_ns
-            AND kept.checkpoint -> 'channel_versions' ->> blob.channel = blob.version
-            AND NOT EXISTS (
-                SELECT FROM gone
-                WHERE gone.thread_id = kept.thread_id AND gone.checkpoint_ns = kept.checkpoint_ns
-                    AND gone.checkpoint_id = kept.checkpoint_id
-            )
-    )
 """
 """Checkpoints, their writes, and the values that no other checkpoint refers to: one snapshot."""
 

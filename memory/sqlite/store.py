@@ -101,6 +101,16 @@ class CircadianStore(AsyncSqliteStore):
             await cur.execute(f"SELECT count(*) FROM store {where}", params)
             return sum(row[0] for row in await cur.fetchall())
 
+    async def acount_named(self, label: str, *, without: str) -> int:
+        """The number of items without a field `without`, in all namespaces that end in `label`."""
+        async with self._reading() as cur:
+            await cur.execute(
+                "SELECT count(*) FROM store WHERE prefix LIKE ?"
+                " AND json_type(value, '$.' || ?) IS NULL",
+                (f"%.{label}", without),
+            )
+            return sum(row[0] for row in await cur.fetchall())
+
     async def aclose(self) -> None:
         """Finish the batch in hand and end the task that batches. The connection stays open."""
         async with self.lock:

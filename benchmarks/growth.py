@@ -1,0 +1,155 @@
+"""What a life leaves on the disk: checkpoints, store and memories for 1,000 ticks, retention on.
+
+    python -m benchmarks.growth [--ticks 100 1100] [--json FILE]
+
+One agent is spoken to, once a tick, in a data folder and in PostgreSQL: between the two marks the
+rows and bytes grow by what is shown, as of 1,000 ticks. Its context is small, so that it compacts
+its history in that time, and no night prunes anything. PostgreSQL is vacuumed at each mark, as it
+does by itself; its bytes are those of tables and indexes, a folder's those of its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.models import FixedModel
+from benchmarks.postgres import embedded
+from benchmarks.words import sentence
+from graph.agent import open_agent
+from memory.settings import Settings
+
+MARKS, SOME = (100, 1_100), (30, 130)
+"""Ticks after which it is measured; the second pair takes a tenth of the time."""
+SETTINGS = Settings(max_context_tokens=6_000)
+FOLDER, DATABASE = "data folder", "PostgreSQL"
+PARTS = {"checkpoints": "checkpoint", "store": "store", "memories": "memor"}
+"""Part -> how its tables in PostgreSQL begin."""
+FILES = {"checkpoints": "checkpoints.db", "store": "store.db", "memories": "facts.db"}
+
+Sizes = dict[str, tuple[int, int]]
+"""Part -> rows, bytes."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One part of an agent's data, at the last mark and for 1,000 ticks."""
+
+    home: str
+    part: str
+    rows: int
+    bytes: int
+    rows_per_1000: int
+    bytes_per_1000: int
+
+
+async def live(home: str, folder: Path, url: str, marks: Sequence[int]) -> list[Growth]:
+    """One life in `home`, measured at the first and the last of `marks`."""
+    sizes: list[Sizes] = []
+    data = folder if home == FOLDER else None
+    for before, until in zip((0, *marks), marks, strict=False):
+        opening = open_agent(data, model=FixedModel(), embedder="offline", settings=SETTINGS)
+        async with opening as agent:
+            for number in range(before, until):
+                await agent.ainvoke({"events": [{"text": sentence(number), "sender": "Ada"}]})
+        sizes.append(in_folder(folder) if home == FOLDER else in_database(url))
+    return [_growth(home, part, sizes[0][part], sizes[-1][part], marks) for part in PARTS]
+
+
+def _growth(
+    home: str, part: str, then: tuple[int, int], now: tuple[int, int], marks: Sequence[int]
+) -> Growth:
+    scale = 1_000 / (marks[-1] - marks[0])
+    rows, size = (round((new - old) * scale) for new, old in zip(now, then, strict=True))
+    return Growth(home, part, *now, rows, size)
+
+
+def in_folder(folder: Path) -> Sizes:
+    """The rows of all tables, and the bytes of each file with its log."""
+    found: Sizes = {}
+    for part, name in FILES.items():
+        with closing(sqlite3.connect(folder / name)) as connection:
+            tables = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+            ).fetchall()
+            rows = sum(
+                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]
+                for (one,) in tables
+            )
+        found[part] = rows, sum(one.stat().st_size for one in folder.glob(f"{name}*"))
+    return found
+
+
+def in_database(url: str) -> Sizes:
+    """The rows of all tables, and their bytes with those of their indexes."""
+    import psycopg
+
+    found: Sizes = {}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        for part, name in PARTS.items():
+            tables = connection.execute(
+                "SELECT tablename, pg_total_relation_size(quote_ident(tablename)::regclass)"
+                " FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE %s",
+                (f"{name}%",),
+            ).fetchall()
+            counted = [
+                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone() for one, _ in tables
+            ]
+            found[part] = sum(row[0] for row in counted if row), sum(size for _, size in tables)
+    return found
+
+
+def run(marks: Sequence[int], path: Path) -> None:
+    """Measure both homes, print the table, write the JSON."""
+    grown: list[Growth] = []
+    with embedded() as database, tempfile.TemporaryDirectory() as scratch:
+        url, before = database(), os.environ.pop("CIRCADIAN_DATABASE_URL", None)
+        for home in (FOLDER, DATABASE):
+            if home == DATABASE:
+                os.environ["CIRCADIAN_DATABASE_URL"] = url
+            grown += asyncio.run(live(home, Path(scratch) / "data", url, marks))
+        del os.environ["CIRCADIAN_DATABASE_URL"]
+        if before is not None:
+            os.environ["CIRCADIAN_DATABASE_URL"] = before
+    _show(grown, marks)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(one) for one in grown], indent=2) + "\n")
+
+
+def _show(grown: Sequence[Growth], marks: Sequence[int]) -> None:
+    title = f"On the disk after {marks[-1]:,} ticks, and from tick {marks[0]:,} on for 1,000 more"
+    table = Table(box=SIMPLE_HEAD, title=title)
+    for head in ("", "part", "rows", "MB", "rows / 1,000 ticks", "MB / 1,000 ticks"):
+        table.add_column(head, justify="right" if head not in ("", "part") else "left")
+    for one in grown:
+        cells = (f"{one.rows:,}", f"{one.bytes / 1e6:,.1f}", f"{one.rows_per_1000:+,}")
+        table.add_row(one.home, one.part, *cells, f"{one.bytes_per_1000 / 1e6:+,.1f}")
+    Console().print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    parser = argparse.ArgumentParser(description="What a life leaves on the disk.")
+    parser.add_argument("--ticks", type=int, nargs=2, default=MARKS, metavar="MARK")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/growth.json"))
+    options = parser.parse_args(arguments)
+    run(options.ticks, options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

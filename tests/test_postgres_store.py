@@ -1,0 +1,54 @@
+"""PostgreSQL's store alone: reads that need no transaction, and items that expire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from langgraph.store.base import GetOp, Item, PutOp
+from pydantic import SecretStr
+
+from graph.persistence import open_store
+from memory.postgres import store as stores
+from memory.postgres.database import open_database
+from memory.postgres.pool import transaction
+
+WHERE, ELSEWHERE = ("ada", "t", "inbox"), ("ada", "t", "journal")
+
+
+async def test_reads_alone_begin_no_transaction(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
+        await store.abatch([PutOp(WHERE, "a", {"n": 1}), PutOp(ELSEWHERE, "a", {"n": 2})])
+        monkeypatch.setattr(stores, "transaction", None)
+        gets = [GetOp(ELSEWHERE, "a"), GetOp(WHERE, "none"), GetOp(WHERE, "a"), GetOp(WHERE, "a")]
+        found = await store.abatch(gets)
+        values = [item.value if isinstance(item, Item) else item for item in found]
+        assert values == [{"n": 2}, None, {"n": 1}, {"n": 1}]
+        assert [item.namespace for item in found if isinstance(item, Item)] == [
+            ELSEWHERE,
+            WHERE,
+            WHERE,
+        ]
+
+
+async def test_an_item_that_expires_lives_on_when_it_is_read(postgres_url: str) -> None:
+    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
+        await store.abatch([PutOp(WHERE, "a", {"n": 1}, ttl=60), PutOp(WHERE, "b", {"n": 2})])
+
+        async def expiry() -> datetime:
+            pool: Any = getattr(store, "pool", None)
+            async with transaction(pool) as cursor:
+                await cursor.execute("SELECT expires_at FROM store WHERE key = 'a'")
+                [row] = await cursor.fetchall()
+            return row["expires_at"]  # type: ignore[no-any-return] # of a row
+
+        before = await expiry()
+        await store.abatch([GetOp(WHERE, "b")])
+        await store.abatch([GetOp(WHERE, "a", refresh_ttl=False)])
+        assert await expiry() == before
+        found = await store.abatch([GetOp(WHERE, "a"), GetOp(WHERE, "b")])
+        assert [item.value for item in found if isinstance(item, Item)] == [{"n": 1}, {"n": 2}]
+        assert await expiry() > before
