@@ -12,12 +12,12 @@ ROOM = 2 << 30
 _IN_MEMORY = Path("/dev/shm")
 
 
-def in_memory(place: Path = _IN_MEMORY) -> Path | None:
+def in_memory(place: Path = _IN_MEMORY, room: int = ROOM) -> Path | None:
     """The folder that is memory, or None where there is none to write to with room for a run.
 
     What a killed process wrote there stays, as it does on a disk. A power cut is no test's matter,
     so that waiting for a disk, which the product does at every commit, tells a test nothing.
     """
-    if not os.access(place, os.W_OK) or shutil.disk_usage(place).free < ROOM:
+    if not os.access(place, os.W_OK) or shutil.disk_usage(place).free < room:
         return None
     return place
