@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# One more than two cores: some tests wait, for a timeout or for a process that starts.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow check bench studio clean
@@ -15,8 +17,8 @@ help: ## list the targets
 demo: $(INSTALLED) ## three days and two nights of the built-in story, offline
 	$(BIN)/circadian demo
 
-test: $(INSTALLED) ## the fast tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(INSTALLED) ## the fast tests; WORKERS=8 where there are cores for it
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-slow: $(INSTALLED) ## the tests marked slow
 	$(BIN)/python -m pytest -m slow

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from memory.analysis import asks, terms
@@ -79,8 +80,7 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
 
 def passages(texts: Iterable[str]) -> Iterator[str]:
     """The lines, sentences and JSON values of `texts`."""
-    for text in texts:
-        yield from (one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
+    return chain.from_iterable(_passages(text) for text in texts)
 
 
 def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
@@ -128,6 +128,11 @@ def _words_of(speaker: str | None, said: Sequence[Said]) -> list[str]:
 def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
     texts = (one for text in _words_of(speaker, said) for one in _SENTENCE.split(text))
     return [one for one in texts if not asks(one)]
+
+
+@lru_cache(maxsize=1024)
+def _passages(text: str) -> Sequence[str]:
+    return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
 
 
 @lru_cache(maxsize=8192)

@@ -50,7 +50,7 @@ class EventInput(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    id: str = Field(pattern=r"^[\w.:@+/#-]{1,200}$")
+    id: str = Field(pattern=r"^[\w.:@+/#-]+$", max_length=200)
     at: str
     sender: str = Field(min_length=1, max_length=200)
     text: str = Field(max_length=MAX_TEXT)

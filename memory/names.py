@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from memory.models.words import STOP_WORDS
@@ -100,14 +101,15 @@ def depends_on_speaker(name: str) -> bool:
     return key in _KIN or key.startswith(_WHOSE)
 
 
-def places(text: str) -> list[Place]:
+@lru_cache(maxsize=256)
+def places(text: str) -> Sequence[Place]:
     """Every run of one to four words in `text` that may be a name, in order.
 
     A word such as "will" only where it begins with a capital letter. Of a long text the first
     300 words are read.
     """
     words = _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
-    return [one for first in range(len(words)) for one in _from(words, first)]
+    return tuple(one for first in range(len(words)) for one in _from(words, first))
 
 
 def says(text: str, name: str) -> bool:

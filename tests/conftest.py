@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.clock import Clock
 from tests.loopback import sitecustomize
+from tests.places import in_memory
 
 pytest_plugins = ["tests.postgres", "tests.tables", "tests.memories"]
 
@@ -36,12 +40,38 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any product module is imported: some libraries read their variables then."""
     for name in unwanted_variables():
         del os.environ[name]
+    _keep_compiled()
+    _keep_files_in_memory()
     home = Path(tempfile.mkdtemp(prefix="circadian-home-"))
     config.stash[_HOME] = home
     os.environ["HOME"] = str(home)
     guard = str(Path(sitecustomize.__file__).parent)
     rest = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     os.environ["PYTHONPATH"] = os.pathsep.join([guard, *(part for part in rest if part != guard)])
+
+
+def _keep_compiled() -> None:
+    """Else this process, and each Python that a test starts, compiles every module anew."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def _keep_files_in_memory() -> None:
+    """Where `tmp_path` is, unless whoever runs the tests says where."""
+    place = in_memory()
+    if place is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """What is imported and collected stays: to look for garbage in it takes a fifth of a run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -8,6 +8,7 @@ gives its exit status (-9: killed), or "running". Forking saves importing everyt
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import os
@@ -354,6 +355,7 @@ def wait(pid: int, seconds: float) -> int | str:
 def main() -> None:
     """Answer commands until the input ends."""
     importlib.import_module("memory.vectorstore.mem0_adapters")  # slow
+    gc.freeze()  # no process that is forked looks for garbage in what was imported
     for line in sys.stdin:
         command = json.loads(line)
         if "run" in command:

@@ -15,7 +15,6 @@ starts reach it by the same connection string. Under pytest-xdist each worker ha
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import warnings
@@ -27,10 +26,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.places import in_memory
+
 if TYPE_CHECKING:
     from memory.postgres.pool import BlockingPool
-
-_IN_MEMORY = Path("/dev/shm")
 
 _WATCH = """
 cat > /dev/null
@@ -116,9 +115,8 @@ class Postgres:
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
     """A server in a folder of its own, in memory where the machine has such a place."""
-    place = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
     # A short path: that of a socket may have some hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="circadian-pg-", dir=place))
+    folder = Path(tempfile.mkdtemp(prefix="circadian-pg-", dir=in_memory()))
     with _removed_whatever_happens(folder):
         server = Postgres(folder)
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,7 +14,7 @@ LAYERS = ("memory", "tools", "nodes", "graph")
 """Each may import itself and those before it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """One file: its path below the repository's root, and its text."""
 
@@ -30,10 +31,15 @@ class Source:
         """The top-level package that the file stands in."""
         return self.path.parts[0]
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree."""
+        return list(ast.walk(self.tree))
+
     def imports(self) -> list[tuple[int, str]]:
         """Line and dotted name of every module imported, wherever in the file it is."""
         found: list[tuple[int, str]] = []
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 found += [(node.lineno, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -43,12 +49,13 @@ class Source:
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function and method, nested ones too."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return [node for node in ast.walk(self.tree) if isinstance(node, kinds)]
+        return [node for node in self.nodes if isinstance(node, kinds)]
 
 
-def sources() -> list[Source]:
-    """Every Python file of the four packages, sorted by path."""
+@cache
+def sources() -> Sequence[Source]:
+    """Every Python file of the four packages, sorted by path; read once."""
     files = sorted(file for layer in LAYERS for file in (ROOT / layer).rglob("*.py"))
-    return [
+    return tuple(
         Source(PurePosixPath(file.relative_to(ROOT).as_posix()), file.read_text()) for file in files
-    ]
+    )

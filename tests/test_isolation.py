@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from tests.clock import Clock
 from tests.loopback.sitecustomize import is_loopback
+from tests.places import in_memory
 
 OUTSIDE = "203.0.113.1"  # an address reserved for documentation
 REFUSED = "tests reach loopback only"
@@ -109,6 +110,12 @@ def test_no_key_setting_or_proxy_of_this_machine_is_seen() -> None:
 def test_the_home_is_not_that_of_whoever_runs_the_tests() -> None:
     assert Path.home() != Path(pwd.getpwuid(os.getuid()).pw_dir)
     assert Path.home().name.startswith("circadian-home-")
+
+
+def test_files_are_in_memory_only_where_there_is_room(tmp_path: Path) -> None:
+    assert in_memory(tmp_path / "none") is None
+    assert in_memory(tmp_path, room=1) == tmp_path
+    assert in_memory(tmp_path, room=1 << 60) is None
 
 
 def test_the_clock_stands_still_until_it_is_moved(clock: Clock) -> None:

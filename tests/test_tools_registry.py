@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel
 
 from memory.errors import InputError
 from memory.settings import Settings
@@ -278,3 +279,10 @@ def test_a_name_that_is_taken_or_refused_by_providers_is_an_error(
 @pytest.mark.parametrize("name", ["r" * 64, "ring-bell_2", "R"])
 def test_a_name_that_providers_take_is_taken(name: str) -> None:
     assert list(checked_tools([renamed(name)])) == [name]
+
+
+def test_no_argument_that_is_dumped_holds_the_state() -> None:
+    for built, _ in BUILT_IN.values():
+        schema = built.get_input_schema()
+        assert issubclass(schema, BaseModel)
+        assert schema.model_construct(runtime={"state": 1}).model_dump()["runtime"] is None

@@ -9,14 +9,21 @@ from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import InjectedToolArg
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
-from pydantic import Field
+from pydantic import Field, GetPydanticSchema, PlainSerializer
 
 from memory.records import Event
 from memory.refusal import Refusal
 
-Runtime: TypeAlias = ToolRuntime[Any, Any]
+_AS_IT_IS = GetPydanticSchema(
+    lambda _type, schema: schema(Annotated[Any, PlainSerializer(lambda _runtime: None)])
+)
+"""Taken as it is, and nothing where arguments are dumped: LangChain dumps those of every call, and
+by a runtime's own schema the whole state would be copied for each."""
+
+Runtime: TypeAlias = Annotated[ToolRuntime[Any, Any], InjectedToolArg, _AS_IT_IS]
 """Injected: the state, settings, store and config of the call. The model never sees it."""
 
 Answer: TypeAlias = Command[str]

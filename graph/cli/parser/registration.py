@@ -19,13 +19,16 @@ def group(**more: Any) -> typer.Typer:
 
 
 def command(
-    theme: typer.Typer, name: str | None = None, *, json: bool = True
+    theme: typer.Typer, name: str | None = None, *, json: bool = True, opens: bool = True
 ) -> Callable[[Body], Body]:
-    """Register a command; it gets the options that all of them share as its first argument."""
+    """Register a command; it gets the options that all of them share as its first argument.
+
+    `opens`: it may open an agent.
+    """
 
     def register(body: Body) -> Body:
         def run(**given: Any) -> None:
-            raise typer.Exit(carry_out(body, given))
+            raise typer.Exit(carry_out(body, given, opens=opens))
 
         shared = {**COMMON, "json": Json} if json else COMMON
         own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]

@@ -12,7 +12,7 @@ from graph.cli.parser.registration import command, group
 theme = group()
 
 
-@command(theme)
+@command(theme, opens=False)
 async def schedule(
     options: Options,
     url: Annotated[str, typer.Option(metavar="URL", help="The server.", show_default=False)],
@@ -44,7 +44,7 @@ async def schedule(
     return await schedule.schedule(options, wanted, show=show, remove=remove)
 
 
-@command(theme)
+@command(theme, opens=False)
 def token(
     options: Options,
     user: Annotated[str, typer.Argument(metavar="USER", help="Whom the token is for.")],
