@@ -17,7 +17,6 @@ from typing import Any
 
 import httpx
 from langgraph_sdk.client import LangGraphClient
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -25,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from graph.server import health as healths
+from graph.server.ending import EndingApp, lifespan
 from graph.server.erase import erase_user
 from graph.server.guard import Guard
 from graph.server.throttle import IN_PROCESS, Throttle
@@ -155,7 +155,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.detail}, status_code=error.status_code)
 
 
-app = Starlette(
+app = EndingApp(
     routes=[
         Route("/circadian/health", health),
         Route("/circadian/metrics", show_metrics),
@@ -166,4 +166,5 @@ app = Starlette(
     ],
     middleware=[Middleware(Guard), Middleware(Throttle)],
     exception_handlers={CircadianError: _failed, HTTPException: _refused},
+    lifespan=lifespan,
 )
