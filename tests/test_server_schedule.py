@@ -137,6 +137,9 @@ def test_a_user_who_keeps_too_much_or_asks_too_often_is_told_so(
         assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
         full = client.post(f"/threads/{thread}/runs/wait", json=run)
         assert (full.status_code, "memories are kept" in full.text) == (507, True)
+        # What is put into the inbox is kept, too.
+        posted = client.post("/circadian/agents/default/events", json=events[0])
+        assert (posted.status_code, "memories are kept" in posted.text) == (507, True)
     answers = [listed(server, made) for _ in range(60)]
     assert answers[0].status_code == 200
     assert answers[-1].status_code == 429

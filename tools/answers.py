@@ -13,8 +13,8 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import Field
 
+from memory.errors import Refusal
 from memory.records import Event
-from memory.refusal import Refusal
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 """Injected: the state, settings, store and config of the call. The model never sees it."""

@@ -15,6 +15,7 @@ from langgraph_sdk import Auth
 
 from graph.server import limits, tokens
 from memory import access
+from memory.errors import TokenError
 from memory.resources import process_now
 from memory.scope import LOCAL_USER
 from memory.serving import Serving, serving_variables
@@ -44,7 +45,7 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
         raise _refused(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
     try:
         user = tokens.user_of(token, serving())
-    except tokens.TokenError as error:
+    except TokenError as error:
         raise _refused(401, str(error)) from error
     return {"identity": user.name, "permissions": list(user.permissions)}
 
@@ -182,9 +183,8 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
 
 
 async def _check_room(user: str) -> None:
-    most = serving().memories_per_user
-    if most is not None and (kept := await limits.kept(user)) >= most:
-        raise _refused(507, f"{kept:,} of {most:,} memories are kept: forget, or ask for more")
+    if full := await limits.full(user, serving()):
+        raise _refused(507, full)
 
 
 def _own_schedule(ctx: Context, value: Any) -> None:
