@@ -19,10 +19,14 @@ from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
 from graph.server.auth import serving
+from memory.errors import CircadianError, FolderError
+from memory.resources import process_now
 from memory.stopping import STEPS
 
 log = logging.getLogger("circadian")
 
+LOOK = 5.0
+"""Seconds between two looks at whether a newer version has changed what this one works on."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 GONE: dict[str, Message] = {
     "http": {"type": "http.disconnect"},
@@ -62,11 +66,28 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Let steps begin, until a signal or the server's end; it comes before runs are cancelled."""
     STEPS.start()
     app.state.ending = ending = Ending()
+    watch = asyncio.create_task(_end_where_outdated(), name="is it still of our form")
     with _signals(ending):
         try:
             yield
         finally:
             await ending.come()
+            watch.cancel()
+            await asyncio.wait({watch})
+
+
+async def _end_where_outdated() -> None:
+    """End this server, as a signal does, once a newer version has changed what it works on."""
+    while True:
+        await asyncio.sleep(LOOK)
+        try:
+            await asyncio.to_thread(process_now().home.check)
+        except FolderError as error:
+            log.error("%s; this server ends", error)
+            signal.raise_signal(signal.SIGTERM)
+            return
+        except CircadianError as error:
+            log.warning("not known whether this server is outdated: %s", error)
 
 
 class EndingApp(Starlette):
