@@ -13,6 +13,7 @@ import pytest
 from graph.agent import open_agent, open_agents
 from memory.models.offline import OfflineChatModel
 from memory.scope import thread_id
+from memory.vectorstore.scope_index import ScopeIndex
 from tests.agents import said
 from tests.homes import KINDS
 from tests.scripted import scripted
@@ -80,6 +81,37 @@ async def test_a_handle_keeps_nothing_of_its_agent(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
     assert left < 200_000
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(200, marks=pytest.mark.slow)])
+async def test_agents_that_were_used_stay_in_memory_up_to_a_bound(
+    place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.vectorstore.sqlite.SCOPES_IN_MEMORY", 10)
+    warm = many // 2
+    async with opening(place) as agents:
+        objects, files = 0, 0
+        for number in range(many):
+            agent = agents.agent("default", user=f"user{number}")
+            await agent.ainvoke(said(f"My friend {number} lives in house {number * 7}"))
+            assert await agent.recall("friend")
+            del agent
+            if number == warm:
+                objects, files = living(), open_files()
+        assert sum(isinstance(one, ScopeIndex) for one in gc.get_objects()) <= 10
+        # One agent's index alone has ten; caches of texts by their number are not of an agent.
+        assert living() - objects < 5 * (many - warm)
+        assert open_files() <= files + 8, "connections of a pool come and go"
+
+
+def living() -> int:
+    """How many objects there are that hold others."""
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path | None) -> None:
