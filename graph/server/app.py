@@ -92,7 +92,7 @@ async def post_events(request: Request) -> Response:
     """Put one event, or a list, into the inbox. They are there when this answers.
 
     Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel` and `addressed`. One
-    with an id can be sent again: it is taken once.
+    with an id can be sent again, and is taken once.
     """
     name, user = _name(request), _user(request)
     try:

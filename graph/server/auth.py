@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from langgraph_sdk import Auth
+from langgraph_sdk import Auth, get_client
+from langgraph_sdk.errors import NotFoundError
 
 from graph.server import limits, tokens
 from memory import access
@@ -178,8 +179,20 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     found = await store.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     if any(not access.is_own_namespace(user, one) for one in found):
         _deny("another's thread")
-    if foreign and not found:
+    if foreign and not found and await _owner_of(thread) != user:
         _deny("a thread id that is made from another name")
+
+
+async def _owner_of(thread: UUID) -> str | None:
+    """Whose thread the server has under this id; asked in this process, round the authentication.
+
+    A run brings no name of its thread's agent, which may have no memory yet.
+    """
+    try:
+        known = await get_client().threads.get(str(thread))
+    except NotFoundError:
+        return None
+    return (known.get("metadata") or {}).get(access.OWNER)
 
 
 async def _check_room(user: str) -> None:
