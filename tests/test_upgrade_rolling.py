@@ -187,7 +187,10 @@ def test_a_server_that_finds_its_data_newer_ends_between_steps_and_starts_no_mor
         head.write_text(json.dumps({**known, "schema_version": known["schema_version"] + 1}))
         assert server.ended(60) in (0, -signal.SIGTERM)
         lines = [one["event"] for one in server.records() if one["level"] == "error"]
-        assert [NEWER in line and "this server ends" in line for line in lines] == [True]
+        assert [(NEWER in line, "this server ends" in line) for line in lines] == [
+            (True, False),
+            (True, True),
+        ]
         with pytest.raises(RuntimeError, match=NEWER):
             server.start()
         head.write_text(json.dumps(known))

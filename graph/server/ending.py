@@ -77,17 +77,22 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 async def _end_where_outdated() -> None:
-    """End this server, as a signal does, once a newer version has changed what it works on."""
-    while True:
+    """End this server, as a signal does, once a newer version has changed what it works on.
+
+    Seen twice: a file that could not be read for a moment is no reason.
+    """
+    seen = 0
+    while seen < 2:
         await asyncio.sleep(LOOK)
         try:
             await asyncio.to_thread(process_now().home.check)
+            seen = 0
         except FolderError as error:
-            log.error("%s; this server ends", error)
-            signal.raise_signal(signal.SIGTERM)
-            return
+            seen += 1
+            log.error("%s%s", error, "; this server ends" if seen == 2 else "")
         except CircadianError as error:
             log.warning("not known whether this server is outdated: %s", error)
+    signal.raise_signal(signal.SIGTERM)
 
 
 class EndingApp(Starlette):
