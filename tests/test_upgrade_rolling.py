@@ -55,6 +55,11 @@ class Place:
             self.url = str(request.getfixturevalue("postgres_url"))
             request.getfixturevalue("monkeypatch").setenv("CIRCADIAN_DATABASE_URL", self.url)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a server is told of it; a folder is the one that it takes anyway."""
+        return {"CIRCADIAN_DATABASE_URL": self.url} if self.url else {}
+
     def open(self) -> Any:
         place = None if self.url else self.folder
         return open_agents(place, model=OfflineChatModel(), embedder="offline")
@@ -174,17 +179,18 @@ def test_two_that_bring_an_old_folder_up_to_date_at_once_both_find_all(tmp_path:
     asyncio.run(all_is_there(data))
 
 
+@pytest.mark.parametrize(
+    "place", ["folder", pytest.param("database", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_server_that_finds_its_data_newer_ends_between_steps_and_starts_no_more(
-    tmp_path: Path,
+    place: Place, tmp_path: Path
 ) -> None:
-    server = Server(tmp_path / "server").start()
+    server = Server(tmp_path, **place.variables).start()
     try:
         with get_sync_client(url=server.url) as client:
             thread = Thread(client)
             thread.run("My sister lives in Lisbon")
-        head = server.data / "folder.json"
-        known = json.loads(head.read_text())
-        head.write_text(json.dumps({**known, "schema_version": known["schema_version"] + 1}))
+        place.count(1)
         assert server.ended(60) in (0, -signal.SIGTERM)
         lines = [one["event"] for one in server.records() if one["level"] == "error"]
         assert [(NEWER in line, "this server ends" in line) for line in lines] == [
@@ -193,7 +199,7 @@ def test_a_server_that_finds_its_data_newer_ends_between_steps_and_starts_no_mor
         ]
         with pytest.raises(RuntimeError, match=NEWER):
             server.start()
-        head.write_text(json.dumps(known))
+        place.count(-1)
         server.start()
         with get_sync_client(url=server.url) as client:
             assert Thread(client, thread.id).values["tick"] == 1
