@@ -16,7 +16,7 @@ import httpx
 from typing_extensions import TypedDict
 
 from memory.access import GRAPH
-from memory.errors import CircadianError, InputError
+from memory.errors import InputError, ServerError
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
@@ -37,10 +37,6 @@ class Scheduled(TypedDict):
     time_zone: str
     next_run: str | None
     thread_id: str
-
-
-class ServerError(CircadianError):
-    """The server is not there, or refuses; the message says which and why."""
 
 
 class Schedule:

@@ -9,8 +9,7 @@ import difflib
 import unicodedata
 from datetime import datetime
 
-from memory.errors import InputError
-from memory.refusal import Refusal
+from memory.errors import InputError, Refusal
 from memory.state import AssistantPrompt, PromptVersion
 
 KEPT = 20

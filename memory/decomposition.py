@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from memory.errors import Refusal
 from memory.goals import Goals, add, known, open_subtasks
 from memory.records import Goal
-from memory.refusal import Refusal
 
 FEWEST_SUBTASKS, MOST_SUBTASKS = 3, 7
 

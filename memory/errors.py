@@ -10,11 +10,16 @@ CircadianError
 │   ├── ContextOverflow   the prompt is longer than the model takes
 │   ├── ServiceDown       the service gave no answer at all, or would not: a breaker counts these
 │   └── CircuitOpen       a service that kept failing is left alone for a while
-└── MemoryStoreError      the memory could not be read or written
-    └── DatabaseDown      PostgreSQL cannot be reached; what had been accepted is kept
+├── MemoryStoreError      the memory could not be read or written
+│   └── DatabaseDown      PostgreSQL cannot be reached; what had been accepted is kept
+├── Refusal               the rules do not allow a change; phrased for the model that asked for it
+├── ServerError           a server that was asked over HTTP is not there, or refuses
+└── TokenError            a user's token is not to be believed
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class CircadianError(RuntimeError):
@@ -79,3 +84,30 @@ class DatabaseDown(MemoryStoreError):
 
     What had been accepted before is kept, and is there when the database is back.
     """
+
+
+class Refusal(CircadianError):
+    """Nothing was changed. Says what is wrong and what to do next; a tool answers with it."""
+
+    def __init__(self, error: str, suggestion: str, **details: Any) -> None:
+        super().__init__(error)
+        self.error = error
+        self.suggestion = suggestion
+        self.details = details
+
+    def result(self) -> dict[str, Any]:
+        """The result of the tool that was refused: success, error, suggestion, details."""
+        return {
+            "success": False,
+            "error": self.error,
+            "suggestion": self.suggestion,
+            **self.details,
+        }
+
+
+class ServerError(CircadianError):
+    """The server is not there, or refuses; the message says which and why."""
+
+
+class TokenError(CircadianError):
+    """The token is not to be believed; the message says why, and holds nothing of it."""

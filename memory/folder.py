@@ -21,7 +21,11 @@ from memory.semantic import SemanticMemory
 from memory.vectorstore.sqlite import SqliteTable
 
 FOLDER_SCHEMA = 1
-"""The layout that this version reads and writes."""
+"""The layout that this version reads and writes.
+
+It counts every change of form that an older version could not live with, of whatever part: this is
+what a process that has the folder open looks at.
+"""
 
 HEAD = "folder.json"
 """The file that makes a folder a data folder."""
@@ -95,6 +99,10 @@ class Folder:
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderLock:
         """The right to run every agent of the folder. It is always `alone`: no server shares it."""
         return FolderLock(self.locks_dir, timeout=timeout)
+
+    def check(self) -> None:
+        """Raise FolderError where a newer version changed its form since it was opened."""
+        _read(self.path)
 
     def close(self) -> None:
         """Close what is open of it. A later call opens it again."""

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TypeAlias
 
-from memory.errors import StateError
+from memory.errors import Refusal, StateError
 from memory.records import CompletedTask, Goal, GoalStatus, Priority
-from memory.refusal import Refusal
 
 Goals: TypeAlias = dict[str, Goal]
 

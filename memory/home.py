@@ -6,7 +6,9 @@ data folder of CIRCADIAN_DATA.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +58,38 @@ class HeldLock:
         return None
 
 
+class CurrentLock:
+    """`lock`, for this software alone: whoever waited for it may find the installation made newer.
+
+    A run that begins then would write in an older form over the newer one.
+    """
+
+    def __init__(self, lock: WriterLock, check: Callable[[], None]) -> None:
+        """`check` is the installation's; blocking."""
+        self._lock, self._check = lock, check
+
+    async def acquire(self) -> None:
+        """Take it. Raises as the lock does, and as `Home.check`; then it is not held."""
+        await self._lock.acquire()
+        try:
+            await asyncio.to_thread(self._check)
+        except BaseException:
+            await self._lock.__aexit__(*sys.exc_info())
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self.acquire()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._lock.__aexit__(kind, error, trace)
+
+
 class Home(Protocol):
     """An open installation: all agents that share an embedder and a memory."""
 
@@ -93,6 +127,14 @@ class Home(Protocol):
         """The right to run every agent: a server's, as long as it lives.
 
         Servers may share it; `alone` nobody does.
+        """
+        ...
+
+    def check(self) -> None:
+        """Look whether a newer version changed its form since it was opened. Blocking.
+
+        Raises:
+            FolderError: it did; whoever has it open must write no more.
         """
         ...
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
+from memory.errors import Refusal
 from memory.records import CompletedTask, Project, Projects, ProjectStatus
-from memory.refusal import Refusal
 
 
 class SwapResult(TypedDict):

@@ -41,6 +41,13 @@ class Serving(BaseSettings):
     memories_per_user: int | None = Field(
         None, ge=1, description="Records that are kept of one user, at most. None: no bound."
     )
+    stop_seconds: float = Field(
+        25.0,
+        ge=0,
+        le=3_600,
+        description="Told to end, a server lets steps in hand go on so long before it breaks them "
+        "off. Less than what its supervisor waits before it kills.",
+    )
 
     @property
     def open(self) -> bool:

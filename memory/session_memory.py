@@ -13,9 +13,9 @@ from typing import Any, Literal, cast
 from typing_extensions import TypedDict
 
 from memory.bearing import share
+from memory.errors import Refusal
 from memory.persona import ERROR, SUGGESTION, violation
 from memory.records import CompletedTask, SessionMemory
-from memory.refusal import Refusal
 
 MemoryType = Literal["fact", "pattern"]
 

@@ -18,6 +18,7 @@ from memory.goals import recompute
 from memory.history import open_calls
 from memory.reports import Report, empty_report
 from memory.state import REDUCED_KEYS, SCHEMA_VERSION, State
+from memory.stopping import STEPS
 from memory.tick import ParkedTick
 
 
@@ -48,13 +49,15 @@ def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     """Make an unknown key or a wrong type in a node's output an error, not a silent drop.
 
-    The keys are those of the state that the node takes: the type of its argument `state`.
+    The keys are those of the state that the node takes: the type of its argument `state`. No node
+    begins while the process stops (`memory.stopping`).
     """
     rules = _rules(get_type_hints(node).get("state", State))
 
     @functools.wraps(node)
     async def run(*args: Any, **kwargs: Any) -> Any:
-        output = await node(*args, **kwargs)
+        async with STEPS.step():
+            output = await node(*args, **kwargs)
         update = output.update if isinstance(output, Command) else output
         name = getattr(node, "__name__", "node")
         for key, value in _items(update):

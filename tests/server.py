@@ -79,6 +79,17 @@ class Server:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def ended(self, seconds: float) -> int:
+        """Wait until it has ended by itself; its exit status."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
+        try:
+            return process.wait(seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
     def log(self) -> str:
         """All it ever printed, before a restart too."""
         return self._log.read_text(encoding="utf-8", errors="replace")

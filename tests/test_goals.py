@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from memory import goals as rules
 from memory.decomposition import check_decomposable, decompose
-from memory.errors import StateError
+from memory.errors import Refusal, StateError
 from memory.goals import Goals
 from memory.records import Goal, GoalStatus, Priority
-from memory.refusal import Refusal
 
 NOW = datetime(2025, 12, 6, 10, 0, tzinfo=UTC)
 PAGE_SUBTASKS = [

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from graph.agent import open_agent, open_agents
+from memory import inbox
 from memory.models.offline import OfflineChatModel
 from memory.scope import thread_id
+from memory.vectorstore.scope_index import ScopeIndex
 from tests.agents import said
 from tests.homes import KINDS
 from tests.scripted import scripted
@@ -82,6 +84,37 @@ async def test_a_handle_keeps_nothing_of_its_agent(tmp_path: Path) -> None:
     assert left < 200_000
 
 
+@pytest.mark.parametrize("many", [60, pytest.param(200, marks=pytest.mark.slow)])
+async def test_agents_that_were_used_stay_in_memory_up_to_a_bound(
+    place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.vectorstore.sqlite.SCOPES_IN_MEMORY", 10)
+    warm = many // 2
+    async with opening(place) as agents:
+        objects, files = 0, 0
+        for number in range(many):
+            agent = agents.agent("default", user=f"user{number}")
+            await agent.ainvoke(said(f"My friend {number} lives in house {number * 7}"))
+            assert await agent.recall("friend")
+            del agent
+            if number == warm:
+                objects, files = living(), open_files()
+        assert sum(isinstance(one, ScopeIndex) for one in gc.get_objects()) <= 10
+        # One agent's index alone has ten; caches of texts by their number are not of an agent.
+        assert living() - objects < 5 * (many - warm)
+        assert open_files() <= files + 8, "connections of a pool come and go"
+
+
+def living() -> int:
+    """How many objects there are that hold others."""
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path | None) -> None:
     async with opening(place) as agents:
         agent = agents.agent("default", user="ada")
@@ -99,3 +132,28 @@ async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path
             await task
         out = await agents.agent("default", user="ada").ainvoke(None)
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
+
+
+async def test_a_call_that_is_given_up_in_a_model_call_leaves_its_event_in_the_inbox(
+    tmp_path: Path,
+) -> None:
+    model = scripted("Never heard.", "Hello.")
+    async with open_agents(tmp_path, model=model, embedder="offline") as agents:
+        agent = agents.agent("default")
+        model.delay = 60
+        task = asyncio.create_task(agent.ainvoke(said("Hello", id="e1")))
+        while not model.calls:
+            assert not task.done()
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [one["event"]["id"] for one in await inbox.waiting(agent.store, agent.scope)] == [
+            "e1"
+        ]
+        model.delay = 0
+        out = await agent.ainvoke(None)
+        assert [(tick["event_id"], tick["reply"]) for tick in out["report"]["ticks"]] == [
+            ("e1", "Hello.")
+        ]
+        assert await inbox.waiting(agent.store, agent.scope) == []

@@ -250,7 +250,9 @@ def test_events_are_put_into_the_callers_inbox(server: Server, ada: Api, adas: s
         assert (answer.status_code, answer.json()["accepted"]) == (202, ["e1"])
         for broken in ("{", b"\xff"):
             assert client.post("/circadian/agents/x/events", content=broken).status_code == 400
-        assert client.post("/circadian/agents/x/events", json={"id": "e"}).status_code == 422
+        for wrong in ({"id": "e"}, "The kettle", {"text": "Hi", "kind": "chat"}, {"text": " "}):
+            answer = client.post("/circadian/agents/x/events", json=wrong)
+            assert (answer.status_code, "event" in answer.text) == (422, True)
     ada.runs.wait(adas, "agent", input={"request": "tick"})
     found = ada.store.search_items(("ada@example%2Eorg", adas, "journal"), limit=100)["items"]
     assert any("kettle" in item["value"]["content"] for item in found)
@@ -258,6 +260,25 @@ def test_events_are_put_into_the_callers_inbox(server: Server, ada: Api, adas: s
     with http(server, ADA) as client:
         again = client.post("/circadian/agents/default/events", json=event)
         assert again.json() == {"thread_id": adas, "accepted": [], "skipped": ["e1"]}
+
+
+def test_an_event_brings_a_text_and_gets_the_rest(server: Server, ada: Api) -> None:
+    with http(server, ADA) as client:
+        thread = client.put("/circadian/agents/bare").json()["thread_id"]
+        path = "/circadian/agents/bare/events"
+        twice = [client.post(path, json={"text": "The bell rings."}).json() for _ in range(2)]
+    # Two posts are two events: only an id makes them one.
+    assert len({one for body in twice for one in body["accepted"]}) == 2
+    waiting = ada.store.search_items(("ada@example%2Eorg", thread, "inbox"))["items"]
+    events = [item["value"]["event"] for item in waiting]
+    assert {(one["sender"], one["addressed"], one["channel"]) for one in events} == {
+        (ADA, True, None)
+    }
+    assert sorted(one["id"] for one in events) == sorted(
+        one for body in twice for one in body["accepted"]
+    )
+    # No owner's word: only a chat message of the authenticated user is.
+    assert {one.get("kind") for one in events} == {None}
 
 
 def test_who_erases_themselves_leaves_nothing_and_nobody_else(

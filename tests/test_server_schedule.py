@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from tests.commandline import Done, circadian
 from tests.server import Server
+from tests.test_server_commands import until_it_closes
 
 SECRET = "another secret for tests, long enough"
 OVERHEARD = {"addressed": False, "at": "2026-03-02T09:00:00+00:00"}
@@ -137,9 +142,35 @@ def test_a_user_who_keeps_too_much_or_asks_too_often_is_told_so(
         assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
         full = client.post(f"/threads/{thread}/runs/wait", json=run)
         assert (full.status_code, "memories are kept" in full.text) == (507, True)
+        # What is put into the inbox is kept, too.
+        posted = client.post("/circadian/agents/default/events", json=events[0])
+        assert (posted.status_code, "memories are kept" in posted.text) == (507, True)
     answers = [listed(server, made) for _ in range(60)]
     assert answers[0].status_code == 200
     assert answers[-1].status_code == 429
     assert "more than 60 requests a minute" in answers[-1].text
     other = circadian(capsys, "token", "other", "--json").document["token"]
     assert listed(server, other).status_code == 200
+
+
+def test_the_commands_of_a_socket_are_requests_too(
+    capsys: Capture, server: Server, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
+    made = circadian(capsys, "token", "talker", "--json").document["token"]
+    headers = {"X-Api-Key": made}
+    path = f"{server.url}/circadian/agents/default"
+    thread = httpx.put(path, headers=headers, timeout=60).json()["thread_id"]
+    url = f"ws{server.url.removeprefix('http')}/threads/{thread}/stream/events"
+    subscribe = {"method": "subscription.subscribe", "params": {"channels": ["values"]}}
+    with connect(url, additional_headers=headers) as opened:
+        for number in range(80):
+            with suppress(ConnectionClosed):
+                opened.send(json.dumps({"id": number, **subscribe}))
+        answers = list(until_it_closes(opened))
+        assert (opened.close_code, "60 requests a minute" in str(opened.close_reason)) == (
+            1008,
+            True,
+        )
+    assert 0 < len(answers) < 60
+    assert listed(server, made).status_code == 429

@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from memory.assistant_prompt import KEPT, LONGEST, accepted, changed, difference, rolled_back
-from memory.errors import InputError
+from memory.errors import InputError, Refusal
 from memory.records import Event
-from memory.refusal import Refusal
 from memory.resources import KEY, Resources
 from memory.settings import Settings
 from memory.state import AssistantPrompt, State

@@ -14,8 +14,8 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import Field, GetPydanticSchema, PlainSerializer
 
+from memory.errors import Refusal
 from memory.records import Event
-from memory.refusal import Refusal
 
 _AS_IT_IS = GetPydanticSchema(
     lambda _type, schema: schema(Annotated[Any, PlainSerializer(lambda _runtime: None)])

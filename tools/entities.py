@@ -12,6 +12,7 @@ from memory import entities, journal
 from memory.bearing import from_elsewhere
 from memory.encodable import encodable
 from memory.entities import Known
+from memory.errors import Refusal
 from memory.names import (
     LONGEST,
     PRONOUNS,
@@ -34,7 +35,6 @@ from memory.profiles import (
     speaks_as,
 )
 from memory.records import JournalEntry, Operation
-from memory.refusal import Refusal
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, Sink, sink_of

@@ -17,11 +17,11 @@ from memory.bearing import (
     share,
     speaker_of,
 )
+from memory.errors import Refusal
 from memory.names import name_key
 from memory.operations import add_fact, operation_id
 from memory.persona import violation
 from memory.records import FactDraft, JournalEntry, Operation
-from memory.refusal import Refusal
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (

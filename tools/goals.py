@@ -11,10 +11,9 @@ from pydantic import BaseModel, Field
 from memory import assembly
 from memory import goals as rules
 from memory.decomposition import check_decomposable, decompose
-from memory.errors import ModelError
+from memory.errors import ModelError, Refusal
 from memory.models.ask import ask_for
 from memory.records import Goal, GoalStatus, Priority, Usage
-from memory.refusal import Refusal
 from memory.resources import resources_of, settings_of
 from memory.session_memory import complete
 from memory.trust import one_line

@@ -14,11 +14,11 @@ from pydantic import Field
 from memory import entities, journal
 from memory.bearing import said_in, speaker_of
 from memory.compaction import covered_events
+from memory.errors import Refusal
 from memory.importance import TRUST
 from memory.operations import add_entry
 from memory.persona import is_courtesy
 from memory.records import JournalEntry
-from memory.refusal import Refusal
 from memory.resources import scope_of, settings_of, store_of
 from memory.sink import PlanSink, Sink, sink_of
 from tools.answers import (

@@ -11,9 +11,9 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
+from memory.errors import Refusal
 from memory.operations import operation_id
 from memory.records import Event
-from memory.refusal import Refusal
 from memory.sink import sink_of
 from memory.tick import SentMessage
 from tools.answers import (

@@ -7,8 +7,8 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
+from memory.errors import Refusal
 from memory.recall import recall
-from memory.refusal import Refusal
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.sink import sink_of
 from tools.answers import (

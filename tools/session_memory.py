@@ -9,9 +9,9 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import session_memory as rules
+from memory.errors import Refusal
 from memory.owners import owners_of, set_off_by_owner
 from memory.reflection import is_reflection
-from memory.refusal import Refusal
 from memory.resources import resources_of, settings_of
 from memory.session_memory import MemoryType
 from memory.sink import sink_of

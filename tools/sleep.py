@@ -8,8 +8,8 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import emergency, inbox
+from memory.errors import Refusal
 from memory.owners import owners_of
-from memory.refusal import Refusal
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.state import SleepWish
 from memory.turns import parked_events, sorted_out

@@ -13,8 +13,8 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import assistant_prompt as rules
+from memory.errors import Refusal
 from memory.owners import owners_of, set_off_by_owner
-from memory.refusal import Refusal
 from memory.resources import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from json import JSONDecodeError
 from typing import Any
+from uuid import uuid4
 
 import httpx
 from langgraph_sdk.client import LangGraphClient
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -25,6 +25,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from graph.server import health as healths
+from graph.server import limits
+from graph.server.auth import serving
+from graph.server.ending import EndingApp, lifespan
 from graph.server.erase import erase_user
 from graph.server.guard import Guard
 from graph.server.throttle import IN_PROCESS, Throttle
@@ -85,19 +88,27 @@ async def agent(request: Request) -> Response:
 
 
 async def post_events(request: Request) -> Response:
-    """Put one event, or a list, into the inbox. They are there when this answers."""
+    """Put one event, or a list, into the inbox. They are there when this answers.
+
+    Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel` and `addressed`. One
+    with an id can be sent again, and is taken once.
+    """
     name, user = _name(request), _user(request)
     try:
         given = await request.json()
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raise HTTPException(400, f"the body is no JSON: {error}") from error
-    process = process_now()
+    process, raw = process_now(), given if isinstance(given, list) else [given]
     now = process.resources.clock()
-    raw = given if isinstance(given, list) else [given]
     try:
-        events = [inbox.valid_event(_dated(one, now.isoformat())) for one in raw]
+        events = [
+            inbox.valid_event(inbox.completed(one, id_=str(uuid4()), owner=user, now=now))
+            for one in raw
+        ]
     except InputError as error:
         raise HTTPException(422, str(error)) from error
+    if full := await limits.full(user, serving(), more=len(events)):
+        raise HTTPException(507, full)
     scope = Scope(user, thread_id(user, name))
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
@@ -109,10 +120,6 @@ async def erase_me(request: Request) -> Response:
     """Erase everything of the caller. What was deleted stays deleted if this is broken off."""
     counted = await erase_user(_user(request), _client(request), process_now())
     return JSONResponse({"erased": counted})
-
-
-def _dated(raw: Any, now: str) -> Any:
-    return {"at": now, **raw} if isinstance(raw, dict) else raw
 
 
 def _user(request: Request) -> str:
@@ -154,7 +161,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.detail}, status_code=error.status_code)
 
 
-app = Starlette(
+app = EndingApp(
     routes=[
         Route("/circadian/health", health),
         Route("/circadian/metrics", show_metrics),
@@ -165,4 +172,5 @@ app = Starlette(
     ],
     middleware=[Middleware(Guard), Middleware(Throttle)],
     exception_handlers={CircadianError: _failed, HTTPException: _refused},
+    lifespan=lifespan,
 )

@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from langgraph_sdk import Auth
+from langgraph_sdk import Auth, get_client
+from langgraph_sdk.errors import NotFoundError
 
 from graph.server import limits, tokens
 from memory import access
+from memory.errors import TokenError
 from memory.resources import process_now
 from memory.scope import LOCAL_USER
 from memory.serving import Serving, serving_variables
@@ -44,7 +46,7 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
         raise _refused(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
     try:
         user = tokens.user_of(token, serving())
-    except tokens.TokenError as error:
+    except TokenError as error:
         raise _refused(401, str(error)) from error
     return {"identity": user.name, "permissions": list(user.permissions)}
 
@@ -177,14 +179,25 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     found = await store.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     if any(not access.is_own_namespace(user, one) for one in found):
         _deny("another's thread")
-    if foreign and not found:
+    if foreign and not found and await _owner_of(thread) != user:
         _deny("a thread id that is made from another name")
 
 
+async def _owner_of(thread: UUID) -> str | None:
+    """Whose thread the server has under this id; asked in this process, round the authentication.
+
+    A run brings no name of its thread's agent, which may have no memory yet.
+    """
+    try:
+        known = await get_client().threads.get(str(thread))
+    except NotFoundError:
+        return None
+    return (known.get("metadata") or {}).get(access.OWNER)
+
+
 async def _check_room(user: str) -> None:
-    most = serving().memories_per_user
-    if most is not None and (kept := await limits.kept(user)) >= most:
-        raise _refused(507, f"{kept:,} of {most:,} memories are kept: forget, or ask for more")
+    if full := await limits.full(user, serving()):
+        raise _refused(507, full)
 
 
 def _own_schedule(ctx: Context, value: Any) -> None:

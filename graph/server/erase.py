@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
@@ -31,6 +32,7 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
         "threads": await _threads(client),
         "assistants": await _assistants(client),
     }
+    await _checkpoints(user, process)
     counted["memories"] = await erase_memories(process.resources.semantic, user)
     counted["records"] = await _records(store, user)
     await residue.clean(store, residue.STORE_TABLES)
@@ -58,6 +60,17 @@ async def _threads(client: LangGraphClient) -> int:
             await client.threads.delete(one["thread_id"])
         deleted += len(page)
     return deleted
+
+
+async def _checkpoints(user: str, process: Process) -> None:
+    """Of threads, too, that the server does not know: lost by a crash, or begun from Python.
+
+    Before the records, by which they are found.
+    """
+    below = await namespaces_below(process.served_store, own_namespace(user))
+    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
+        assert process.saver is not None
+        await process.saver.adelete_thread(thread)
 
 
 async def _assistants(client: LangGraphClient) -> int:

@@ -31,6 +31,14 @@ def check(serving: Serving) -> None:
     _limiter(serving.limits_storage)
 
 
+async def full(user: str, serving: Serving, *, more: int = 1) -> str | None:
+    """Why `more` records of the user's cannot be kept; None: they can."""
+    most = serving.memories_per_user
+    if most is None or (now := await kept(user)) + more <= most:
+        return None
+    return f"{now:,} of {most:,} memories are kept: forget, or ask for more"
+
+
 async def kept(user: str) -> int:
     """How many records of the user's are kept: journal entries, facts, profiles and all else."""
     process = process_now()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jwt
 
-from memory.errors import InputError
+from memory.errors import InputError, TokenError
 from memory.serving import Serving
 
 SHARED = "HS256"
@@ -18,10 +18,6 @@ OPERATOR = "operator"
 LEEWAY = 10
 """Seconds that two clocks may be apart."""
 LONGEST_USER = 200
-
-
-class TokenError(Exception):
-    """The token is not to be believed; the message says why, and holds nothing of it."""
 
 
 class User(NamedTuple):

@@ -26,7 +26,7 @@ from memory.postgres.table import PostgresTable
 from memory.semantic import SemanticMemory
 
 DATABASE_SCHEMA = 1
-"""The tables that this version reads and writes."""
+"""The tables that this version reads and writes; counts as `memory.folder.FOLDER_SCHEMA` does."""
 
 
 class Database:
@@ -77,6 +77,12 @@ class Database:
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
         """The right to run every agent of the database, shared with other servers or `alone`."""
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
+
+    def check(self) -> None:
+        """Raise FolderError where a newer version changed its form since it was opened."""
+        pool = self._opened
+        with _connected(self.address) if pool is None else pool.connection() as conn:
+            _read(conn, self.address)
 
     def close(self) -> None:
         """Close what is open of it. A later call opens it again."""

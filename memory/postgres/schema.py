@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from memory.errors import FolderError
 from memory.postgres.pool import Cursor
 
 
@@ -25,6 +26,9 @@ async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None
 
     LangGraph applies its own one by one, and two processes that do so at once fail. CONCURRENTLY
     cannot stand in a transaction, and spares nobody while the tables are empty.
+
+    Raises:
+        FolderError: it counts more, as a newer version's.
     """
     await hold(cursor, "schema")
     await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))
@@ -32,6 +36,11 @@ async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None
         await cursor.execute(f"CREATE TABLE {table} (v INTEGER PRIMARY KEY)")
     await cursor.execute(f"SELECT coalesce(max(v), -1) AS done FROM {table}")
     done: int = await _value(cursor, "done")
+    if done >= len(statements):
+        raise FolderError(
+            f"the database was made by a newer Circadian ({table} {done + 1}, this one reads "
+            f"{len(statements)}); update Circadian"
+        )
     for version, statement in enumerate(statements[done + 1 :], start=done + 1):
         await cursor.execute(statement.replace(" CONCURRENTLY", ""))
         await cursor.execute(f"INSERT INTO {table} (v) VALUES (%s)", (version,))
