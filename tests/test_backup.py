@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,17 @@ def _pg(name: str, *args: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture
+def second_url(postgres: Postgres) -> Iterator[str]:
+    url = postgres.database()
+    yield url
+    postgres.drop(url)
+
+
 def test_a_dump_of_a_database_in_use_is_restored_whole(
-    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    postgres_url: str, second_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    first, second = postgres.database(), postgres.database()
+    first, second = postgres_url, second_url
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", first)
     dump = str(tmp_path / "dump")
     with open_agent(model="offline", embedder="offline") as agent:

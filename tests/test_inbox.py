@@ -138,3 +138,10 @@ def test_a_malformed_event_is_one_clear_error(change: dict[str, object], says: s
 def test_times_are_kept_in_utc() -> None:
     assert event("a", at="2026-03-02T09:00:00+02:00")["at"] == "2026-03-02T07:00:00+00:00"
     assert event("a", at="2026-03-02T09:00:00")["at"] == "2026-03-02T09:00:00+00:00"
+
+
+def test_an_id_is_one_word_of_200_characters_at_most() -> None:
+    assert event("é" * 200)["id"] == "é" * 200
+    for id_ in ("x" * 201, "", "a b", "a\n"):
+        with pytest.raises(InputError, match="id"):
+            event(id_)
