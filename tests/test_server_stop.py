@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,30 @@ def test_who_waits_for_a_run_is_answered_by_the_next_start(server: Server, model
     server.start()
     again = httpx.get(f"{server.url}{answer.headers['location']}", timeout=60).json()
     assert again["report"]["ticks"][0]["reply"] == "It stands."
+    assert len(model.requests) == 2
+
+
+@pytest.mark.slow
+def test_who_listens_to_a_run_breaks_it_off_no_more_than_who_waits(
+    server: Server, model: Model
+) -> None:
+    model.says(LOOKS, text("It stands."))
+    model.go.clear()
+    with get_sync_client(url=server.url) as client:
+        thread = Thread(client).id
+    given = {"assistant_id": "agent", "input": {"messages": [said("What of it?", id="e1")]}}
+    path = f"{server.url}/threads/{thread}/runs/stream"
+    with httpx.stream("POST", path, json=given, timeout=60) as answer:
+        assert model.held.wait(30)
+        threading.Timer(SOON, model.go.set).start()
+        server.terminate(PATIENCE)
+        with suppress(httpx.RemoteProtocolError):
+            answer.read()
+    assert len(model.requests) == 1
+    server.start()
+    with get_sync_client(url=server.url) as client:
+        values = Thread(client, thread).wait_for(lambda values: values.get("tick", 0) == 1)
+    assert values["report"]["ticks"][0]["reply"] == "It stands."
     assert len(model.requests) == 2
 
 

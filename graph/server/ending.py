@@ -14,6 +14,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
@@ -90,8 +91,8 @@ async def _end_where_outdated() -> None:
         except FolderError as error:
             seen += 1
             log.error("%s%s", error, "; this server ends" if seen == 2 else "")
-        except CircadianError as error:
-            log.warning("not known whether this server is outdated: %s", error)
+        except CircadianError as error:  # `health` tells operators
+            log.debug("not known whether this server is outdated: %s", error)
     signal.raise_signal(signal.SIGTERM)
 
 
@@ -104,10 +105,14 @@ class EndingApp(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request until then."""
         ending: Ending | None = getattr(self.state, "ending", None)
-        if ending is not None and scope["type"] in GONE:
-            call = _Call(ending.over, GONE[scope["type"]], receive, send)
-            receive, send = call.receive, call.send
-        await super().__call__(scope, receive, send)
+        if ending is None or scope["type"] not in GONE:
+            await super().__call__(scope, receive, send)
+            return
+        call = _Call(ending.over, GONE[scope["type"]], receive, send)
+        try:
+            await super().__call__(scope, call.receive, call.send)
+        finally:
+            call.close()
 
 
 class _Call:
@@ -116,20 +121,30 @@ class _Call:
     def __init__(self, over: asyncio.Event, gone: Message, receive: Receive, send: Send) -> None:
         self._over, self._gone, self._receive, self._send = over, gone, receive, send
         self._hung_up = False
+        self._asked: asyncio.Future[Message] | None = None
+        """What is listened for. Kept where nobody waits for it any more: nothing is lost."""
 
     async def receive(self) -> Message:
         """What the client says, or that it is gone."""
-        asked = asyncio.ensure_future(self._receive())
-        over = asyncio.ensure_future(self._over.wait())
-        try:
-            await asyncio.wait({asked, over}, return_when=asyncio.FIRST_COMPLETED)
-            if asked.done():
-                return asked.result()
-            self._hung_up = True
-            return self._gone
-        finally:
-            asked.cancel()
-            over.cancel()
+        asked = self._asked = self._asked or asyncio.ensure_future(self._receive())
+        if not asked.done():
+            over = asyncio.ensure_future(self._over.wait())
+            both: set[asyncio.Future[Any]] = {asked, over}
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                over.cancel()
+        if asked.done():
+            if self._asked is asked:
+                self._asked = None
+            return asked.result()
+        self._hung_up = True
+        return self._gone
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._asked is not None:
+            self._asked.cancel()
 
     async def send(self, message: Message) -> None:
         """Answer, unless the client was said to be gone: the connection breaks, as it should."""
