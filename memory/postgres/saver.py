@@ -6,7 +6,6 @@ each version, and go with the last checkpoint that refers to them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -64,7 +63,8 @@ class CircadianPostgresSaver(Prunable, AsyncPostgresSaver):
         inline = {name: value for name, value in values.items() if _is_inline(value)}
         beside = {name: versions[name] for name in values.keys() & versions.keys() - inline.keys()}
         new = {name: one for name, one in new_versions.items() if name in beside}
-        blobs = await asyncio.to_thread(self._dump_blobs, *key, values, new)
+        # Here and not in a thread: that would keep the interpreter to itself all the same.
+        blobs = self._dump_blobs(*key, values, new)
         row = (
             checkpoint["id"],
             place.get("checkpoint_id"),
@@ -100,7 +100,7 @@ class CircadianPostgresSaver(Prunable, AsyncPostgresSaver):
         run_id = get_checkpoint_metadata(config, {}).get("run_id")
         place = config["configurable"]
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
-        rows = await asyncio.to_thread(self._dump_writes, *key, task_id, task_path, writes)
+        rows = self._dump_writes(*key, task_id, task_path, writes)
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         async with transaction(self.pool) as cursor:
             await cursor.executemany(
