@@ -4,9 +4,9 @@
 
 One agent is spoken to, once a tick, in a data folder and in PostgreSQL: between the two marks,
 1,000 ticks apart where none are named, rows and bytes grow by what is shown. Its context is small,
-so that it compacts its history in that time, and no night prunes anything. PostgreSQL is vacuumed at
-each mark, as it does by itself once a minute; its bytes are those of tables and indexes, with the
-room of deleted rows. A folder's are those of its files.
+so that it compacts its history in that time, and no night prunes anything. PostgreSQL is vacuumed
+at each mark, as it does by itself once a minute; its bytes are those of tables and indexes, with
+the room of deleted rows. A folder's are those of its files.
 """
 
 from __future__ import annotations
