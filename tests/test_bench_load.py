@@ -86,7 +86,7 @@ def test_a_failed_worker_is_an_error_and_not_a_figure(tmp_path: Path) -> None:
         worker.wait()
 
 
-def test_growth_is_what_each_part_gained_for_a_thousand_ticks(
+def test_growth_is_what_each_part_gained_between_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "growth.json"
@@ -99,5 +99,5 @@ def test_growth_is_what_each_part_gained_for_a_thousand_ticks(
         assert row["rows"] > 0
         assert row["bytes"] > 0
         # Of each tick at least what was said is kept.
-        assert row["rows_per_1000"] >= 1_000
+        assert row["rows"] > row["more_rows"] >= 4
     assert "PostgreSQL" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_the_budgets_are_measured_and_written(
     assert slept == [(data, [3], tmp_path / "night.json")]
     assert borne == [
         (load.Load(users=4, ticks=3), tmp_path / "load.json"),
-        ((30, 130), tmp_path / "growth.json"),
+        ((100, 200), tmp_path / "growth.json"),
     ]
     assert len(json.loads((tmp_path / "compaction.json").read_text())["measured"]) == 2
     said = capsys.readouterr()
