@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
 from memory.analysis import asks, terms
+from memory.caching import cached_by_text
 from memory.names import name_key
 from memory.records import JournalEntry
 
@@ -130,17 +130,17 @@ def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
     return [one for one in texts if not asks(one)]
 
 
-@lru_cache(maxsize=1024)
+@cached_by_text(1_024)
 def _passages(text: str) -> Sequence[str]:
     return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
 
 
-@lru_cache(maxsize=8192)
+@cached_by_text(8_192)
 def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-@lru_cache(maxsize=8192)
+@cached_by_text(8_192)
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
     found = terms(text)
     return frozenset(zip(*(found[at:] for at in range(RUN)), strict=False))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
+from memory.caching import cached_by_text
 from memory.models.words import STOP_WORDS
 
 LONGEST = 200
@@ -101,7 +101,7 @@ def depends_on_speaker(name: str) -> bool:
     return key in _KIN or key.startswith(_WHOSE)
 
 
-@lru_cache(maxsize=256)
+@cached_by_text(256)
 def places(text: str) -> Sequence[Place]:
     """Every run of one to four words in `text` that may be a name, in order.
 

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, Self, cast
@@ -19,6 +18,7 @@ from langgraph.store.base import BaseStore
 
 from memory import entities, profile_overlay
 from memory.analysis import terms
+from memory.caching import cached_by_text
 from memory.fact_changes import Circles, fact_from, facts_after
 from memory.operations import told
 from memory.profiles import EntityProfile
@@ -156,7 +156,7 @@ def _near(fact: Fact, other: Fact, meaning: float) -> float:
     return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
 
 
-@lru_cache(maxsize=20_000)
+@cached_by_text(20_000)
 def _words(text: str) -> frozenset[str]:
     """The index terms of a text; a fact is compared with many."""
     return frozenset(terms(text))

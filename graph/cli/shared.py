@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from graph.cli.app import interrupted
 from graph.cli.options import Options
+from memory.collecting import not_collecting
 from memory.errors import InputError
 from memory.settings import Deployment
 
@@ -81,12 +82,9 @@ def _import_all() -> None:
     """
     if "graph.cli.access" in sys.modules:
         return
-    gc.disable()
-    try:
+    with not_collecting():
         import_module("graph.cli.access")
         gc.freeze()
-    finally:
-        gc.enable()
 
 
 def _deployment() -> Deployment:

@@ -13,6 +13,7 @@ import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
+from memory.collecting import not_collecting
 from memory.sqlite.transaction import atomic, clear_errors
 
 PUTS_PER_STATEMENT = 1_000
@@ -80,16 +81,17 @@ class CircadianStore(AsyncSqliteStore):
                 (".".join(namespace), -1 if limit is None else limit),
             )
             rows = await cur.fetchall()
-        return [
-            Item(
-                namespace=namespace,
-                key=key,
-                value=orjson.loads(value),
-                created_at=created_at,
-                updated_at=updated_at,
-            )
-            for key, value, created_at, updated_at in rows
-        ]
+        with not_collecting():
+            return [
+                Item(
+                    namespace=namespace,
+                    key=key,
+                    value=orjson.loads(value),
+                    created_at=created_at,
+                    updated_at=updated_at,
+                )
+                for key, value, created_at, updated_at in rows
+            ]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and in all below it. Labels match whole."""

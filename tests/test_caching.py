@@ -1,0 +1,35 @@
+"""What is kept of texts is bounded: long ones are looked at anew."""
+
+from __future__ import annotations
+
+from memory.caching import LONGEST, cached_by_text
+
+
+def test_a_short_text_is_looked_at_once_and_a_long_one_each_time() -> None:
+    seen = list[str]()
+
+    @cached_by_text(2)
+    def counted(text: str) -> int:
+        seen.append(text)
+        return len(text)
+
+    short, long = "x" * LONGEST, "x" * (LONGEST + 1)
+    assert [counted(short), counted(short), counted(long), counted(long)] == [
+        LONGEST,
+        LONGEST,
+        LONGEST + 1,
+        LONGEST + 1,
+    ]
+    assert seen == [short, long, long]
+
+
+def test_of_more_texts_than_are_kept_the_oldest_goes() -> None:
+    seen = list[str]()
+
+    @cached_by_text(2)
+    def counted(text: str) -> None:
+        seen.append(text)
+
+    for text in "abca":
+        counted(text)
+    assert seen == ["a", "b", "c", "a"]
