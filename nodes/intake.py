@@ -57,6 +57,8 @@ async def intake(
     if sound:
         # First, so that an id that was handled in the run before is known as handled.
         await desk.settle()
+    # Those that stand in a checkpoint. What this visit marks is in none yet.
+    committed = desk.state["handled"]
     if first:
         await desk.take_in()
         await desk.finish_undo()
@@ -68,8 +70,8 @@ async def intake(
         await emergency.forget_stop(desk.store, desk.scope)
     await desk.take_stop()
     await desk.decide()
-    if desk.state["handled"]:
-        await inbox.note_answered(desk.store, desk.scope, desk.state["handled"])
+    if committed:
+        await inbox.note_answered(desk.store, desk.scope, committed)
     await audit.write(desk.store, desk.scope, desk.log)
     return desk.update
 
