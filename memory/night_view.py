@@ -30,7 +30,8 @@ from memory.state import NightCursor, State
 from memory.usage import in_vain
 
 ENTRIES_A_WAVE = 125
-"""A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
+"""A visit to a step has a wave of batches for each so many of the night's entries or
+entities, and one more."""
 
 
 @dataclass
@@ -171,7 +172,8 @@ class NightView:
         A night's visits all read it anew: they must not be the more the longer it is. Between waves
         the budget, the model's state and who wants to wake it are looked at, as between visits.
         """
-        for _ in range(1 + len(self.record["pending"]) // ENTRIES_A_WAVE):
+        length = max(len(self.record["pending"]), len(self.record.get("entities", [])))
+        for _ in range(1 + length // ENTRIES_A_WAVE):
             await self.plan_all(step, await jobs())
             cursor = await self.onward(state, settings)
             if cursor["next"] != step:
