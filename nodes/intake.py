@@ -166,7 +166,7 @@ class _Desk(Visit):
         """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            self.note(notes=[emergency.told(len(waits))])
+            self.note(notes=[emergency.sentence(len(waits))])
             self.drop_wish("the emergency stop stands")
             return self.rest()
         if self.resources.night_only:

@@ -11,13 +11,12 @@ import pytest
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
-from memory import apply, night, night_view
+from memory import apply, night, night_view, nightwork
 from memory.dreaming.budget import LEAST_CALLS
 from memory.operations import observe_entity
 from memory.overlay import MOST_WORDS, _telling
 from memory.profiles import Observation, entity_id
 from memory.settings import Settings
-from nodes import apply_operations
 from nodes.consolidate_entities import ENTITIES_A_CALL
 from tests.agents import opened
 from tests.clock import Clock
@@ -96,13 +95,13 @@ async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_m
     monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
     settings = SMALL.model_copy(update={"min_observations": 1})
     people = LEAST_CALLS * ENTITIES_A_CALL
-    of = apply_operations.work_of
+    of = nightwork.work_of
 
     async def with_one_gone(*args: Any) -> Any:
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    monkeypatch.setattr(apply_operations, "work_of", with_one_gone)
+    monkeypatch.setattr("nodes.apply_operations.work_of", with_one_gone)
     async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
         await known(agent, people)
         read, report = await visits(agent, monkeypatch)
