@@ -21,7 +21,7 @@ from graph.decisions import decide
 from graph.input import an_event, checked_input, for_what_stands, human_messages, named
 from graph.memories import Memories
 from graph.prompt import rollback
-from memory import inbox, journal, tracing
+from memory import inbox, journal, night_undo, tracing
 from memory.chat import event_of, with_kind
 from memory.consequences import accepting
 from memory.emergency import ask_for_stop
@@ -31,7 +31,7 @@ from memory.inbox import Posted, completed, valid_event
 from memory.owners import owner_of
 from memory.recall import recall
 from memory.records import Event, RecallHit
-from memory.resources import KEY, RESUMED, Resources
+from memory.resources import KEY, RESUMED, UNDONE, Resources
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import AssistantPrompt
@@ -255,9 +255,11 @@ class AsyncAgent(Memories):
     async def _run(
         self, config: RunnableConfig | None, options: Mapping[str, Any]
     ) -> AsyncIterator[RunnableConfig]:
-        """Hold the agent for one run."""
+        """Hold the agent for one run. An undo that was broken off is finished before all else."""
         async with self._lock:
             bound = self.config(config)
+            undone = await night_undo.finish(self.store, self.resources.semantic, self.scope)
+            bound["configurable"][UNDONE] = undone
             bound.setdefault("recursion_limit", await self._steps())
             if options["durability"] != "sync":
                 bound["configurable"][KEY] = replace(self.resources, synced=False)

@@ -167,14 +167,24 @@ async def applying(agent: AsyncAgent, name: str) -> AsyncIterator[AsyncAgent]:
 
 
 async def broke_off(agent: AsyncAgent, record: NightRecord) -> bool:
-    """Whether a run wrote a night's end and was killed before it cut the history: the next does."""
+    """Whether a run wrote a night's end and was killed before it cut the history: the next does.
+
+    Told by the task of the night itself: a report names it in all that its run does afterwards.
+    """
     if status_of(record) != "complete":
         return False
     tasks = (await agent.aget_state(subgraphs=True)).tasks
-    inside = [task.state.values for task in tasks if isinstance(task.state, StateSnapshot)]
-    cursors = [values.get("night") for values in inside]
-    told = [(values.get("report") or {}).get("night") for values in inside]
-    return any(one and one["id"] == record["id"] for one in (*cursors, *told))
+    inside = [task.state for task in tasks if task.name == "sleep"]
+    return any(isinstance(one, StateSnapshot) and _night_in(one) == record["id"] for one in inside)
+
+
+def _night_in(sleep: StateSnapshot) -> str | None:
+    """The night that a task of the subgraph has in hand, or has ended."""
+    cursor = sleep.values.get("night")
+    if cursor is not None or "begin_night" in sleep.next:
+        return cursor["id"] if cursor else None
+    done = (sleep.values.get("report") or {}).get("night")
+    return done["id"] if done else None
 
 
 def for_a_night(agent: AsyncAgent) -> AsyncAgent:

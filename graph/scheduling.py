@@ -7,7 +7,7 @@ does no harm: a tick with nothing to do calls no model, and a night that is over
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
@@ -52,30 +52,44 @@ class Schedule:
         return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
 
     async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
-        """A cron for each request of `crons`, in place of all that there were."""
-        before = await self.listed()
-        for request, schedule in crons.items():
-            await self._client.crons.create_for_thread(
-                self.thread,
-                GRAPH,
-                schedule=schedule,
-                timezone=zone,
-                input={"request": request},
-                metadata={MARK: request},
-                multitask_strategy="enqueue",
-                durability="sync",
-            )
-        await self._delete(before)
+        """A cron for each request of `crons`, in place of all that there were.
+
+        Where that fails half way, the new ones are taken back: none comes twice.
+        """
+        before, made = await self.listed(), list[str]()
+        try:
+            for request, schedule in crons.items():
+                made.append(await self._create(request, schedule, zone))
+            await self._delete([one["id"] for one in before])
+        except BaseException:
+            for one in made:
+                with suppress(httpx.HTTPError):  # why it failed is what is told
+                    await self._delete([one])
+            raise
 
     async def remove(self) -> list[Scheduled]:
         """Remove them all; what there was."""
         before = await self.listed()
-        await self._delete(before)
+        await self._delete([one["id"] for one in before])
         return before
 
-    async def _delete(self, crons: Iterable[Scheduled]) -> None:
-        for one in crons:
-            await self._client.crons.delete(one["id"])
+    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> str:
+        """The new cron's id."""
+        made: Mapping[str, Any] = await self._client.crons.create_for_thread(
+            self.thread,
+            GRAPH,
+            schedule=schedule,
+            timezone=zone,
+            input={"request": request},
+            metadata={MARK: request},
+            multitask_strategy="enqueue",
+            durability="sync",
+        )
+        return str(made["cron_id"])
+
+    async def _delete(self, ids: Iterable[str]) -> None:
+        for one in ids:
+            await self._client.crons.delete(one)
 
 
 @asynccontextmanager

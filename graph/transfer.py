@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from memory import exporting, import_writes, importing
+from memory import exporting, import_writes, importing, night_undo
 from memory.at_rest import at_rest
 from memory.episodes import catch_up
 from memory.errors import InputError
@@ -104,6 +104,8 @@ async def import_memory(
         )
         await _write_state(agent, checked, ids)
         await importing.mark(store, scope, checked.digest, done=True)
+        # Not before: gone on with, an import would write what the undo had taken back.
+        await night_undo.finish(store, semantic, scope)
         await catch_up(store, semantic, scope)
         await _embed(agent, progress)
     return _imported(checked, ids, already=False)

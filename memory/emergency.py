@@ -15,8 +15,8 @@ from memory.scope import Scope
 CONTROLS, STOP = "controls", "stop"
 
 
-def told(waiting: int) -> str:
-    """That it stands, and how many events wait for its end, in a sentence."""
+def sentence(waiting: int) -> str:
+    """That it stands, and how many events wait for its end."""
     if waiting == 0:
         return "Emergency stop: nothing waits, and nothing is done until it is cleared."
     events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"

@@ -155,7 +155,12 @@ def reflected(plans: Sequence[PlanRecord]) -> bool:
 
 
 def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings) -> str | None:
-    """Why no step that asks a model is begun any more; None while the night goes on."""
+    """Why no step that asks a model is begun any more; None while the night goes on.
+
+    Once it stopped it stays so: steps without a model come after, and the plans look well again.
+    """
+    if why := record.get("stopped"):
+        return why
     if model_is_down(plans):
         return "the model gives no usable answer"
     return budget.used_up(plans, record, settings)

@@ -30,7 +30,8 @@ from memory.state import NightCursor, State
 from memory.usage import in_vain
 
 ENTRIES_A_WAVE = 125
-"""A visit to a step has a wave of batches for each so many of the night's entries, and one more."""
+"""A visit to a step has a wave of batches for each so many of the night's entries or
+entities, and one more."""
 
 
 @dataclass
@@ -134,10 +135,10 @@ class NightView:
             return await self._plan_rest(step, jobs)
         kept = {plan["key"]: plan for plan in (*self.plans, *self.aside)}
         first = max((plan["order"] for plan in self.plans), default=-1) + 1
-        wave, told = [first, len(jobs)], [*self.aside]
+        wave, so_far = [first, len(jobs)], [*self.aside]
         made = await asyncio.gather(
             *(
-                self._thought_out(step, job, key, first + place, wave, told)
+                self._thought_out(step, job, key, first + place, wave, so_far)
                 for place, (job, key) in enumerate(zip(jobs, keys, strict=True))
                 if key not in kept
             ),
@@ -171,7 +172,8 @@ class NightView:
         A night's visits all read it anew: they must not be the more the longer it is. Between waves
         the budget, the model's state and who wants to wake it are looked at, as between visits.
         """
-        for _ in range(1 + len(self.record["pending"]) // ENTRIES_A_WAVE):
+        length = max(len(self.record["pending"]), len(self.record.get("entities", [])))
+        for _ in range(1 + length // ENTRIES_A_WAVE):
             await self.plan_all(step, await jobs())
             cursor = await self.onward(state, settings)
             if cursor["next"] != step:
@@ -235,14 +237,14 @@ class NightView:
                 thought = await job.think()
         except ContextOverflow as error:
             halves = len(inputs) > 1 and job.iteration == 0
-            told = [] if halves else [f"{step}: {error}"]
+            errors = [] if halves else [f"{step}: {error}"]
             lost = in_vain(error)
-            thought = Thought(left=list(inputs), errors=told, overflowed=True, usage=lost)
+            thought = Thought(left=list(inputs), errors=errors, overflowed=True, usage=lost)
         except ModelError as error:
             alone = isinstance(error, CircuitOpen)
-            told = [f"{step}: {error}"]
+            errors = [f"{step}: {error}"]
             lost = in_vain(error)
-            thought = Thought(left=list(inputs), errors=told, left_alone=alone, usage=lost)
+            thought = Thought(left=list(inputs), errors=errors, left_alone=alone, usage=lost)
         plan: PlanRecord = {
             "key": key,
             "order": order,
@@ -272,17 +274,28 @@ class NightView:
     async def onward(
         self, state: State, settings: Settings, *, compaction_done: bool = False
     ) -> NightCursor:
-        """The cursor after a step: what comes next."""
+        """The cursor after a step: what comes next. Where something is cut, the record says why."""
         due = not compaction_done and compaction_due(state, settings)
+        away = await self._called_away(state, settings)
         following = night.next_step(
             self.record,
             self.plans,
             settings,
-            waking=await self._waking(state, settings),
+            waking=away is not None,
             compaction_due=due,
         )
+        # Compacting is finished whoever calls; it is dreaming that is cut, and the gate comes then.
+        cut = away if following == "weigh_night" else None
+        await self._stop(night.stopped(self.record, self.plans, settings) or cut)
         self._at(following)
         return {"id": self.record["id"], "next": following}
+
+    async def _stop(self, why: str | None) -> None:
+        """Keep why it stopped, where that is new; a night that was approved is thought out."""
+        if not why or self.record.get("stopped") or night.status_of(self.record) != "open":
+            return
+        self.record = {**self.record, "stopped": why}
+        await night.keep(self.store, self.scope, self.record)
 
     def _at(self, step: str) -> None:
         """Tell who listens that a step begins, and that the one before it is over."""
@@ -293,18 +306,19 @@ class NightView:
         night_stream.tell(self.record, self.plans, step, "begin")
         self.step = step
 
-    async def _waking(self, state: State, settings: Settings) -> bool:
-        """A waking event is one to act on, `request: wake` (ruling 18), or the end of its hours.
+    async def _called_away(self, state: State, settings: Settings) -> str | None:
+        """Why dreaming is cut: an event to act on, `request: wake` (ruling 18), its hours' end.
 
         A preview leaves the agent awake or asleep, as it is, and nothing that waits ends it early.
         """
         if self.record["dry_run"]:
-            return False
-        if called_away(state, settings, resources_of(get_config()).clock()):
-            return True
+            return None
+        if why := called_away(state, settings, resources_of(get_config()).clock()):
+            return why
         items = await inbox.waiting(self.store, self.scope, state["handled"])
         owners = owners_of(settings, user=self.scope.user, served=False)
-        return any(wakes(item["event"], settings=settings, owners=owners) for item in items)
+        waits = any(wakes(item["event"], settings=settings, owners=owners) for item in items)
+        return "a message waits" if waits else None
 
 
 def compaction_due(state: State, settings: Settings) -> bool:

@@ -43,6 +43,9 @@ SERVED_USER = "langgraph_auth_user_id"
 RESUMED = "circadian_resumed"
 """Where it carries the report of an unfinished run that was just finished."""
 
+UNDONE = "circadian_undone"
+"""Where it carries the id of a night whose undo had been broken off, and was just finished."""
+
 
 def utc_now() -> datetime:
     """The wall clock, UTC."""
@@ -91,6 +94,13 @@ def resumed_report(config: RunnableConfig) -> Report | None:
     given = config.get("configurable", {})
     ours = isinstance(given.get(KEY), Resources)
     return cast(Report | None, given.get(RESUMED)) if ours else None
+
+
+def undone_night(config: RunnableConfig) -> str | None:
+    """The night whose undo `open_agent` finished before the run. As with `resumed_report`."""
+    given = config.get("configurable", {})
+    ours = isinstance(given.get(KEY), Resources)
+    return cast(str | None, given.get(UNDONE)) if ours else None
 
 
 def process_now() -> Process:

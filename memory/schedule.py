@@ -117,11 +117,15 @@ def hours_over(state: State, settings: Settings, now: datetime) -> bool:
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
     """Why a night that goes on ends here, as far as no message has to be read for it; else None.
 
-    A person woke it, or its hours are over. Compacting is finished all the same.
+    A person woke it, or its hours are over, which may have woken it in this run before the night
+    was gone on with. Compacting is finished all the same.
     """
-    if state["mode"] == "awake":
+    changes = state["report"]["mode_changes"]
+    awake = state["mode"] == "awake"
+    by_hours = changes[-1:] and changes[-1]["why"] == "hours"
+    if awake and not by_hours:
         return "it was woken"
-    over = hours_over(state, settings, now)
+    over = awake or hours_over(state, settings, now)
     return f"its hours are over ({hours_named(settings)})" if over else None
 
 

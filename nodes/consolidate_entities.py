@@ -16,6 +16,7 @@ from memory.models.ask import ask_for
 from memory.night import entities_left
 from memory.night_batches import batches
 from memory.night_view import Job, NightView, Thought
+from memory.overlay import Overlay
 from memory.owners import owners_of
 from memory.profiles import EntityProfile
 from memory.records import Operation
@@ -57,46 +58,71 @@ async def consolidate_entities(
     """Consolidate the next entities; a broken answer leaves their observations as they are."""
     settings = settings_of(runtime.context)
     view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
+    semantic = resources_of(config).semantic
+    found = await view.overlay(semantic).profiles(entities_left(view.record, view.plans))
+    order = [id_ for id_, one in found.items() if ripe(one, settings.min_observations)]
+
+    async def jobs() -> list[Job]:
+        return await _jobs(order, view, view.overlay(semantic), settings, config)
+
+    return {"night": await view.in_waves("consolidate_entities", jobs, state, settings)}
+
+
+async def _jobs(
+    order: Sequence[str],
+    view: NightView,
+    overlay: Overlay,
+    settings: Settings,
+    config: RunnableConfig,
+) -> list[Job]:
+    """The next batches, as the ones before leave the entities; and what is no longer there.
+
+    `order`: the ids that were left at the beginning of the visit, and had enough observations.
+    """
     left = entities_left(view.record, view.plans)
-    found = await view.overlay(resources_of(config).semantic).profiles(left)
-    profiles = [one for one in found.values() if ripe(one, settings.min_observations)]
-
-    async def think(batch: Sequence[EntityProfile]) -> Thought:
-        resources = resources_of(config)
-        answer, usage = await ask_for(
-            resources.chat_model,
-            prompt(batch, settings),
-            Attributes,
-            config=config,
-            breaker=resources.breakers.model,
-        )
-        by_id = {one["id"]: one for one in batch}
-        owners = owners_of(settings, user=resources.user, served=resources.served)
-        now = view.record["started"]
-        operations, refused = decided(answer, by_id, settings, now=now, owners=owners)
-        settled = {operation["target"] for operation in operations}
-        unsettled = [one for one in by_id if one not in settled]
-        return Thought(operations=operations, refused=refused, usage=usage, left=unsettled)
-
-    async def nothing() -> Thought:
-        return Thought()
-
+    at_once, known = view.calls_at_once(settings), set(left)
+    ahead = [id_ for id_ in order if id_ in known][: at_once * ENTITIES_A_CALL]
+    profiles = await overlay.profiles(ahead)
+    ripened = [one for one in profiles.values() if ripe(one, settings.min_observations)]
     jobs = [
-        Job([one["id"] for one in batch], partial(think, batch))
+        Job([one["id"] for one in batch], partial(_think, batch, view, settings, config))
         for batch in batches(
-            profiles,
+            ripened,
             [plan for plan in view.plans if plan["step"] == "consolidate_entities"],
             size=ENTITIES_A_CALL,
             tokens=settings.night_batch_tokens,
-            most=view.calls_at_once(settings),
+            most=at_once,
             shown=partial(_lines, settings=settings),
         )
     ]
-    gone = [one for one in left if one not in {profile["id"] for profile in profiles}]
-    if gone:
-        jobs.append(Job(gone, nothing))
-    await view.plan_all("consolidate_entities", jobs)
-    return {"night": await view.onward(state, settings)}
+    settled = {*known.difference(order), *ahead} - {one["id"] for one in ripened}
+    gone = [id_ for id_ in left if id_ in settled]
+    return [*jobs, Job(gone, _nothing)] if gone else jobs
+
+
+async def _nothing() -> Thought:
+    """What is gone, or has too few observations by now, needs no attributes."""
+    return Thought()
+
+
+async def _think(
+    batch: Sequence[EntityProfile], view: NightView, settings: Settings, config: RunnableConfig
+) -> Thought:
+    resources = resources_of(config)
+    answer, usage = await ask_for(
+        resources.chat_model,
+        prompt(batch, settings),
+        Attributes,
+        config=config,
+        breaker=resources.breakers.model,
+    )
+    by_id = {one["id"]: one for one in batch}
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    now = view.record["started"]
+    operations, refused = decided(answer, by_id, settings, now=now, owners=owners)
+    settled = {operation["target"] for operation in operations}
+    unsettled = [one for one in by_id if one not in settled]
+    return Thought(operations=operations, refused=refused, usage=usage, left=unsettled)
 
 
 def prompt(batch: Sequence[EntityProfile], settings: Settings) -> list[BaseMessage]:

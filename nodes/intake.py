@@ -12,6 +12,7 @@ from memory import approvals, arrivals, audit, emergency, inbox, night, night_un
 from memory.overheard import overhear
 from memory.records import Event, HandledMark
 from memory.reflection import is_reflection
+from memory.resources import undone_night
 from memory.schedule import filled, hours_named, hours_over, own_sleep
 from memory.session import rolled_up
 from memory.settings import Settings
@@ -56,6 +57,8 @@ async def intake(
     if sound:
         # First, so that an id that was handled in the run before is known as handled.
         await desk.settle()
+    # Those that stand in a checkpoint. What this visit marks is in none yet.
+    committed = desk.state["handled"]
     if first:
         await desk.take_in()
         await desk.finish_undo()
@@ -67,8 +70,8 @@ async def intake(
         await emergency.forget_stop(desk.store, desk.scope)
     await desk.take_stop()
     await desk.decide()
-    if desk.state["handled"]:
-        await inbox.note_answered(desk.store, desk.scope, desk.state["handled"])
+    if committed:
+        await inbox.note_answered(desk.store, desk.scope, committed)
     await audit.write(desk.store, desk.scope, desk.log)
     return desk.update
 
@@ -96,8 +99,12 @@ class _Desk(Visit):
             self.update["messages"] = arrived.messages
 
     async def finish_undo(self) -> None:
-        """One that was broken off comes before anything reads or changes memory."""
+        """One that was broken off comes before anything reads or changes memory.
+
+        `open_agent` finished it before it resumed anything; on a server nothing runs before this.
+        """
         done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
+        done = done or undone_night(self.config)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
@@ -159,7 +166,7 @@ class _Desk(Visit):
         """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            self.note(notes=[emergency.told(len(waits))])
+            self.note(notes=[emergency.sentence(len(waits))])
             self.drop_wish("the emergency stop stands")
             return self.rest()
         if self.resources.night_only:

@@ -11,6 +11,7 @@ from langgraph.types import Overwrite
 
 from memory import audit, metrics, night
 from memory.audit_nights import of_night
+from memory.dreaming import budget
 from memory.dreaming.pruning import stale
 from memory.journal import by_time
 from memory.models.naming import called
@@ -18,7 +19,6 @@ from memory.night_retention import reduce_old
 from memory.night_view import NightView
 from memory.records import NightRecord, NightStatus
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
-from memory.schedule import called_away
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -60,8 +60,7 @@ async def record_night(
 async def _end(view: NightView, state: State, settings: Settings, resources: Resources) -> None:
     """Close the record, and tell the log of it, in one transaction."""
     now, model = resources.clock(), called(resources.chat_model)
-    away = called_away(state, settings, now) or "a message waits"
-    view.record = record = ended(view, settings, now.isoformat(), away)
+    view.record = record = ended(view, settings, now.isoformat())
     operations = view.plans.operations()
     entry = of_night(record, operations, tick=state["tick"], model=model)
     metrics.NIGHTS.labels(night.status_of(record)).inc()
@@ -70,16 +69,16 @@ async def _end(view: NightView, state: State, settings: Settings, resources: Res
     await audit.write(view.store, view.scope, [entry], visit=LAST, also=puts)
 
 
-def ended(view: NightView, settings: Settings, now: str, away: str) -> NightRecord:
+def ended(view: NightView, settings: Settings, now: str) -> NightRecord:
     """The record of the night at its end.
 
-    `away`: what called it away, where it leaves work and nothing that it may spend is used up: so
-    it ends early, and complete. One that was approved keeps the reason for which it had stopped.
+    Called away with work left and nothing used up that it may spend, it ends early, and complete.
+    Why it stopped was written down when it did: what holds now may be something else.
     """
     record = view.record
     errors = [error for plan in view.plans for error in plan["errors"]]
     left = night.left_over(record, view.plans, settings)
-    used_up = night.stopped(record, view.plans, settings)
+    used_up = budget.used_up(view.plans, record, settings)
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
     return {
@@ -88,7 +87,7 @@ def ended(view: NightView, settings: Settings, now: str, away: str) -> NightReco
         "held": [entry["id"] for entry in by_time(view.plans.pending())],
         "steps": night.step_lines(view.plans),
         "errors": errors,
-        "stopped": (record.get("stopped") or used_up or away) if left else None,
+        "stopped": night.stopped(record, view.plans, settings) if left else None,
         "status": status,
         "complete": not errors and not held and not (used_up and left),
     }

@@ -60,6 +60,16 @@ async def test_an_event_stays_in_the_inbox_until_a_run_has_read_its_tick_from_di
     assert await waiting(agent) == ["m1"]
 
 
+async def test_an_event_counts_as_waiting_until_the_mark_of_it_is_in_a_checkpoint(
+    agent: AsyncAgent,
+) -> None:
+    await serve(agent, "a", events=[{**EVENT, "id": "heard", "addressed": False}])
+    assert await inbox.count_waiting(agent.store) == 1
+    assert handled(await serve(agent, "b", events=[EVENT])) == ["e1"]
+    assert await waiting(agent) == ["e1"]
+    assert await inbox.count_waiting(agent.store) == 0
+
+
 async def test_an_id_sent_again_in_the_next_run_is_skipped_and_stays_in_the_history(
     agent: AsyncAgent,
 ) -> None:

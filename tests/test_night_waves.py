@@ -11,11 +11,16 @@ import pytest
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
-from memory import night, night_view
+from memory import apply, night, night_view, nightwork
+from memory.dreaming.budget import LEAST_CALLS
+from memory.operations import observe_entity
 from memory.overlay import MOST_WORDS, _telling
+from memory.profiles import Observation, entity_id
 from memory.settings import Settings
+from nodes.consolidate_entities import ENTITIES_A_CALL
 from tests.agents import opened
 from tests.clock import Clock
+from tests.dreamers import dreamer
 
 SMALL = Settings(
     score_batch_size=2,
@@ -62,6 +67,48 @@ async def test_a_visit_thinks_about_as_many_waves_as_the_night_is_long(
     for step in ("score_importance", "consolidate", "dream"):
         assert (steps[step]["done"], steps[step]["llm_calls"]) == (LIVED, LIVED // 2)
     assert most - 8 <= read <= most
+
+
+async def known(agent: AsyncAgent, count: int) -> None:
+    """So many people of whom something was observed."""
+    memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
+    now = agent.resources.clock().isoformat()
+    for number in range(count):
+        seen: Observation = {
+            "id": f"observation_{number:016}",
+            "text": f"Has plot {number}.",
+            "at": now,
+            "speaker": "Ben",
+            "trust": 0.9,
+            "sources": [f"event-{number}"],
+            "consolidated": False,
+        }
+        id_, name = entity_id(f"friend {number}"), f"Friend {number}"
+        one = observe_entity(id_, name, seen, kept=50, now=now, reason="test")
+        await apply.apply_operations([one], **memory)
+
+
+@pytest.mark.parametrize(("a_wave", "visited"), [(1, 8), (1_000, 15)])
+async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_wave: int, visited: int
+) -> None:
+    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
+    settings = SMALL.model_copy(update={"min_observations": 1})
+    people = LEAST_CALLS * ENTITIES_A_CALL
+    of = nightwork.work_of
+
+    async def with_one_gone(*args: Any) -> Any:
+        work = await of(*args)
+        return {**work, "entities": [*work["entities"], "entity_gone"]}
+
+    monkeypatch.setattr("nodes.apply_operations.work_of", with_one_gone)
+    async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
+        await known(agent, people)
+        read, report = await visits(agent, monkeypatch)
+    (step,) = [one for one in report["steps"] if one["step"] == "consolidate_entities"]
+    assert (step["done"], step["skipped"]) == (people + 1, 0)
+    assert step["llm_calls"] == LEAST_CALLS
+    assert read == visited
 
 
 async def test_the_budget_is_looked_at_between_the_waves_of_one_visit(

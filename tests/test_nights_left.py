@@ -97,7 +97,7 @@ def test_a_held_night_that_was_logged_as_an_error_is_shown_as_held() -> None:
     ],
 )
 async def test_under_the_emergency_stop_it_is_said_how_much_waits(waiting: int, words: str) -> None:
-    assert emergency.told(waiting) == words
+    assert emergency.sentence(waiting) == words
 
 
 async def test_a_night_asked_for_under_the_emergency_stop_says_so(
@@ -106,4 +106,4 @@ async def test_a_night_asked_for_under_the_emergency_stop_says_so(
     async with opened(tmp_path, scripted(), clock) as agent:
         await agent.ainvoke({"request": "stop"})
         out = await agent.ainvoke({"request": "sleep"})
-    assert out["report"]["notes"] == [emergency.told(0)]
+    assert out["report"]["notes"] == [emergency.sentence(0)]

@@ -1,0 +1,88 @@
+"""A schedule's crons are replaced as a whole, or not at all; without a server."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+
+from graph.scheduling import MARK, Schedule
+
+OLD = {"tick": "*/15 * * * *", "sleep": "0 2 * * *"}
+NEW = {"tick": "*/30 * * * *", "sleep": "30 3 * * *"}
+
+
+class Crons:
+    """A server's crons; of each kind of call the one whose number is in `failing` is refused."""
+
+    def __init__(self) -> None:
+        self.failing, self.standing = dict[str, int](), dict[str, dict[str, Any]]()
+        self.crons, self.asked = self, dict[str, int]()
+        self.numbered = 0
+
+    def _ask(self, what: str) -> None:
+        self.asked[what] = self.asked.get(what, 0) + 1
+        if self.asked[what] == self.failing.get(what):
+            request = httpx.Request("POST", "http://server")
+            answer = httpx.Response(503, request=request)
+            raise httpx.HTTPStatusError(what, request=request, response=answer)
+
+    async def search(self, **_: Any) -> list[dict[str, Any]]:
+        return list(self.standing.values())
+
+    async def create_for_thread(
+        self, thread: str, graph: str, *, schedule: str, metadata: dict[str, str], **_: Any
+    ) -> dict[str, Any]:
+        self._ask("create")
+        self.numbered += 1
+        one = {"cron_id": f"c{self.numbered}", "thread_id": thread, "schedule": schedule}
+        self.standing[f"c{self.numbered}"] = {**one, "metadata": metadata}
+        return self.standing[f"c{self.numbered}"]
+
+    async def delete(self, cron_id: str) -> None:
+        self._ask("delete")
+        del self.standing[cron_id]
+
+    @property
+    def schedules(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in self.standing.values():
+            found.setdefault(one["metadata"][MARK], []).append(one["schedule"])
+        return found
+
+
+@pytest.mark.parametrize(
+    ("what", "nth", "left"),
+    [
+        ("create", 1, {"tick": [OLD["tick"]], "sleep": [OLD["sleep"]]}),
+        ("create", 2, {"tick": [OLD["tick"]], "sleep": [OLD["sleep"]]}),
+        ("delete", 1, {"tick": [OLD["tick"]], "sleep": [OLD["sleep"]]}),
+        ("delete", 2, {"sleep": [OLD["sleep"]]}),
+    ],
+)
+async def test_where_one_cannot_be_replaced_no_new_one_stands_beside_the_old(
+    what: str, nth: int, left: dict[str, list[str]]
+) -> None:
+    server, zone = Crons(), ZoneInfo("UTC")
+    schedule = Schedule(cast(Any, server), "t")
+    await schedule.install(OLD, zone)
+    server.asked.clear()
+    server.failing[what] = nth
+    with pytest.raises(httpx.HTTPStatusError, match=what):
+        await schedule.install(NEW, zone)
+    assert server.schedules == left
+    await schedule.install(NEW, zone)
+    assert server.schedules == {request: [one] for request, one in NEW.items()}
+
+
+async def test_what_cannot_be_taken_back_hides_not_why_it_failed() -> None:
+    server, zone = Crons(), ZoneInfo("UTC")
+    schedule = Schedule(cast(Any, server), "t")
+    await schedule.install(OLD, zone)
+    server.asked.clear()
+    server.failing |= {"create": 2, "delete": 1}
+    with pytest.raises(httpx.HTTPStatusError, match="create"):
+        await schedule.install(NEW, zone)
+    assert server.schedules == {"tick": [OLD["tick"], NEW["tick"]], "sleep": [OLD["sleep"]]}
