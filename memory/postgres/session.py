@@ -145,6 +145,9 @@ class AgentSession:
 
     async def _holder(self, key: int) -> str:
         """Who holds the lock."""
+        return await self._steady(self._asked(key))
+
+    async def _asked(self, key: int) -> str:
         async with self._statements():
             if key in self._held:
                 return f"process {os.getpid()} ({self._role})"
@@ -157,11 +160,8 @@ class AgentSession:
         One that fails, or is cancelled, ends the connection: what it did is not known.
         """
         async with self._turn:
-            watch, self._watch = self._watch, None
-            if watch is not None:
-                watch.cancel()
-                await asyncio.wait({watch})
             try:
+                await self._unwatched()
                 yield
             except BaseException:
                 await self._lose()
@@ -171,6 +171,13 @@ class AgentSession:
             elif self._conn is not None:
                 conn, self._conn = self._conn, None
                 await conn.close()
+
+    async def _unwatched(self) -> None:
+        """End the watch, which has the connection to itself."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait({watch})
 
     async def _connected(self) -> AsyncConnection:
         if self._conn is None:
@@ -189,10 +196,10 @@ class AgentSession:
         conn, self._conn = self._conn, None
         if conn is None:
             return
-        await conn.close()
         for claim in [one for one in self._held.values() if not one.lost]:
             claim.lost = True
             claim.tell()
+        await conn.close()
 
     async def _steady(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which comes to its end also where its caller is cancelled."""
