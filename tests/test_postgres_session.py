@@ -249,14 +249,16 @@ async def test_a_statement_that_is_broken_off_leaves_no_lost_connection_unnotice
 
     runs = asyncio.create_task(run())
     await holding.wait()
+    lock = home.agent_lock("b")
+    await lock.acquire()
     others = asyncio.all_tasks()
-    waits = asyncio.create_task(home.agent_lock("b").acquire())
+    gives = asyncio.create_task(lock.release())
     for _ in range(steps):
         await asyncio.sleep(0)
     for task in asyncio.all_tasks() - others:  # as who ends all tasks of the loop does
         task.cancel()
     with suppress(asyncio.CancelledError):
-        await waits
+        await gives
     cut_off(admin)
     async with asyncio.timeout(3.0):
         with pytest.raises(DatabaseDown):
