@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.head import Head, Wanted
 from memory.lock import AgentLock, FolderLock
 from memory.semantic import SemanticMemory
@@ -101,7 +101,7 @@ class Folder:
         return FolderLock(self.locks_dir, timeout=timeout)
 
     def check(self) -> None:
-        """Raise FolderError where a newer version changed its form since it was opened."""
+        """Raise NewerError where a newer version changed its form since it was opened."""
         _read(self.path)
 
     def close(self) -> None:
@@ -125,7 +125,8 @@ def open_folder(
     asked for is recorded.
 
     Raises:
-        FolderError: not a folder, not writable, made by a newer version, or with another embedder.
+        FolderError: not a folder, not writable, or made with another embedder.
+        NewerError: made by a newer version.
         InputError: the embedder of a new folder is unknown or lacks its key.
     """
     path = path.expanduser().absolute()
@@ -160,7 +161,7 @@ def _parsed(path: Path, text: str) -> Head:
     try:
         version = int(json.loads(text)["schema_version"])
         if version > FOLDER_SCHEMA:
-            raise FolderError(
+            raise NewerError(
                 f"{path} was made by a newer Circadian (schema {version}, this one reads "
                 f"{FOLDER_SCHEMA}); update Circadian"
             )

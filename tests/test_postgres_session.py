@@ -236,7 +236,7 @@ async def test_who_is_cancelled_as_it_asks_for_the_holder_takes_nothing_from_the
             await asyncio.sleep(0.2)  # in which a loss would arrive
 
 
-@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("steps", range(1, 6))
 async def test_a_statement_that_is_broken_off_leaves_no_lost_connection_unnoticed(
     home: Database, admin: psycopg.Connection[Any], steps: int
 ) -> None:

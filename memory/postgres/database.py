@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 from pydantic import SecretStr
 
 from memory.consequences import NOT_ACCEPTED
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.head import Head, Wanted
 from memory.postgres.address import Address, address_of
 from memory.postgres.history import PostgresHistory
@@ -79,9 +79,15 @@ class Database:
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def check(self) -> None:
-        """Raise FolderError where a newer version changed its form since it was opened."""
+        """Raise NewerError where a newer version changed its form since it was opened.
+
+        DatabaseDown or MemoryStoreError: that cannot be said now.
+        """
         pool = self._opened
-        with _connected(self.address) if pool is None else pool.connection() as conn:
+        with (
+            clear_errors(self.name),
+            _connected(self.address) if pool is None else pool.connection() as conn,
+        ):
             _read(conn, self.address)
 
     def close(self) -> None:
@@ -117,7 +123,8 @@ def open_database(
 
     Raises:
         DatabaseDown: it cannot be reached.
-        FolderError: it lacks pgvector, was made by a newer version, or with another embedder.
+        FolderError: it lacks pgvector, or was made with another embedder.
+        NewerError: it was made by a newer version.
         InputError: no connection string; or the embedder of a new database is unknown or lacks its
             key.
     """
@@ -157,7 +164,7 @@ def _read(conn: Connection, address: Address) -> Head | None:
             "SELECT schema_version, embedder, dimension FROM circadian_head"
         ).fetchone()
     if head is not None and head.schema_version > DATABASE_SCHEMA:
-        raise FolderError(
+        raise NewerError(
             f"the database {address.name} was made by a newer Circadian (schema "
             f"{head.schema_version}, this one reads {DATABASE_SCHEMA}); update Circadian"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import psycopg
 
 from memory import analysis
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.postgres.pool import Connection
 from memory.postgres.schema import lock_key
 from memory.postgres.text import ADD_WORDS, COUNT_WORDS, as_kept
@@ -138,7 +138,8 @@ def bring_up_to_date(connection: Connection, name: str) -> None:
     """Make what is not made yet, in the connection's transaction; `name` is the database's.
 
     Raises:
-        FolderError: it was made by a newer version, or has no pgvector.
+        FolderError: it has no pgvector, or its user may not make it what is needed.
+        NewerError: it was made by a newer version.
     """
     if _current(connection, name):
         return
@@ -164,7 +165,7 @@ def _current(connection: Connection, name: str) -> bool:
         return False
     done = _applied(connection)
     if done > len(STATEMENTS):
-        raise FolderError(
+        raise NewerError(
             f"the database {name} was made by a newer Circadian (memories {done}, this one reads "
             f"{len(STATEMENTS)}); update Circadian"
         )
