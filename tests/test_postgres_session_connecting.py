@@ -87,9 +87,11 @@ async def test_one_failed_attempt_to_connect_is_the_answer_to_all_who_waited_for
 async def test_a_run_that_lost_its_lock_ends_without_waiting_for_a_database_that_hangs(
     home: Database, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect, answers, holding = locks.connect, asyncio.Event(), asyncio.Event()
+    connect, holding = locks.connect, asyncio.Event()
+    hangs, answers = asyncio.Event(), asyncio.Event()
 
     async def hang(*given: Any) -> Any:
+        hangs.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(answers.wait(), 5)
         return await connect(*given)
@@ -97,7 +99,10 @@ async def test_a_run_that_lost_its_lock_ends_without_waiting_for_a_database_that
     async def run() -> None:
         async with home.agent_lock("t"):
             holding.set()
-            await asyncio.sleep(30)
+            try:
+                await asyncio.sleep(30)
+            finally:
+                await hangs.wait()
 
     runs = asyncio.create_task(run())
     await holding.wait()
