@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from pydantic import SecretStr
 
 from memory import analysis
 from memory.errors import MemoryStoreError, NewerError
-from memory.postgres import database, memories
+from memory.postgres import database, memories, text
 from memory.postgres.database import Database, open_database
 from memory.postgres.pool import Connection
 from memory.postgres.table import PostgresTable
@@ -107,6 +108,19 @@ def test_tables_that_cannot_be_changed_are_not_counted_as_if_they_were(
     monkeypatch.setattr(memories, "STATEMENTS", todays)
     open_database(SecretStr(postgres_url))
     assert kept(postgres_url, FORM) == TODAY
+
+
+def test_what_brings_old_tables_up_to_date_does_not_change_with_what_words_are_counted_by_today(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("ADD_WORDS", "REMOVE_WORDS", "COUNT_WORDS", "RANKED"):
+        monkeypatch.setattr(text, name, "of another version")
+    spec = importlib.util.find_spec("memory.postgres.memories")
+    assert spec is not None
+    assert spec.loader is not None
+    another = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(another)
+    assert another.STATEMENTS == memories.STATEMENTS
 
 
 def scores(table: PostgresTable) -> dict[str, float]:
