@@ -12,7 +12,8 @@ from pydantic import SecretStr
 
 from memory import analysis
 from memory.errors import MemoryStoreError, NewerError
-from memory.postgres import database, memories, text
+from memory.postgres import database, memories
+from memory.postgres import text as words
 from memory.postgres.database import Database, open_database
 from memory.postgres.pool import Connection
 from memory.postgres.table import PostgresTable
@@ -114,7 +115,7 @@ def test_what_brings_old_tables_up_to_date_does_not_change_with_what_words_are_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("ADD_WORDS", "REMOVE_WORDS", "COUNT_WORDS", "RANKED"):
-        monkeypatch.setattr(text, name, "of another version")
+        monkeypatch.setattr(words, name, "of another version")
     spec = importlib.util.find_spec("memory.postgres.memories")
     assert spec is not None
     assert spec.loader is not None
