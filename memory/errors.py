@@ -4,6 +4,7 @@ CircadianError
 ├── InputError            bad usage or bad input; the message says what to do (exit status 2)
 │   ├── StateError        the thread's state breaks a rule; names the key
 │   └── FolderError       the data folder cannot be used as asked
+│       └── NewerError    a newer version made it, or has changed it since
 ├── ConflictError         memory is no longer as what was asked for needs it; nothing was changed
 ├── BusyError             another process holds the agent; what was posted is kept in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
@@ -37,7 +38,14 @@ class StateError(InputError):
 class FolderError(InputError):
     """The data folder, or the database in its place, cannot be used as asked.
 
-    Unwritable, made by a newer version, or with another embedder.
+    Unwritable, damaged, or made with another embedder.
+    """
+
+
+class NewerError(FolderError):
+    """A newer version made the data folder or the database, or changed its form since.
+
+    Whoever has it open writes no more; a server ends.
     """
 
 

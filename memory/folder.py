@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.head import Head, Wanted
 from memory.lock import AgentLock, FolderLock
 from memory.semantic import SemanticMemory
@@ -33,7 +33,7 @@ HEAD = "folder.json"
 
 @dataclass(frozen=True)
 class Folder:
-    """One open data folder. Opening it writes nothing but a new folder's head."""
+    """One open data folder. Opening one of this version's form writes only a new one's head."""
 
     path: Path
     embedder: str
@@ -84,11 +84,15 @@ class Folder:
     @cached_property
     def _semantic(self) -> SemanticMemory:
         return SemanticMemory(
-            lambda: SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension),
+            self.open_facts,
             mem0_dir=self.mem0_dir,
             dimension=self.dimension,
             embeddings=lambda: self.embeddings,
         )
+
+    def open_facts(self) -> SqliteTable:
+        """The table of facts, brought up to date. To be closed."""
+        return SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension)
 
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
@@ -101,7 +105,7 @@ class Folder:
         return FolderLock(self.locks_dir, timeout=timeout)
 
     def check(self) -> None:
-        """Raise FolderError where a newer version changed its form since it was opened."""
+        """Raise NewerError where a newer version changed its form since it was opened."""
         _read(self.path)
 
     def close(self) -> None:
@@ -122,10 +126,11 @@ def open_folder(
     A new folder records its embedder: `embeddings` when given, else `embedder`, else the default
     (offline with `offline`, or when no OpenAI key is set). Every later opening uses that one; to
     ask for another is an error, but with `change`, as `graph.reindexing` needs it: then the one
-    asked for is recorded.
+    asked for is recorded. A folder of an earlier form is brought up to date first.
 
     Raises:
-        FolderError: not a folder, not writable, made by a newer version, or with another embedder.
+        FolderError: not a folder, not writable, or made with another embedder.
+        NewerError: made by a newer version.
         InputError: the embedder of a new folder is unknown or lacks its key.
     """
     path = path.expanduser().absolute()
@@ -134,12 +139,31 @@ def open_folder(
     if change and (new := wanted.changed(head)) != head:
         head = _replaced(path, new)
     wanted.check(head, str(path))
-    return Folder(
+    folder = Folder(
         path=path,
         embedder=head.embedder,
         dimension=head.dimension,
         load=lambda: wanted.load(head.embedder),
     )
+    if head.schema_version < FOLDER_SCHEMA:
+        _bring_up_to_date(folder)
+    return folder
+
+
+def _bring_up_to_date(folder: Folder) -> None:
+    """Give the facts this version's form, then count it in the head, where older programs look.
+
+    Killed in between, the next to open it counts.
+    """
+    if folder.facts_db.exists():
+        folder.open_facts().close()
+    try:
+        with _alone(folder.path):
+            head = _read(folder.path)
+            if head is not None and head.schema_version < FOLDER_SCHEMA:
+                _written(folder.path, head.model_copy(update={"schema_version": FOLDER_SCHEMA}))
+    except OSError as error:
+        raise _unusable(folder.path, error) from error
 
 
 def _read(path: Path) -> Head | None:
@@ -160,7 +184,7 @@ def _parsed(path: Path, text: str) -> Head:
     try:
         version = int(json.loads(text)["schema_version"])
         if version > FOLDER_SCHEMA:
-            raise FolderError(
+            raise NewerError(
                 f"{path} was made by a newer Circadian (schema {version}, this one reads "
                 f"{FOLDER_SCHEMA}); update Circadian"
             )

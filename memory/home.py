@@ -134,7 +134,8 @@ class Home(Protocol):
         """Look whether a newer version changed its form since it was opened. Blocking.
 
         Raises:
-            FolderError: it did; whoever has it open must write no more.
+            NewerError: it did; whoever has it open must write no more.
+            FolderError, DatabaseDown, MemoryStoreError: that cannot be said now.
         """
         ...
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from graph.server import ending
 from graph.server.ending import Ending, EndingApp
+from memory.errors import DatabaseDown, FolderError, NewerError
 
 SCOPE: dict[str, Any] = {
     "type": "http",
@@ -72,3 +77,55 @@ async def test_who_waits_is_hung_up_on_at_the_end_and_hears_nothing_that_looks_w
     app.state.ending.over.set()
     await asyncio.wait_for(client.served, 10)
     assert client.heard == []
+
+
+async def looks(monkeypatch: pytest.MonkeyPatch, *found: Exception | None) -> list[int]:
+    """What a server looks like from its installation, look by look; the signals that it raised."""
+    answers, all_seen = iter(found), asyncio.Event()
+    raised: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def check() -> None:
+        answer = next(answers, all_seen)
+        if answer is all_seen:
+            loop.call_soon_threadsafe(all_seen.set)
+        elif isinstance(answer, Exception):
+            raise answer
+
+    home = SimpleNamespace(check=check)
+    monkeypatch.setattr(ending, "LOOK", 0.0)
+    monkeypatch.setattr(ending, "process_now", lambda: SimpleNamespace(home=home))
+    monkeypatch.setattr("signal.raise_signal", raised.append)
+    app = EndingApp()
+    async with ending.lifespan(app):
+        watch = next(one for one in asyncio.all_tasks() if one.get_name().startswith("is it"))
+        seen = asyncio.create_task(all_seen.wait())
+        await asyncio.wait({watch, seen}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        seen.cancel()
+        assert watch.done() == bool(raised)
+    return raised
+
+
+NEWER = NewerError("made by a newer Circadian")
+
+
+@pytest.mark.parametrize(
+    "hiccup",
+    [
+        DatabaseDown("cannot be reached"),
+        FolderError("the data folder is not writable"),
+        OSError("stale file handle"),
+        ValueError("nobody thought of it"),
+    ],
+)
+async def test_only_a_newer_form_ends_a_server_and_after_any_hiccup_it_is_still_seen(
+    monkeypatch: pytest.MonkeyPatch, hiccup: Exception
+) -> None:
+    assert await looks(monkeypatch, hiccup, hiccup, hiccup) == []
+    assert await looks(monkeypatch, hiccup, NEWER, hiccup, NEWER) == [signal.SIGTERM]
+
+
+async def test_a_newer_form_that_is_seen_once_ends_no_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await looks(monkeypatch, NEWER, None, NEWER, None) == []

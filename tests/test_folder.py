@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from memory.errors import FolderError, InputError
+from memory import folder as folders
+from memory.errors import FolderError, InputError, MemoryStoreError, NewerError
 from memory.folder import FOLDER_SCHEMA, Folder, open_folder
 from memory.models.hashing import DIMENSION as OFFLINE_DIMENSION
 from memory.models.hashing import HashingEmbeddings
@@ -193,6 +194,34 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     assert f"made by a newer Circadian (schema {FOLDER_SCHEMA + 1}" in said
     assert "update" in said
     assert head(tmp_path) == newer
+
+
+def test_a_folder_of_an_earlier_form_is_counted_as_of_this_one_and_older_programs_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = open_folder(tmp_path / "data", embeddings=WordEmbeddings())
+    before = head(tmp_path / "data")
+    monkeypatch.setattr(folders, "FOLDER_SCHEMA", FOLDER_SCHEMA + 1)
+    assert "not offline" in refusal(tmp_path / "data", offline=True)
+    assert head(tmp_path / "data") == before
+    open_folder(tmp_path / "data", embeddings=WordEmbeddings())
+    assert head(tmp_path / "data") == {**before, "schema_version": FOLDER_SCHEMA + 1}
+    assert os.listdir(tmp_path / "data") == ["folder.json"]
+    monkeypatch.setattr(folders, "FOLDER_SCHEMA", FOLDER_SCHEMA)
+    with pytest.raises(NewerError, match="update Circadian"):
+        older.check()
+
+
+def test_facts_that_cannot_be_brought_up_to_date_are_not_counted_as_if_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = open_folder(tmp_path / "data", offline=True)
+    before = head(tmp_path / "data")
+    folder.facts_db.write_bytes(b"no database" * 1000)
+    monkeypatch.setattr(folders, "FOLDER_SCHEMA", FOLDER_SCHEMA + 1)
+    with pytest.raises(MemoryStoreError):
+        open_folder(tmp_path / "data")
+    assert head(tmp_path / "data") == before
 
 
 @pytest.mark.parametrize(

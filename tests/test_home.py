@@ -259,3 +259,17 @@ def test_a_database_that_is_down_is_told_at_once(own_postgres: Postgres) -> None
     own_postgres.stop()
     with pytest.raises(DatabaseDown, match=r"cannot be reached .*: no event was accepted"):
         opened(url, offline=True)
+
+
+def test_a_look_at_a_database_that_went_down_is_told_as_clearly_as_all_else(
+    own_postgres: Postgres,
+) -> None:
+    home = opened(own_postgres.database(), offline=True)
+    home.semantic().open_table()
+    home.check()
+    own_postgres.stop()
+    with pytest.raises(DatabaseDown, match="cannot be reached"):
+        home.check()
+    own_postgres.start()
+    home.check()
+    home.close()

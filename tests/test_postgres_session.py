@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
+from memory.postgres import session as locks
 from memory.postgres.database import Database, open_database
 from memory.postgres.lock import DatabaseAgentLock
 
@@ -210,6 +211,58 @@ async def test_those_who_are_cancelled_at_any_point_take_nothing_from_the_others
             async with elsewhere.agent_lock(f"t{number}", timeout=1.0):
                 pass
     assert await gone(admin)
+
+
+async def test_who_is_cancelled_as_it_asks_for_the_holder_takes_nothing_from_the_others(
+    home: Database, elsewhere: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ask = asyncio.Event(), locks.holder
+
+    async def slowly(conn: Any, key: int) -> str:
+        asked.set()
+        await asyncio.sleep(0.1)
+        return await ask(conn, key)
+
+    monkeypatch.setattr(locks, "holder", slowly)
+    async with elsewhere.agent_lock("theirs"), home.agent_lock("stays"):
+        waits = asyncio.create_task(home.agent_lock("theirs", timeout=0).acquire())
+        await asked.wait()
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        with pytest.raises(BusyError):
+            await elsewhere.agent_lock("stays", timeout=0).acquire()
+        async with home.agent_lock("another", timeout=0):
+            await asyncio.sleep(0.2)  # in which a loss would arrive
+
+
+@pytest.mark.parametrize("steps", range(1, 6))
+async def test_a_statement_that_is_broken_off_leaves_no_lost_connection_unnoticed(
+    home: Database, admin: psycopg.Connection[Any], steps: int
+) -> None:
+    holding = asyncio.Event()
+
+    async def run() -> None:
+        async with home.agent_lock("a"):
+            holding.set()
+            await asyncio.sleep(30)
+
+    runs = asyncio.create_task(run())
+    await holding.wait()
+    lock = home.agent_lock("b")
+    await lock.acquire()
+    others = asyncio.all_tasks()
+    gives = asyncio.create_task(lock.release())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    for task in asyncio.all_tasks() - others:  # as who ends all tasks of the loop does
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await gives
+    cut_off(admin)
+    async with asyncio.timeout(3.0):
+        with pytest.raises(DatabaseDown):
+            await runs
 
 
 def test_each_event_loop_has_a_connection_of_its_own(home: Database) -> None:

@@ -22,7 +22,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 
 from graph.agent import open_agents
-from memory.errors import FolderError, MemoryStoreError, StateError
+from memory.errors import MemoryStoreError, NewerError, StateError
 from memory.models.offline import OfflineChatModel
 from tests.agents import said
 from tests.homes import KINDS
@@ -98,10 +98,10 @@ async def test_what_is_open_writes_nothing_once_it_is_newer_and_goes_on_when_upd
             lambda: agent.forget("Lila"),
         ]
         for write in writing:
-            with pytest.raises(FolderError, match=NEWER):
+            with pytest.raises(NewerError, match=NEWER):
                 await write()
         assert (await agent.aget_state()).values == before
-        with pytest.raises(FolderError, match=NEWER):
+        with pytest.raises(NewerError, match=NEWER):
             async with place.open():
                 pass
         # As after an update: what was said meanwhile had been accepted.
@@ -119,7 +119,7 @@ async def test_a_newer_table_of_a_database_is_left_alone(place: Place, table: st
     async with place.open() as agents:
         await agents.agent("default").ainvoke(said("My sister lives in Lisbon"))
     place.execute(f"INSERT INTO {table} SELECT max(v) + 1 FROM {table}")
-    with pytest.raises(FolderError, match=NEWER):
+    with pytest.raises(NewerError, match=NEWER):
         async with place.open() as agents:
             await agents.agent("default").recall("sister")
 

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
 from graph.server.auth import serving
-from memory.errors import CircadianError, FolderError
+from memory.errors import CircadianError, NewerError
 from memory.resources import process_now
 from memory.stopping import STEPS
 
@@ -80,7 +80,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _end_where_outdated() -> None:
     """End this server, as a signal does, once a newer version has changed what it works on.
 
-    Seen twice: a file that could not be read for a moment is no reason.
+    Seen twice: one wrong look is no reason. Whatever else goes wrong is none at all.
     """
     seen = 0
     while seen < 2:
@@ -88,11 +88,13 @@ async def _end_where_outdated() -> None:
         try:
             await asyncio.to_thread(process_now().home.check)
             seen = 0
-        except FolderError as error:
+        except NewerError as error:
             seen += 1
             log.error("%s%s", error, "; this server ends" if seen == 2 else "")
         except CircadianError as error:  # `health` tells operators
             log.debug("not known whether this server is outdated: %s", error)
+        except Exception:
+            log.exception("not known whether this server is outdated; the next look may tell")
     signal.raise_signal(signal.SIGTERM)
 
 

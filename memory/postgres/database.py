@@ -14,23 +14,27 @@ from psycopg.rows import class_row
 from pydantic import SecretStr
 
 from memory.consequences import NOT_ACCEPTED
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.head import Head, Wanted
+from memory.postgres import memories
 from memory.postgres.address import Address, address_of
 from memory.postgres.history import PostgresHistory
 from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
-from memory.postgres.pool import BlockingPool, Connection, clear_errors
+from memory.postgres.pool import SESSION, BlockingPool, Connection, clear_errors
 from memory.postgres.schema import lock_key
 from memory.postgres.session import AgentSessions
 from memory.postgres.table import PostgresTable
 from memory.semantic import SemanticMemory
 
-DATABASE_SCHEMA = 1
-"""The tables that this version reads and writes; counts as `memory.folder.FOLDER_SCHEMA` does."""
+DATABASE_SCHEMA = 2
+"""The tables that this version reads and writes; counts as `memory.folder.FOLDER_SCHEMA` does.
+
+2: words are counted for each kind of memory.
+"""
 
 
 class Database:
-    """One open database. Opening it writes nothing but a new one's head."""
+    """One open database. Opening one of this version's form writes nothing but a new one's head."""
 
     def __init__(self, address: Address, head: Head, load: Callable[[], Embeddings]) -> None:
         """Use the database that `head` was read from; `load` makes its embedder, once."""
@@ -79,9 +83,15 @@ class Database:
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def check(self) -> None:
-        """Raise FolderError where a newer version changed its form since it was opened."""
+        """Raise NewerError where a newer version changed its form since it was opened.
+
+        DatabaseDown or MemoryStoreError: that cannot be said now.
+        """
         pool = self._opened
-        with _connected(self.address) if pool is None else pool.connection() as conn:
+        with (
+            clear_errors(self.name),
+            _connected(self.address) if pool is None else pool.connection() as conn,
+        ):
             _read(conn, self.address)
 
     def close(self) -> None:
@@ -113,11 +123,13 @@ def open_database(
 ) -> Database:
     """Open the database at `url`, and write its head where it has none. Blocking.
 
+    One of an earlier form is brought up to date first.
     The embedder is chosen and kept as `memory.folder.open_folder` does.
 
     Raises:
         DatabaseDown: it cannot be reached.
-        FolderError: it lacks pgvector, was made by a newer version, or with another embedder.
+        FolderError: it lacks pgvector, or was made with another embedder.
+        NewerError: it was made by a newer version.
         InputError: no connection string; or the embedder of a new database is unknown or lacks its
             key.
     """
@@ -127,7 +139,9 @@ def open_database(
         head = _read(conn, address) or _make(conn, address, wanted.new(DATABASE_SCHEMA))
         if change and (new := wanted.changed(head)) != head:
             head = _write(conn, new)
-    wanted.check(head, f"the database {address.name}")
+        wanted.check(head, f"the database {address.name}")
+        if head.schema_version < DATABASE_SCHEMA:
+            _bring_up_to_date(conn, address)
     return Database(address, head, lambda: wanted.load(head.embedder))
 
 
@@ -157,7 +171,7 @@ def _read(conn: Connection, address: Address) -> Head | None:
             "SELECT schema_version, embedder, dimension FROM circadian_head"
         ).fetchone()
     if head is not None and head.schema_version > DATABASE_SCHEMA:
-        raise FolderError(
+        raise NewerError(
             f"the database {address.name} was made by a newer Circadian (schema "
             f"{head.schema_version}, this one reads {DATABASE_SCHEMA}); update Circadian"
         )
@@ -179,6 +193,20 @@ def _make(conn: Connection, address: Address, head: Head) -> Head:
             " schema_version INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL)"
         )
         return _read(conn, address) or _write(conn, head)
+
+
+def _bring_up_to_date(conn: Connection, address: Address) -> None:
+    """Give the tables this version's form and count it in the head, where older programs look.
+
+    Both or neither: the head never tells of a form that the tables do not have.
+    """
+    conn.execute(SESSION)
+    with conn.transaction():
+        memories.bring_up_to_date(conn, address.name)
+        conn.execute(
+            "UPDATE circadian_head SET schema_version = %(form)s WHERE schema_version < %(form)s",
+            {"form": DATABASE_SCHEMA},
+        )
 
 
 def _write(conn: Connection, head: Head) -> Head:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import psycopg
 
 from memory import analysis
-from memory.errors import FolderError
+from memory.errors import FolderError, NewerError
 from memory.postgres.pool import Connection
 from memory.postgres.schema import lock_key
 from memory.postgres.text import ADD_WORDS, COUNT_WORDS, as_kept
@@ -111,7 +111,7 @@ STATEMENTS = (
     );
     CREATE INDEX memory_messages_of ON memory_messages (session_scope)
     """,
-    f"""
+    """
     CREATE TABLE memory_kinds (
         scope INTEGER NOT NULL,
         kind TEXT COLLATE "C" NOT NULL,
@@ -126,10 +126,16 @@ STATEMENTS = (
     ALTER TABLE memory_terms ALTER COLUMN kind SET NOT NULL, DROP CONSTRAINT memory_terms_pkey,
         ADD PRIMARY KEY (scope, term, seq) INCLUDE (kind, count, length);
     ALTER TABLE memory_scopes DROP COLUMN rows, DROP COLUMN length;
-    {COUNT_WORDS}
+    INSERT INTO memory_kinds (scope, kind, rows, length)
+        SELECT scope, kind, count(*), sum(cardinality(terms))
+        FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
     """,
 )
-"""What makes the tables, in order; in later versions more stands at the end."""
+"""What makes the tables, in order; in later versions more stands at the end.
+
+What stands here stays word for word, and shares no text with what today's program does: it meets
+the tables as they were then.
+"""
 
 _APPLIED = "memory_migrations"
 
@@ -138,7 +144,8 @@ def bring_up_to_date(connection: Connection, name: str) -> None:
     """Make what is not made yet, in the connection's transaction; `name` is the database's.
 
     Raises:
-        FolderError: it was made by a newer version, or has no pgvector.
+        FolderError: it has no pgvector, or its user may not make it what is needed.
+        NewerError: it was made by a newer version.
     """
     if _current(connection, name):
         return
@@ -164,7 +171,7 @@ def _current(connection: Connection, name: str) -> bool:
         return False
     done = _applied(connection)
     if done > len(STATEMENTS):
-        raise FolderError(
+        raise NewerError(
             f"the database {name} was made by a newer Circadian (memories {done}, this one reads "
             f"{len(STATEMENTS)}); update Circadian"
         )

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from memory.errors import FolderError
+from memory.errors import NewerError
 from memory.postgres.pool import Cursor
 
 
@@ -28,7 +28,7 @@ async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None
     cannot stand in a transaction, and spares nobody while the tables are empty.
 
     Raises:
-        FolderError: it counts more, as a newer version's.
+        NewerError: it counts more, as a newer version's.
     """
     await hold(cursor, "schema")
     await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))
@@ -37,7 +37,7 @@ async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None
     await cursor.execute(f"SELECT coalesce(max(v), -1) AS done FROM {table}")
     done: int = await _value(cursor, "done")
     if done >= len(statements):
-        raise FolderError(
+        raise NewerError(
             f"the database was made by a newer Circadian ({table} {done + 1}, this one reads "
             f"{len(statements)}); update Circadian"
         )

@@ -59,6 +59,8 @@ class Claim:
     tell: Callable[[], None]
     """Called when the connection is lost, and with it the lock."""
     lost: bool = False
+    asking: bool = False
+    """A statement that may yet take the lock is sent, or waits for its turn."""
 
 
 class AgentSession:
@@ -77,6 +79,8 @@ class AgentSession:
         """By key. One that was lost stays until it is given back: its run goes on until then."""
         self._users = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._refused = (-math.inf, "")
+        """When the database last let nobody connect, by the loop's clock, and how it said so."""
 
     async def take(self, claim: Claim, what: str, timeout: float) -> None:  # noqa: ASYNC109
         """Take the lock of `claim` for the agent called `what`.
@@ -99,15 +103,23 @@ class AgentSession:
 
     async def _attempt(self, claim: Claim, timeout: float) -> Refusal | None:  # noqa: ASYNC109
         """Take the lock, or say why not."""
+        claim.asking = True
+        try:
+            return await self._taken(claim, timeout)
+        finally:
+            claim.asking = False
+
+    async def _taken(self, claim: Claim, timeout: float) -> Refusal | None:  # noqa: ASYNC109
         refusal = Refusal(timeout, partial(self._holder, claim.key))
         if claim.key in self._held:
             return refusal
+        asked = _now()
         opened, outcome = False, "held"
         try:
             async with self._statements():
                 opened = self._conn is not None
                 if claim.key not in self._held:  # nor taken in the turns before
-                    outcome = await self._try(claim.key)
+                    outcome = await self._try(claim.key, asked)
                 if outcome == "taken":
                     self._held[claim.key] = claim
                     return None
@@ -120,9 +132,9 @@ class AgentSession:
             return Refusal(min(timeout, SERVER_PATIENCE), partial(self._holder, SERVERS))
         return refusal
 
-    async def _try(self, key: int) -> str:
+    async def _try(self, key: int, asked: float) -> str:
         """Whether the lock is `taken`, `held` by another, or a server runs: `served`."""
-        conn = await self._connected()
+        conn = await self._connected(asked)
         await conn.execute("SELECT pg_advisory_lock_shared(%s)", (AGENTS,))
         tried = await conn.execute(_TRY, (SERVERS, key))
         outcome = str((await tried.fetchall())[0]["outcome"])
@@ -131,24 +143,34 @@ class AgentSession:
         return outcome
 
     async def _free(self, claim: Claim) -> None:
+        if self._conn is None and not claim.asking:  # nothing is held by it, nobody is to be told
+            self._forget(claim)
+            return
         with suppress(psycopg.Error):  # a connection that is lost holds nothing
             async with self._statements():
-                if self._held.get(claim.key) is not claim:
-                    return
-                del self._held[claim.key]
-                if not claim.lost:
-                    conn = await self._connected()
-                    await conn.execute(
+                if self._forget(claim) and not claim.lost and self._conn is not None:
+                    await self._conn.execute(
                         "SELECT pg_advisory_unlock(%s), pg_advisory_unlock_shared(%s)",
                         (claim.key, AGENTS),
                     )
 
+    def _forget(self, claim: Claim) -> bool:
+        """Whether the lock was this claim's; it is so no more."""
+        if self._held.get(claim.key) is not claim:
+            return False
+        del self._held[claim.key]
+        return True
+
     async def _holder(self, key: int) -> str:
         """Who holds the lock."""
+        return await self._steady(self._asked(key))
+
+    async def _asked(self, key: int) -> str:
+        asked = _now()
         async with self._statements():
             if key in self._held:
                 return f"process {os.getpid()} ({self._role})"
-            return await holder(await self._connected(), key)
+            return await holder(await self._connected(asked), key)
 
     @asynccontextmanager
     async def _statements(self) -> AsyncIterator[None]:
@@ -157,11 +179,8 @@ class AgentSession:
         One that fails, or is cancelled, ends the connection: what it did is not known.
         """
         async with self._turn:
-            watch, self._watch = self._watch, None
-            if watch is not None:
-                watch.cancel()
-                await asyncio.wait({watch})
             try:
+                await self._unwatched()
                 yield
             except BaseException:
                 await self._lose()
@@ -172,9 +191,27 @@ class AgentSession:
                 conn, self._conn = self._conn, None
                 await conn.close()
 
-    async def _connected(self) -> AsyncConnection:
-        if self._conn is None:
-            self._conn = await connect(self._address, self._role)
+    async def _unwatched(self) -> None:
+        """End the watch, which has the connection to itself."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait({watch})
+
+    async def _connected(self, asked: float) -> AsyncConnection:
+        """The connection, for one who asked at that moment.
+
+        One attempt that fails is the answer to all who waited for it: a database that does not
+        answer would keep each of them through those of all the others.
+        """
+        refused, told = self._refused
+        if self._conn is None and asked <= refused:
+            raise psycopg.OperationalError(told)
+        try:
+            self._conn = self._conn or await connect(self._address, self._role)
+        except psycopg.OperationalError as error:
+            self._refused = _now(), str(error)
+            raise
         return self._conn
 
     async def _watched(self, conn: AsyncConnection) -> None:
@@ -189,10 +226,10 @@ class AgentSession:
         conn, self._conn = self._conn, None
         if conn is None:
             return
-        await conn.close()
         for claim in [one for one in self._held.values() if not one.lost]:
             claim.lost = True
             claim.tell()
+        await conn.close()
 
     async def _steady(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which comes to its end also where its caller is cancelled."""
@@ -240,6 +277,10 @@ async def holder(conn: AsyncConnection, key: int) -> str:
         return f"connection {rows[0]['pid']} ({rows[0]['name'] or 'unnamed'})"
     pid, role, host = parts
     return f"process {pid} ({role})" + ("" if host == _host() else f" on {host}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _host() -> str:

@@ -1,0 +1,138 @@
+"""The locks of many agents by one connection, where it is slow to come, or does not come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from memory.errors import DatabaseDown
+from memory.postgres import session as locks
+from memory.postgres.database import Database, open_database
+
+HOLDERS = "FROM pg_stat_activity WHERE application_name LIKE 'circadian:%'"
+
+
+@pytest.fixture
+def home(postgres_url: str) -> Database:
+    return open_database(SecretStr(postgres_url), embedder="offline")
+
+
+@pytest.fixture
+def elsewhere(postgres_url: str) -> Database:
+    """The same database, as another process has it open."""
+    return open_database(SecretStr(postgres_url))
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+def connections(admin: psycopg.Connection[Any]) -> int:
+    [count] = admin.execute(f"SELECT count(*) {HOLDERS}").fetchone() or [0]
+    return int(count)
+
+
+def cut_off(admin: psycopg.Connection[Any]) -> None:
+    admin.execute(f"SELECT pg_terminate_backend(pid, 5000) {HOLDERS}")
+
+
+async def gone(admin: psycopg.Connection[Any]) -> bool:
+    """Whether no connection for locks is left; a server takes a moment to end one."""
+    for _ in range(100):
+        if not connections(admin):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def test_one_failed_attempt_to_connect_is_the_answer_to_all_who_waited_for_it(
+    home: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, tried, late = locks.connect, [], asyncio.Event()
+
+    async def hang(*given: Any) -> Any:
+        tried.append(given)
+        if len(tried) > 1:
+            await asyncio.sleep(5)
+        await asyncio.sleep(0.1)
+        late.set()
+        raise psycopg.OperationalError("no answer")
+
+    monkeypatch.setattr(locks, "connect", hang)
+    waits = [asyncio.create_task(home.agent_lock(f"t{n}").acquire()) for n in range(8)]
+    await late.wait()
+    comes_later = asyncio.create_task(home.agent_lock("late").acquire())
+    async with asyncio.timeout(3.0):
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+    assert [(type(one), "no answer" in str(one)) for one in ended] == [(DatabaseDown, True)] * 8
+    await asyncio.sleep(0.05)
+    assert (len(tried), comes_later.done()) == (2, False)
+    comes_later.cancel()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.wait({comes_later})
+    monkeypatch.setattr(locks, "connect", connect)
+    async with home.agent_lock("t3", timeout=0), home.agent_lock("late", timeout=0):
+        pass
+
+
+async def test_a_run_that_lost_its_lock_ends_without_waiting_for_a_database_that_hangs(
+    home: Database, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, holding = locks.connect, asyncio.Event()
+    hangs, answers = asyncio.Event(), asyncio.Event()
+
+    async def hang(*given: Any) -> Any:
+        hangs.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(answers.wait(), 5)
+        return await connect(*given)
+
+    async def run() -> None:
+        async with home.agent_lock("t"):
+            holding.set()
+            try:
+                await asyncio.sleep(30)
+            finally:
+                await hangs.wait()
+
+    runs = asyncio.create_task(run())
+    await holding.wait()
+    monkeypatch.setattr(locks, "connect", hang)
+    cut_off(admin)
+    other = home.agent_lock("other", timeout=5.0)
+    waits = asyncio.create_task(other.acquire())
+    async with asyncio.timeout(3.0):
+        with pytest.raises(DatabaseDown, match="closed the connection"):
+            await runs
+    assert not waits.done()
+    answers.set()
+    await waits
+    async with home.agent_lock("t", timeout=0):
+        pass
+    await other.release()
+    assert await gone(admin)
+
+
+async def test_who_is_cancelled_while_the_connection_is_made_leaves_no_lock_behind(
+    home: Database, elsewhere: Database, admin: psycopg.Connection[Any]
+) -> None:
+    for _ in range(3):
+        waits = asyncio.create_task(home.agent_lock("t").acquire())
+        await asyncio.sleep(0.001)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        async with elsewhere.agent_lock("t", timeout=1.0):
+            pass
+        async with home.agent_lock("t", timeout=1.0):
+            pass
+    assert await gone(admin)
