@@ -98,10 +98,11 @@ def _attributes(shown: str) -> Iterator[dict[str, object]]:
 
 def _insights(shown: str) -> Iterator[dict[str, object]]:
     for part in shown.split("Question: ")[1:]:
-        ids = [id_ for id_, _ in LINE.findall(part)]
+        found = LINE.findall(part)
         about = part.split("?", 1)[0].split()
-        text = f"People {about[-1]} in many ways."
-        yield {"text": text, "evidence": ids[:3], "importance": 8}
+        # Without words of what it names it would come from an earlier insight that says the same.
+        text = f"People {about[-1]} in many ways: {found[0][1]}" if found else ""
+        yield {"text": text, "evidence": [id_ for id_, _ in found[:3]], "importance": 8}
 
 
 def _extraction(messages: list[BaseMessage]) -> AIMessage:

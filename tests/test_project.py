@@ -30,6 +30,7 @@ MODULES = {
     "langgraph-checkpoint-sqlite": ("langgraph.checkpoint.sqlite", "langgraph.store.sqlite"),
     "mem0ai": ("mem0",),
     "numpy": ("numpy",),
+    "orjson": ("orjson",),
     "prometheus-client": ("prometheus_client",),
     "purgatory": ("purgatory",),
     "pydantic": ("pydantic",),
