@@ -24,7 +24,7 @@ from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
 from memory.breaker import breakers_of
 from memory.components import PromptComponent
-from memory.home import CurrentLock, Home, open_home
+from memory.home import CheckedLock, Home, open_home
 from memory.models.seam import choose_model, model_name
 from memory.resources import Resources, utc_now
 from memory.scope import LOCAL_USER, Scope, thread_id
@@ -66,7 +66,7 @@ class Agents:
             replace(self._resources, user=user),
             settings,
             scope,
-            CurrentLock(
+            CheckedLock(
                 self._home.agent_lock(scope.thread, timeout=self._lock_timeout), self._home.check
             ),
         )

@@ -58,7 +58,7 @@ class HeldLock:
         return None
 
 
-class CurrentLock:
+class CheckedLock:
     """`lock`, for this software alone: whoever waited for it may find the installation made newer.
 
     A run that begins then would write in an older form over the newer one.

@@ -51,21 +51,21 @@ async def patiently(attempt: Callable[[], Awaitable[Refusal | None]], what: str)
         await asyncio.sleep(PAUSE)
 
 
-class Claim(NamedTuple):
-    """One lock file, and how it is taken."""
+class LockFile(NamedTuple):
+    """A file that is locked, and how."""
 
     path: Path
     exclusive: bool
 
 
 class Lock:
-    """Several claims, taken together or not at all.
+    """Several lock files, taken together or not at all.
 
     Not re-entrant: tasks that share one handle exclude each other, as separate handles do.
     """
 
-    def __init__(self, claims: list[Claim], what: str, role: str, timeout: float) -> None:
-        self._claims = claims
+    def __init__(self, wanted: list[LockFile], what: str, role: str, timeout: float) -> None:
+        self._wanted = wanted
         self._what = what
         self._role = role
         self._timeout = timeout
@@ -80,7 +80,7 @@ class Lock:
         await patiently(self._attempt, self._what)
 
     def _patience(self, refused: Path) -> float:
-        """Seconds to wait for the claim that is refused."""
+        """Seconds to wait for the one that is refused."""
         return self._timeout
 
     def release(self) -> None:
@@ -101,7 +101,7 @@ class Lock:
         self.release()
 
     async def _attempt(self) -> Refusal | None:
-        attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._claims, self._role))
+        attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._wanted, self._role))
         try:
             taken = await asyncio.shield(attempt)
         except asyncio.CancelledError:
@@ -120,11 +120,11 @@ class AgentLock(Lock):
     def __init__(
         self, locks_dir: Path, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> None:
-        claims = [
-            Claim(locks_dir / FOLDER_FILE, exclusive=False),
-            Claim(_agent_file(locks_dir, thread), exclusive=True),
+        wanted = [
+            LockFile(locks_dir / FOLDER_FILE, exclusive=False),
+            LockFile(_agent_file(locks_dir, thread), exclusive=True),
         ]
-        super().__init__(claims, f"the agent with thread {thread!r}", role, timeout)
+        super().__init__(wanted, f"the agent with thread {thread!r}", role, timeout)
 
     def _patience(self, refused: Path) -> float:
         """A server keeps the folder as long as it lives: only its restart is waited for."""
@@ -137,8 +137,8 @@ class FolderLock(Lock):
     """The right to run every agent of the folder: a server's, as long as it lives."""
 
     def __init__(self, locks_dir: Path, *, role: str = "server", timeout: float = 30.0) -> None:
-        claims = [Claim(locks_dir / FOLDER_FILE, exclusive=True)]
-        super().__init__(claims, f"the data folder {locks_dir.parent}", role, timeout)
+        wanted = [LockFile(locks_dir / FOLDER_FILE, exclusive=True)]
+        super().__init__(wanted, f"the data folder {locks_dir.parent}", role, timeout)
 
 
 def _agent_file(locks_dir: Path, thread: str) -> Path:
@@ -146,17 +146,17 @@ def _agent_file(locks_dir: Path, thread: str) -> Path:
     return locks_dir / f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
 
 
-def _take(claims: list[Claim], role: str) -> list[int] | Path:
-    """Take every claim and return the open files, or none and return the one that is refused."""
+def _take(wanted: list[LockFile], role: str) -> list[int] | Path:
+    """Take all of them and return the open files, or none and return the one that is refused."""
     files: list[int] = []
     try:
-        for claim in claims:
-            claim.path.parent.mkdir(parents=True, exist_ok=True)
-            files.append(os.open(claim.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            if not _flock(files[-1], exclusive=claim.exclusive):
+        for one in wanted:
+            one.path.parent.mkdir(parents=True, exist_ok=True)
+            files.append(os.open(one.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            if not _flock(files[-1], exclusive=one.exclusive):
                 _close(files)
-                return claim.path
-            if claim.exclusive:
+                return one.path
+            if one.exclusive:
                 _sign(files[-1], role)
     except OSError:
         _close(files)

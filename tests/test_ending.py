@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from starlette.routing import Route
 from graph.server import ending
 from graph.server.ending import Ending, EndingApp
 from memory.errors import DatabaseDown, FolderError, NewerError
+from memory.stopping import STEPS
 
 SCOPE: dict[str, Any] = {
     "type": "http",
@@ -24,6 +26,13 @@ SCOPE: dict[str, Any] = {
     "query_string": b"",
     "headers": [],
 }
+
+
+@pytest.fixture(autouse=True)
+def steps_begin_again() -> Iterator[None]:
+    """The end of a server is that of its process; here others come after it."""
+    yield
+    STEPS.start()
 
 
 class Client:

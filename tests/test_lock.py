@@ -26,8 +26,11 @@ where, kind, thread = sys.argv[1:]
 if where.startswith("postgresql:"):
     from pydantic import SecretStr
     from memory.postgres.address import address_of
-    from memory.postgres.lock import DatabaseAgentLock as Agent, DatabaseServerLock as Server
+    from functools import partial
+    from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock as Server
+    from memory.postgres.session import AgentSessions
     place = address_of(SecretStr(where))
+    Agent = partial(DatabaseAgentLock, sessions=AgentSessions(place))
 else:
     from pathlib import Path
     from memory.lock import AgentLock as Agent, FolderLock as Server

@@ -17,6 +17,7 @@ from memory.postgres import session as locks
 from memory.postgres.address import Address, address_of
 from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
 from memory.postgres.schema import lock_key
+from memory.postgres.session import AgentSessions
 from tests.postgres import Postgres
 
 HOLDERS = "FROM pg_stat_activity WHERE application_name LIKE 'circadian:%'"
@@ -34,6 +35,11 @@ def admin(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def agent_lock(address: Address, thread: str, **options: Any) -> DatabaseAgentLock:
+    """A lock that has the connection to itself."""
+    return DatabaseAgentLock(address, thread, sessions=AgentSessions(address), **options)
+
+
 def cut_off(admin: psycopg.Connection[Any]) -> int:
     """Close the connections that hold locks, from the server's side; how many."""
     return admin.execute(f"SELECT pg_terminate_backend(pid) {HOLDERS}").rowcount
@@ -45,7 +51,7 @@ async def test_a_run_whose_lock_was_lost_is_stopped_and_told_why(
     began, went_on = asyncio.Event(), asyncio.Event()
 
     async def run() -> None:
-        async with DatabaseAgentLock(address, "t"):
+        async with agent_lock(address, "t"):
             began.set()
             await asyncio.sleep(30)
             went_on.set()
@@ -59,7 +65,7 @@ async def test_a_run_whose_lock_was_lost_is_stopped_and_told_why(
         await running
     assert not went_on.is_set()
     assert not running.cancelled()
-    async with DatabaseAgentLock(address, "t", timeout=0):
+    async with agent_lock(address, "t", timeout=0):
         pass
 
 
@@ -67,7 +73,7 @@ async def test_a_block_that_ended_before_it_could_be_stopped_ends_as_it_did(
     address: Address, admin: psycopg.Connection[Any]
 ) -> None:
     async def run(error: Exception | None) -> str:
-        lock = DatabaseAgentLock(address, "t")
+        lock = agent_lock(address, "t")
         async with lock:
             lock._lost()  # as its connection's end would
             if error is not None:
@@ -82,7 +88,7 @@ async def test_a_block_that_ended_before_it_could_be_stopped_ends_as_it_did(
 
 async def test_a_run_that_is_cancelled_by_a_person_is_just_cancelled(address: Address) -> None:
     async def run() -> None:
-        async with DatabaseAgentLock(address, "t"):
+        async with agent_lock(address, "t"):
             await asyncio.sleep(30)
 
     running = asyncio.create_task(run())
@@ -90,7 +96,7 @@ async def test_a_run_that_is_cancelled_by_a_person_is_just_cancelled(address: Ad
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    async with DatabaseAgentLock(address, "t", timeout=0):
+    async with agent_lock(address, "t", timeout=0):
         pass
 
 
@@ -113,10 +119,10 @@ async def test_a_server_takes_its_lock_again(
             async with asyncio.timeout(5.0):
                 await retaken.wait()
             with pytest.raises(BusyError, match=r"\(server\)"):
-                await DatabaseAgentLock(address, "t", timeout=0).acquire()
+                await agent_lock(address, "t", timeout=0).acquire()
             assert cut_off(admin) >= 1
     assert "closed the connection that held the server's lock" in caplog.text
-    async with DatabaseAgentLock(address, "t", timeout=2.0):
+    async with agent_lock(address, "t", timeout=2.0):
         pass
 
 
@@ -124,11 +130,11 @@ async def test_a_holder_on_another_host_is_named_with_it(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "_host", lambda: "pelican")
-    held = DatabaseAgentLock(address, "t", role="chat")
+    held = agent_lock(address, "t", role="chat")
     async with held:
         monkeypatch.setattr(locks, "_host", lambda: "heron")
         with pytest.raises(BusyError, match=r"process \d+ \(chat\) on pelican: wait"):
-            await DatabaseAgentLock(address, "t", timeout=0).acquire()
+            await agent_lock(address, "t", timeout=0).acquire()
 
 
 async def test_a_holder_that_is_none_of_ours_is_named_by_its_connection(
@@ -137,7 +143,7 @@ async def test_a_holder_that_is_none_of_ours_is_named_by_its_connection(
     admin.execute("SET application_name = 'psql'")
     admin.execute("SELECT pg_advisory_lock(%s)", (lock_key("agent", "t"),))
     with pytest.raises(BusyError, match=rf"in use by connection {admin.info.backend_pid} \(psql\)"):
-        await DatabaseAgentLock(address, "t", timeout=0).acquire()
+        await agent_lock(address, "t", timeout=0).acquire()
 
 
 async def test_the_same_thread_in_another_database_is_another_agent(
@@ -145,8 +151,8 @@ async def test_the_same_thread_in_another_database_is_another_agent(
 ) -> None:
     other = postgres.database()
     async with (
-        DatabaseAgentLock(address, "t", timeout=0),
-        DatabaseAgentLock(address_of(SecretStr(other)), "t", timeout=0),
+        agent_lock(address, "t", timeout=0),
+        agent_lock(address_of(SecretStr(other)), "t", timeout=0),
         DatabaseServerLock(address_of(SecretStr(postgres.url())), timeout=0),
     ):
         pass
@@ -160,14 +166,14 @@ async def test_a_server_is_waited_for_only_as_long_as_its_restart_takes(
     async with DatabaseServerLock(address):
         began = time.monotonic()
         with pytest.raises(BusyError):
-            await DatabaseAgentLock(address, "t", timeout=20.0).acquire()
+            await agent_lock(address, "t", timeout=20.0).acquire()
         assert 0.2 <= time.monotonic() - began < 5
 
 
 async def test_a_database_that_is_down_gives_no_lock(own_postgres: Postgres) -> None:
     address = address_of(SecretStr(own_postgres.database()))
     own_postgres.stop()
-    for lock in (DatabaseAgentLock(address, "t"), DatabaseServerLock(address)):
+    for lock in (agent_lock(address, "t"), DatabaseServerLock(address)):
         began = time.monotonic()
         with pytest.raises(DatabaseDown, match="cannot be reached"):
             await lock.acquire()

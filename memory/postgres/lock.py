@@ -33,6 +33,7 @@ from memory.postgres.session import (
     connect,
     holder,
     holders,
+    until_lost,
 )
 
 log = logging.getLogger("circadian")
@@ -53,15 +54,15 @@ class DatabaseAgentLock:
         address: Address,
         thread: str,
         *,
+        sessions: AgentSessions,
         role: str = "circadian",
         timeout: float = 30.0,
-        sessions: AgentSessions | None = None,
     ) -> None:
-        """`sessions`: those of the database; else the lock has a connection of its own."""
+        """`sessions`: those of the open database, whose locks share a connection."""
         self._address, self._role, self._timeout = address, role, timeout
         self._what = f"the agent with thread {thread!r}"
         self._key = lock_key("agent", thread)
-        self._sessions = sessions or AgentSessions(address)
+        self._sessions = sessions
         self._holding: tuple[AgentSession, Claim] | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
@@ -187,9 +188,7 @@ class DatabaseServerLock:
         self._watch = asyncio.create_task(self._watched(conn), name=f"lock of {self._what}")
 
     async def _watched(self, conn: AsyncConnection) -> None:
-        with suppress(psycopg.Error):
-            async for _ in conn.notifies():  # none come: it ends when the connection is lost
-                pass
+        await until_lost(conn)
         await conn.close()
         log.warning("%s closed the connection that held the server's lock", self._what)
         self._hold(await self._retake())

@@ -215,9 +215,7 @@ class AgentSession:
         return self._conn
 
     async def _watched(self, conn: AsyncConnection) -> None:
-        with suppress(psycopg.Error):
-            async for _ in conn.notifies():  # none come: it ends when the connection is lost
-                pass
+        await until_lost(conn)
         if conn is self._conn:
             await self._lose()
 
@@ -259,6 +257,13 @@ async def connect(address: Address, role: str) -> AsyncConnection:
     return await psycopg.AsyncConnection[DictRow].connect(
         address.conninfo, application_name=name, autocommit=True, row_factory=dict_row
     )
+
+
+async def until_lost(conn: AsyncConnection) -> None:
+    """Wait as long as the connection stands. It serves nobody else meanwhile."""
+    with suppress(psycopg.Error):
+        async for _ in conn.notifies():  # none come: it ends when the connection is lost
+            pass
 
 
 async def holders(conn: AsyncConnection, key: int) -> list[DictRow]:
