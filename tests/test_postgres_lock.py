@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -18,9 +17,8 @@ from memory.postgres.address import Address, address_of
 from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
 from memory.postgres.schema import lock_key
 from memory.postgres.session import AgentSessions
+from tests.lock_connections import cut_off
 from tests.postgres import Postgres
-
-HOLDERS = "FROM pg_stat_activity WHERE application_name LIKE 'circadian:%'"
 
 
 @pytest.fixture
@@ -28,21 +26,9 @@ def address(postgres_url: str) -> Address:
     return address_of(SecretStr(postgres_url))
 
 
-@pytest.fixture
-def admin(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Another connection to the same database."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        yield connection
-
-
 def agent_lock(address: Address, thread: str, **options: Any) -> DatabaseAgentLock:
     """A lock that has the connection to itself."""
     return DatabaseAgentLock(address, thread, sessions=AgentSessions(address), **options)
-
-
-def cut_off(admin: psycopg.Connection[Any]) -> int:
-    """Close the connections that hold locks, from the server's side; how many."""
-    return admin.execute(f"SELECT pg_terminate_backend(pid) {HOLDERS}").rowcount
 
 
 async def test_a_run_whose_lock_was_lost_is_stopped_and_told_why(

@@ -5,55 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import psycopg
 import pytest
-from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
 from memory.postgres import session as locks
-from memory.postgres.database import Database, open_database
+from memory.postgres.database import Database
 from memory.postgres.lock import DatabaseAgentLock
-
-HOLDERS = "FROM pg_stat_activity WHERE application_name LIKE 'circadian:%'"
-
-
-@pytest.fixture
-def home(postgres_url: str) -> Database:
-    return open_database(SecretStr(postgres_url), embedder="offline")
-
-
-@pytest.fixture
-def elsewhere(postgres_url: str) -> Database:
-    """The same database, as another process has it open."""
-    return open_database(SecretStr(postgres_url))
-
-
-@pytest.fixture
-def admin(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        yield connection
-
-
-def connections(admin: psycopg.Connection[Any]) -> int:
-    [count] = admin.execute(f"SELECT count(*) {HOLDERS}").fetchone() or [0]
-    return int(count)
-
-
-def cut_off(admin: psycopg.Connection[Any]) -> None:
-    admin.execute(f"SELECT pg_terminate_backend(pid, 5000) {HOLDERS}")
-
-
-async def gone(admin: psycopg.Connection[Any]) -> bool:
-    """Whether no connection for locks is left; a server takes a moment to end one."""
-    for _ in range(100):
-        if not connections(admin):
-            return True
-        await asyncio.sleep(0.02)
-    return False
+from tests.lock_connections import connections, cut_off, gone
 
 
 async def test_more_agents_than_a_database_takes_connections_share_one(
