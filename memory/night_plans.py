@@ -42,12 +42,14 @@ class Plans(Sequence[PlanRecord]):
 
     def extend(self, plans: Iterable[PlanRecord]) -> None:
         """Take in plans that come after all that are here."""
+        settled = list[Operation]()
         for plan in plans:
             self._plans.append(plan)
             self._decided[None].take(plan["operations"])
             new = self._decided[plan["phase"]].take(plan["operations"])
             if plan["phase"] == "compacting":
-                self._standing = entries_after(self._standing, new)
+                settled += new
+        self._standing = entries_after(self._standing, settled)
 
     def operations(self, phase: str | None = None) -> Sequence[Operation]:
         """All operations, or those of one phase, in order, each once, and without rivals."""

@@ -96,11 +96,15 @@ def resumed_report(config: RunnableConfig) -> Report | None:
     return cast(Report | None, given.get(RESUMED)) if ours else None
 
 
-def undone_night(config: RunnableConfig) -> str | None:
-    """The night whose undo `open_agent` finished before the run. As with `resumed_report`."""
+def undo_looked_for(config: RunnableConfig) -> bool:
+    """Whether `open_agent` finished any undo before the run. As with `resumed_report`."""
     given = config.get("configurable", {})
-    ours = isinstance(given.get(KEY), Resources)
-    return cast(str | None, given.get(UNDONE)) if ours else None
+    return isinstance(given.get(KEY), Resources) and UNDONE in given
+
+
+def undone_night(config: RunnableConfig) -> str | None:
+    """The night whose undo that was; None where there was none to finish."""
+    return cast(str | None, config["configurable"][UNDONE])
 
 
 def process_now() -> Process:

@@ -12,7 +12,7 @@ from memory import approvals, arrivals, audit, emergency, inbox, night, night_un
 from memory.overheard import overhear
 from memory.records import Event, HandledMark
 from memory.reflection import is_reflection
-from memory.resources import undone_night
+from memory.resources import undo_looked_for, undone_night
 from memory.schedule import filled, hours_named, hours_over, own_sleep
 from memory.session import rolled_up
 from memory.settings import Settings
@@ -103,8 +103,10 @@ class _Desk(Visit):
 
         `open_agent` finished it before it resumed anything; on a server nothing runs before this.
         """
-        done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
-        done = done or undone_night(self.config)
+        if undo_looked_for(self.config):
+            done = undone_night(self.config)
+        else:
+            done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
