@@ -30,6 +30,10 @@ class Pending(NamedTuple):
     context: list[Event]
     ignored: list[Judged]
 
+    def empty(self) -> bool:
+        """Whether no event waits."""
+        return not any(self)
+
     def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
         """The event to act on now: people's first. Its own look waits asleep, and after too much
         was spent.

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
-from memory import approvals, arrivals, audit, emergency, inbox, night, night_undo
-from memory.overheard import overhear
-from memory.records import Event, HandledMark
-from memory.reflection import is_reflection
-from memory.resources import undo_looked_for, undone_night
-from memory.schedule import filled, hours_named, hours_over, own_sleep
-from memory.session import rolled_up
-from memory.settings import Settings
-from memory.state import (
-    Request,
-    State,
+from memory import (
+    approvals,
+    arrivals,
+    audit,
+    emergency,
+    entities,
+    inbox,
+    journal,
+    night,
+    night_undo,
 )
-from memory.state_check import checked, kept_problem
+from memory.apply import apply_operations
+from memory.audit_nights import of_mode_change
+from memory.operations import add_entry
+from memory.owners import owners_of
+from memory.records import Event, HandledMark, InboxItem
+from memory.reflection import is_reflection
+from memory.reports import Report
+from memory.resources import (
+    Resources,
+    resources_of,
+    resumed_report,
+    scope_of,
+    settings_of,
+    store_of,
+    undo_looked_for,
+    undone_night,
+)
+from memory.schedule import filled, hours_named, hours_over, own_sleep
+from memory.scope import Scope
+from memory.session import fallen_asleep, rolled_up, woken
+from memory.settings import Settings
+from memory.state import REDUCED_KEYS, Request, SleepCause, State, WakeCause, fresh_state
+from memory.state_check import checked, kept_problem, report_so_far
 from memory.tick import Classification, ParkedTick
 from memory.turns import Judged, Pending, goals_parked, parked_events, sorted_out, why_idle
-from memory.visit import Visit
+
+DIRECT_EVENT = "a direct event waits"
 
 
 def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
-    """The way out of `intake`."""
+    """Route from `intake` to what it decided."""
     match state.get("turn", "rest"):
         case "tick":
             return "awake"
@@ -43,114 +67,214 @@ def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
 async def intake(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Write new input to the inbox, validate the state found, choose a tick, a night or rest.
+    """Write new input to the inbox, validate the state, then choose a tick, a night or rest.
 
-    A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; the input is kept.
+    A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; its input is kept.
 
     Raises:
-        InputError: the input is malformed. None of its events was taken; its messages stand in the
-            thread, where the next run takes them.
+        InputError: the input is malformed. No event was taken; the messages stand in the thread,
+            where the next run takes them.
     """
-    first = not state.get("returning")
-    desk = _Desk(state, runtime, config, first)
+    visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
     if sound:
-        # First, so that an id that was handled in the run before is known as handled.
-        await desk.settle()
-    # Those that stand in a checkpoint. What this visit marks is in none yet.
-    committed = desk.state["handled"]
-    if first:
-        await desk.take_in()
-        await desk.finish_undo()
+        # Before new input: an id that the run before handled must be known as handled.
+        await visit.settle()
+    # These marks stand in a checkpoint. Marks that this visit sets stand in none yet.
+    committed = visit.state["handled"]
+    if visit.first:
+        await visit.take_in()
+        await visit.finish_undo()
     if not sound:
-        desk.set(turn="refuse")  # which is to find what is wrong as it is
-        return desk.update
-    desk.recompute_goals()
-    if desk.take_request() == "clear_stop":
-        await emergency.forget_stop(desk.store, desk.scope)
-    await desk.take_stop()
-    await desk.decide()
+        visit.set(turn="refuse")  # `refuse` has to find the state as it is
+        return visit.update
+    visit.recompute_goals()
+    if visit.take_request() == "clear_stop":
+        await emergency.forget_stop(visit.store, visit.scope)
+    await visit.take_stop()
+    visit.carry_out(await visit.decision())
     if committed:
-        await inbox.note_answered(desk.store, desk.scope, committed)
-    await audit.write(desk.store, desk.scope, desk.log)
-    return desk.update
+        await inbox.note_answered(visit.store, visit.scope, committed)
+    await audit.write(visit.store, visit.scope, visit.log)
+    return visit.update
 
 
-class _Desk(Visit):
-    """What a visit of `intake` does, in the order in which the node calls it."""
+class Findings(NamedTuple):
+    """What the decision rests on: the state, and what was read from the store."""
 
-    async def take_in(self) -> None:
-        """New input goes to the inbox before anything is done with it."""
-        run_id = self.config.get("metadata", {}).get("run_id")
-        arrived = await arrivals.take_in(
-            self.state,
-            store=self.store,
-            scope=self.scope,
-            owner=self.owners[0],
-            now=self.now,
-            run_id=str(run_id) if run_id is not None else None,
+    state: State
+    settings: Settings
+    now: datetime
+    pending: Pending
+    """Events that this run has not tried yet."""
+    left: Pending
+    """All events that wait, those that failed in this run included."""
+    answered: ParkedTick | None
+    """The first parked tick whose question a person has answered."""
+    night_going: bool
+    """A night was begun and has not ended, or was asked for."""
+    sleep_asked: bool
+    """This visit brought `request: sleep`."""
+    autonomous: bool
+    """This visit may work on the goals."""
+
+
+class Decision(NamedTuple):
+    """What the run does next, and what changes on the way there."""
+
+    turn: Literal["tick", "night", "rest"]
+    event: Event | None = None
+    classification: Classification | None = None
+    resumes: ParkedTick | None = None
+    """The parked tick that goes on."""
+    falls_asleep: tuple[SleepCause, str] | None = None
+    """Cause and reason."""
+    wakes: str | None = None
+    """The reason, where the event ends a sleep."""
+    wish_dropped: str | None = None
+    """What overrules the model's wish to sleep."""
+    notes: tuple[str, ...] = ()
+
+
+def decide(found: Findings) -> Decision:
+    """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest. Pure."""
+    state = found.state
+    if found.answered:
+        return _resumed(found.answered)
+    if night_due(found):
+        return Decision("night")
+    if ready := found.pending.ready(state, found.settings, found.now):
+        event, classification = ready
+        return Decision(
+            "tick",
+            event,
+            classification,
+            wakes=classification["reason"] if state["mode"] == "sleep" else None,
+            wish_dropped=None if is_reflection(event) else DIRECT_EVENT,
         )
-        self.given = arrived.given
-        done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
-            *self.state["report"]["context_only"]
+    # One night a run: the wish and the hour stand for the next run.
+    may_sleep = state["report"]["night"] is None
+    dropped = DIRECT_EVENT if may_sleep and found.left.people else None
+    if may_sleep and (cause := sleep_cause(found)):
+        return Decision("night", falls_asleep=cause, wish_dropped=dropped)
+    notes: tuple[str, ...] = ()
+    if found.autonomous and not goals_parked(state):
+        idle = why_idle(state, found.settings, found.now)
+        if idle is None:
+            return Decision("tick", wish_dropped=dropped)
+        notes = (idle,)
+    if (parked := parked_ticks(state)) and state["mode"] == "awake":
+        return _resumed(parked[0])._replace(wish_dropped=dropped, notes=notes)
+    return Decision("rest", wish_dropped=dropped, notes=notes)
+
+
+def night_due(found: Findings) -> bool:
+    """Whether a night begins or goes on: it was asked for or begun, or it follows a preview."""
+    if night_failed(found.state):
+        return False
+    if (done := found.state["report"]["night"]) is not None:
+        return done["dry_run"] and found.state["phase"] == "compacting"
+    return found.sleep_asked or found.night_going
+
+
+def night_failed(state: State) -> bool:
+    """Whether a step of the night failed in this run."""
+    return any(failure["event_id"] is None for failure in state["report"]["failures"])
+
+
+def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
+    """Why the agent falls asleep of its own accord, with the reason; None: it stays awake."""
+    state, settings = found.state, found.settings
+    direct = bool(found.left.people)
+    wish = None if direct else state["sleep_wish"]
+    cause = own_sleep(
+        cast(State, {**state, "sleep_wish": wish}),
+        settings,
+        found.now,
+        direct=direct,
+        busy=not found.left.empty() or bool(state["parked"]),
+    )
+    if cause is None:
+        return None
+    reasons: dict[SleepCause, str] = {
+        "go_to_sleep": wish["reasoning"] if wish else "",
+        "schedule": hours_named(settings),
+        "fatigue": f"the history fills {filled(state, settings):.0%} of the context",
+    }
+    return cause, reasons[cause]
+
+
+def parked_ticks(state: State) -> list[ParkedTick]:
+    """The ticks that wait for a person, without those that failed in this run."""
+    failed = _failed_events(state)
+    return [
+        tick for tick in state["parked"] if not tick["event"] or tick["event"]["id"] not in failed
+    ]
+
+
+def _failed_events(state: State) -> set[str]:
+    failures = state["report"]["failures"]
+    return {failure["event_id"] for failure in failures if failure["event_id"] is not None}
+
+
+def _resumed(parked: ParkedTick) -> Decision:
+    return Decision("tick", parked["event"], parked["classification"], resumes=parked)
+
+
+class _Visit:
+    """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
+
+    The methods stand in the order in which the node calls them.
+    """
+
+    def __init__(self, state: State, runtime: Runtime[Settings], config: RunnableConfig) -> None:
+        self.first = not state.get("returning")
+        # LangGraph starts a key with a reducer as {}, which is no value of ours. Keys that an older
+        # version did not know start here, too.
+        missing = {
+            key: value
+            for key, value in fresh_state().items()
+            if key not in state or (key in REDUCED_KEYS and state.get(key) == {})
         }
-        self.note(skipped=[one for one in arrived.skipped if one not in done], notes=arrived.notes)
-        if arrived.messages:
-            self.update["messages"] = arrived.messages
+        self.update: dict[str, Any] = dict(missing)
+        self.state = cast(State, {**state, **missing})
+        self.settings = settings_of(runtime.context)
+        self.resources: Resources = resources_of(config)
+        self.config = config
+        self.scope: Scope = scope_of(config)
+        self.store: BaseStore = store_of(runtime)
+        self.now: datetime = self.resources.clock()
+        self.owners = owners_of(
+            self.settings, user=self.resources.user, served=self.resources.served
+        )
+        self.log: list[audit.AuditEntry] = []
+        self.sleep_asked = self.autonomous = False
+        self.given = False
+        """The run brought messages, events or a request."""
+        self.resumed: Report | None = resumed_report(config) if self.first else None
+        """The report of an earlier run that was finished just now: this run's report extends it."""
+        self.set(resuming=None)  # left by a run that ended with a question
+        self.set(report=report_so_far(self.resumed if self.first else self.state["report"]))
 
-    async def finish_undo(self) -> None:
-        """One that was broken off comes before anything reads or changes memory.
+    def set(self, **values: Any) -> None:
+        """Change the state and remember the change."""
+        self.update.update(values)
+        self.state = cast(State, {**self.state, **values})
 
-        `open_agent` finished it before it resumed anything; on a server nothing runs before this.
-        """
-        if undo_looked_for(self.config):
-            done = undone_night(self.config)
-        else:
-            done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
-        if done is not None:
-            self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
+    def note(self, **more: Any) -> None:
+        """Extend lists of the report."""
+        report = cast(dict[str, Any], self.state["report"])
+        self.set(report={**report, **{key: [*report[key], *new] for key, new in more.items()}})
 
-    def recompute_goals(self) -> None:
-        """An edit by hand is rolled up like an update (ruling 10)."""
-        before = self.state["goals"]
-        self.set(**rolled_up(self.state, self.now))
-        self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)
-
-    def take_request(self) -> Request | None:
-        """Carry out the run's request, as far as it is not a night or a tick."""
-        request = self.state.get("request") if self.first else None
-        self.given = self.given or request is not None
-        if request == "sleep" and not self.state["emergency_stop"]:
-            self.sleep("request", f"{self.resources.user} asked for it")
-        elif request == "wake":
-            self.wake("request", f"{self.resources.user} asked for it")
-        elif request == "stop":
-            self.set(emergency_stop=True)
-            self.log.append(audit.of_stop("a person asked for it", **self.place))
-        elif request == "clear_stop":
-            self.set(emergency_stop=False, consecutive_errors=0)
-            self.note(notes=["The emergency stop is cleared."])
-            self.log.append(audit.of_clear(**self.place))
-        if self.first and not self.resources.night_only:
-            # Work of an earlier run that was finished first is no reason to wait for this one.
-            self.set(unattended=request == "tick" or not self.given)
-        self.autonomous = request == "tick" or not (self.given or self.resumed)
-        self.sleep_asked = request == "sleep"
-        return request
-
-    async def take_stop(self) -> None:
-        """A stop that was asked for meanwhile, also by another process (`memory.emergency`)."""
-        if self.state["emergency_stop"]:
-            return
-        by = await emergency.stop_asked_by(self.store, self.scope)
-        if by is not None:
-            self.set(emergency_stop=True)
-            self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
+    @property
+    def place(self) -> dict[str, Any]:
+        """Time, tick and user, for the audit log."""
+        return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
     async def settle(self) -> None:
-        """Take events out of the inbox whose ticks are in a checkpoint that is on disk.
+        """Take events out of the inbox whose ticks stand in a checkpoint on disk.
 
-        At the start of a run the state was read from disk. Later in it that holds only where
+        At the start of a run the state was read from disk. Later in the run that holds only where
         every checkpoint is awaited; on a server the marks wait for the next run.
         """
         if not (self.first or self.resources.synced):
@@ -164,130 +288,142 @@ class _Desk(Visit):
         if marks or self.first:
             await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
 
-    async def decide(self) -> None:
-        """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest."""
+    async def take_in(self) -> None:
+        """Write new input to the inbox before anything is done with it."""
+        run_id = self.config.get("metadata", {}).get("run_id")
+        arrived = await arrivals.take_in(
+            self.state,
+            store=self.store,
+            scope=self.scope,
+            owner=self.owners[0],
+            now=self.now,
+            run_id=str(run_id) if run_id is not None else None,
+        )
+        self.given = arrived.given
+        done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
+            *self.state["report"]["context_only"]
+        }
+        self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
+        if arrived.messages:
+            self.update["messages"] = arrived.messages
+
+    async def finish_undo(self) -> None:
+        """Finish an interrupted undo before anything reads or changes memory.
+
+        `open_agent` finished it before it resumed anything; on a server nothing runs before this.
+        """
+        if undo_looked_for(self.config):
+            done = undone_night(self.config)
+        else:
+            done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
+        if done is not None:
+            self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
+
+    def recompute_goals(self) -> None:
+        """Roll up goals that were edited by hand (ruling 10)."""
+        before = self.state["goals"]
+        self.set(**rolled_up(self.state, self.now))
+        self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)
+
+    def take_request(self) -> Request | None:
+        """Carry out the run's request, as far as it asks for no night and no tick."""
+        request = self.state.get("request") if self.first else None
+        self.given = self.given or request is not None
+        if request == "sleep" and not self.state["emergency_stop"]:
+            self._sleep("request", f"{self.resources.user} asked for it")
+        elif request == "wake":
+            self._wake("request", f"{self.resources.user} asked for it")
+        elif request == "stop":
+            self.set(emergency_stop=True)
+            self.log.append(audit.of_stop("a person asked for it", **self.place))
+        elif request == "clear_stop":
+            self.set(emergency_stop=False, consecutive_errors=0)
+            self.note(notes=["The emergency stop is cleared."])
+            self.log.append(audit.of_clear(**self.place))
+        if self.first and not self.resources.night_only:
+            # Finishing an earlier run's work does not make this run an attended one.
+            self.set(unattended=request == "tick" or not self.given)
+        self.autonomous = self.first and (
+            request == "tick" or not (self.given or self.resumed is not None)
+        )
+        self.sleep_asked = request == "sleep"
+        return request
+
+    async def take_stop(self) -> None:
+        """Take over a stop that was asked for meanwhile, also by another process."""
+        if self.state["emergency_stop"]:
+            return
+        by = await emergency.stop_asked_by(self.store, self.scope)
+        if by is not None:
+            self.set(emergency_stop=True)
+            self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
+
+    async def decision(self) -> Decision:
+        """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            self.note(notes=[emergency.sentence(len(waits))])
-            self.drop_wish("the emergency stop stands")
-            return self.rest()
+            stands = emergency.sentence(len(waits))
+            return Decision("rest", wish_dropped="the emergency stop stands", notes=(stands,))
         if self.resources.night_only:
-            return await self._night_alone()
+            due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
+            return Decision("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
-            self.wake("hours", hours_named(self.settings))
-        # Also before a night: it is to know what was heard by then.
-        pending = await self._pending()
-        ready = pending.ready(self.state, self.settings, self.now)
-        if answered := await self._answered():
-            return self._resume(answered)
-        if await self._night_due():
-            return self.set(turn="night", event=None)
-        if ready is not None:
-            return self._take(*ready)
-        if await self._sleeps():
-            return self.set(turn="night", event=None)
-        goals_wait = goals_parked(self.state)
-        if self.first and self.autonomous and not goals_wait and self._autonomous():
-            return self.set(turn="tick", event=None, classification=None)
-        if self._parked() and self.state["mode"] == "awake":
-            return self._resume(self._parked()[0])
-        return self.rest()
-
-    async def _answered(self) -> ParkedTick | None:
-        """The first tick whose question a person has answered."""
-        answered = await approvals.answers(self.store, self.scope, self._parked())
-        return next((one for one in self._parked() if one["question"]["id"] in answered), None)
-
-    def _parked(self) -> list[ParkedTick]:
-        """The ticks that wait for a person, but for those that failed in this run."""
-        failed = {failure["event_id"] for failure in self.state["report"]["failures"]}
-        parked = self.state["parked"]
-        return [one for one in parked if not one["event"] or one["event"]["id"] not in failed]
-
-    def _resume(self, parked: ParkedTick) -> None:
-        """Go on with a tick that waited: with its answer, or to ask again."""
-        asked = self.state["report"]["questions"]
-        if parked["question"] not in asked:
-            self.note(questions=[parked["question"]])
-        self.set(
-            turn="tick",
-            event=parked["event"],
-            classification=parked["classification"],
-            resuming=parked["question"]["id"],
-        )
-
-    def rest(self) -> None:
-        """Nothing more in this run. Where its night is over already, no other is about to begin."""
-        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
-        self.set(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
-
-    async def _night_alone(self) -> None:
-        """For a run that is for a night, and leaves all else that waits alone."""
-        due = await night.is_due(self.store, self.scope)
-        if due and not self._night_failed():
-            return self.set(turn="night", event=None)
-        return self.rest()
-
-    def _night_failed(self) -> bool:
-        return any(one["event_id"] is None for one in self.state["report"]["failures"])
-
-    async def _night_due(self) -> bool:
-        """An unfinished night goes on whatever the input; after a preview, what was asked for."""
-        if self._night_failed():
-            return False
-        if (done := self.state["report"]["night"]) is not None:
-            return done["dry_run"] and self.state["phase"] == "compacting"
-        return (self.first and self.sleep_asked) or await night.is_going(self.store, self.scope)
-
-    async def _sleeps(self) -> bool:
-        """Whether it falls asleep of its own accord, or at its hour sleeps on: a night follows."""
-        if self.state["report"]["night"] is not None:
-            return False  # one a run: its wish, and its hour, stand for the next
+            self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
-        # Those that failed in this run wait as well.
-        left = sorted_out(items, self.settings, self.owners, past=parked_events(self.state))
-        direct, busy = bool(left.people), bool(items or self.state["parked"])
-        if direct:
-            self.drop_wish("a direct event waits")
-        wish = self.state["sleep_wish"]
-        why = own_sleep(self.state, self.settings, self.now, direct=direct, busy=busy)
-        if why is None:
-            return False
-        reasons = {
-            "go_to_sleep": wish["reasoning"] if wish else "",
-            "schedule": hours_named(self.settings),
-            "fatigue": f"the history fills {filled(self.state, self.settings):.0%} of the context",
-        }
-        self.sleep(why, reasons[why])
-        return True
-
-    def _autonomous(self) -> bool:
-        """Whether to work on the goals; if not, the report says why."""
-        why = why_idle(self.state, self.settings, self.now)
-        if why is not None:
-            self.note(notes=[why])
-        return why is None
-
-    async def _pending(self) -> Pending:
-        """What waits to be acted on; the rest is taken as context or ignored."""
-        failed = {failure["event_id"] for failure in self.state["report"]["failures"]}
-        past = parked_events(self.state) | {one for one in failed if one is not None}
-        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
-        pending = sorted_out(items, self.settings, self.owners, past=past)
+        parked = parked_events(self.state)
+        pending = self._sorted(items, past=parked | _failed_events(self.state))
+        # Before a night, too: it has to know what was heard by then.
         await self._take_as_context(pending.context)
         self._ignore(pending.ignored)
-        return pending
+        answers = await approvals.answers(self.store, self.scope, parked_ticks(self.state))
+        return decide(
+            Findings(
+                state=self.state,
+                settings=self.settings,
+                now=self.now,
+                pending=pending,
+                left=self._sorted(self._unmarked(items), past=parked),
+                answered=next(
+                    (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
+                ),
+                night_going=await night.is_going(self.store, self.scope),
+                sleep_asked=self.sleep_asked,
+                autonomous=self.autonomous,
+            )
+        )
 
-    def _take(self, event: Event, classification: Classification) -> None:
-        """A tick on the event; it wakes the agent."""
-        self.set(turn="tick", event=event, classification=classification)
-        if not is_reflection(event):
-            self.drop_wish("a direct event waits")
-        if self.state["mode"] == "sleep":
-            self.wake("event", classification["reason"])
+    def _sorted(self, items: Sequence[InboxItem], past: set[str]) -> Pending:
+        return sorted_out(items, self.settings, self.owners, past=past)
+
+    def _unmarked(self, items: Sequence[InboxItem]) -> list[InboxItem]:
+        marked = {mark["id"] for mark in self.state["handled"]}
+        return [item for item in items if item["event"]["id"] not in marked]
+
+    async def _take_as_context(self, events: Sequence[Event]) -> None:
+        """Journal unaddressed events and keep the newest in the prompt. No model is called."""
+        if not events:
+            return
+        familiar = await entities.familiar(self.store, self.scope, events)
+        entries = [
+            journal.entry_in(self.state, event, self.settings, known)
+            for event, known in zip(events, familiar, strict=True)
+        ]
+        await apply_operations(
+            [add_entry(entry, "heard, not addressed") for entry in entries],
+            store=self.store,
+            semantic=self.resources.semantic,
+            scope=self.scope,
+        )
+        # Without images: every checkpoint copies the buffer.
+        heard = [cast(Event, {k: v for k, v in e.items() if k != "content"}) for e in events]
+        buffer = [*self.state["context_buffer"], *heard]
+        newest = max(0, len(buffer) - self.settings.context_buffer_size)
+        self.set(context_buffer=buffer[newest:])
+        self._mark(events)
+        self.note(context_only=[event["id"] for event in events])
 
     def _ignore(self, judged: Sequence[Judged]) -> None:
-        """Leave events alone, and say so. Nothing of them is journaled."""
+        """Mark events as handled and report them. They are not journaled."""
         self._mark([event for event, _ in judged])
         self.note(
             ignored=[
@@ -300,18 +436,49 @@ class _Desk(Visit):
         marks = [HandledMark(id=event["id"], tick=tick, at=stamp) for event in events]
         self.set(handled=[*self.state["handled"], *marks])
 
-    async def _take_as_context(self, events: Sequence[Event]) -> None:
-        """Journal unaddressed events and keep the newest in the prompt. No model is called."""
-        if not events:
-            return
-        buffer = await overhear(
-            events,
-            self.state,
-            settings=self.settings,
-            store=self.store,
-            semantic=self.resources.semantic,
-            scope=self.scope,
-        )
-        self.set(context_buffer=buffer)
-        self._mark(events)
-        self.note(context_only=[event["id"] for event in events])
+    def carry_out(self, decision: Decision) -> None:
+        """Bring state, report and log to what was decided."""
+        self.note(notes=[*decision.notes])
+        if decision.turn == "tick":
+            self.set(turn="tick", event=decision.event, classification=decision.classification)
+        self._drop_wish(decision.wish_dropped)
+        if decision.falls_asleep:
+            self._sleep(*decision.falls_asleep)
+        if decision.wakes:
+            self._wake("event", decision.wakes)
+        if decision.turn == "night":
+            self.set(turn="night", event=None)
+        if decision.turn == "rest":
+            self._rest()
+        if decision.resumes:
+            self._resume(decision.resumes)
+
+    def _rest(self) -> None:
+        """Nothing more in this run. Where its night is over already, no other is about to begin."""
+        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
+        self.set(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
+
+    def _resume(self, parked: ParkedTick) -> None:
+        if parked["question"] not in self.state["report"]["questions"]:
+            self.note(questions=[parked["question"]])
+        self.set(resuming=parked["question"]["id"])
+
+    def _drop_wish(self, why: str | None) -> None:
+        """Take back the model's wish to sleep, where something overrules it."""
+        if why is not None and self.state["sleep_wish"] is not None:
+            self.set(sleep_wish=None)
+            self.note(notes=[f"It wished to sleep, and stays awake: {why}."])
+
+    def _sleep(self, why: SleepCause, reason: str) -> None:
+        self._change_mode(fallen_asleep(self.state, self.now, why, reason))
+
+    def _wake(self, why: WakeCause, reason: str) -> None:
+        self._change_mode(woken(self.state, self.settings, self.now, why, reason))
+
+    def _change_mode(self, update: dict[str, Any]) -> None:
+        told = len(self.state["report"]["mode_changes"])
+        self.set(**update)
+        event = self.state["event"]
+        for change in self.state["report"]["mode_changes"][told:]:
+            origin = event["id"] if event else None
+            self.log.append(of_mode_change(change, tick=self.state["tick"], origin=origin))
