@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import FunctionType

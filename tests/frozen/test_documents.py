@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graph.agent import open_agent
 from tests.commandline import Done, circadian
 from tests.frozen.keeping import KEPT, Normaliser, WallClock, compare, document
 from tests.openai_server import OpenAIServer, text, tool_call
@@ -31,6 +32,7 @@ class Life:
         self._capsys, self._patch = capsys, patch
         self.clock = WallClock(patch, AFTERWARDS)
         self._shown: dict[str, Any] = {}
+        self.namespaces: dict[str, dict[str, int]] = {}
 
     def run(self, name: str, *args: str | Path, model: tuple[str, ...] = OFFLINE) -> Any:
         """Run a command a minute after the last one; returns its document."""
@@ -52,6 +54,10 @@ class Life:
             name: normaliser(shown, operations=name in WITH_OPERATION_IDS)
             for name, shown in self._shown.items()
         }
+
+    def look_at_namespaces(self, when: str) -> None:
+        """Keep how many records stand in each namespace."""
+        self.namespaces[when] = asyncio.run(namespaces(self.data))
 
     def asked(self, name: str, prompt: str) -> str:
         """A message after which the model wants to change its own prompt; the question's id."""
@@ -85,9 +91,8 @@ def _documents(done: Done) -> Any:
 @pytest.fixture
 def life(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Life]:
-    monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", "s" * 40)
-    yield Life(tmp_path, capsys, monkeypatch)
+) -> Life:
+    return Life(tmp_path, capsys, monkeypatch)
 
 
 def fact_about(found: list[dict[str, Any]], words: str) -> str:
@@ -100,6 +105,18 @@ def test_the_documents_of_every_command(life: Life) -> None:
     for name, found in shown.items():
         compare(f"documents/{name}.json", document(found))
     assert {path.stem for path in (KEPT / "documents").glob("*.json")} == {*shown}
+    life.look_at_namespaces("end")
+    compare("namespaces.json", document(life.namespaces))
+
+
+async def namespaces(data: Path) -> dict[str, int]:
+    """How many records stand in each namespace."""
+    used = {}
+    async with open_agent(data, model="offline") as agent:
+            for namespace in await agent.store.alist_namespaces(limit=10_000):
+            items = await agent.store.asearch(namespace, limit=10_000)
+            used["/".join(namespace)] = sum(item.namespace == namespace for item in items)
+    return used
 
 
 def live(life: Life) -> None:
@@ -124,18 +141,21 @@ def live(life: Life) -> None:
     run("tick", "tick")
     run("stop", "stop")
     run("send_stopped", "send", "Are you there? My cat is called Miso.", "--from", "Tom")
+    life.look_at_namespaces("stopped")
     run("clear_stop", "clear-stop")
     run("tick_again", "tick")
     run("correct", "correct", fact_about(everything, "65 euros"), "They cost 70 euros each.")
     run("recall_superseded", "recall", "What did the barrels cost?", "-k", "3", "--superseded")
     question = life.asked("send_asking", "Be brief.")
     run("status_asking", "status")
+    life.look_at_namespaces("asking")
     life.answered("approve", "approve", question)
     question = life.asked("send_asking_again", "Use rhymes.")
     life.answered("refuse", "refuse", question, "--reason", "No rhymes.")
     run("prompt", "prompt")
     run("prompt_rollback", "prompt", "--rollback", "0")
     preview = run("sleep_dry_run", "sleep", "--dry-run")
+    life.look_at_namespaces("dry run")
     run("sleep_apply", "sleep", "--apply", preview["id"])
     run("undo", "undo", preview["id"])
     run("sleep", "sleep")
