@@ -113,7 +113,7 @@ async def namespaces(data: Path) -> dict[str, int]:
     """How many records stand in each namespace."""
     used = {}
     async with open_agent(data, model="offline") as agent:
-            for namespace in await agent.store.alist_namespaces(limit=10_000):
+        for namespace in await agent.store.alist_namespaces(limit=10_000):
             items = await agent.store.asearch(namespace, limit=10_000)
             used["/".join(namespace)] = sum(item.namespace == namespace for item in items)
     return used
