@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from graph.agent import open_agent
 from tests.commandline import circadian
 from tests.frozen.keeping import Normaliser, compare, document
 from tests.frozen.test_documents import OFFLINE
@@ -25,19 +27,20 @@ def test_the_document_of_the_demo(capfd: pytest.CaptureFixture[str], tmp_path: P
     compare("processes/demo.json", document(normaliser(shown)))
 
 
-def test_the_lines_of_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_lines_of_a_run(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    for command in (["stop"], ["send", "What is up?"]):
-        circadian(capsys, *command, "--data", data, *OFFLINE)
+    with open_agent(data, model="offline", embedder="offline") as agent:
+        agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
     command = [sys.executable, "-m", "graph.cli", "run", "--json", "--data", str(data), *OFFLINE]
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        guard = threading.Timer(120, process.kill)
+        guard.start()
         assert process.stdout is not None
-        for number, line in enumerate(process.stdout):
+        for line in process.stdout:
             lines.append(json.loads(line))
-            if number == 0:
-                circadian(capsys, "clear-stop", "--data", data, *OFFLINE)
-            if lines[-1]["what"] == "tick":
+            if lines[-1]["what"] == "resting" and any(one["what"] == "tick" for one in lines):
                 process.send_signal(signal.SIGTERM)
+        guard.cancel()
     keys = {line["what"]: sorted(line) for line in lines}
     compare("processes/run.json", document([process.returncode, keys]))
