@@ -87,7 +87,7 @@ class Normaliser:
     def __call__(self, value: Any, *, operations: bool = False) -> Any:
         """`value` with ids named, folders named, measured times blanked and random order gone.
 
-        `operations`: their ids are left as they are.
+        Numbers are rounded, since vectors are not summed alike on every machine. `operations`: their ids are left as they are.
         """
         self._random = RANDOM if operations else ANY
         return self._numbered(_sorted(self._named(value)))
@@ -100,6 +100,8 @@ class Normaliser:
             }
         if isinstance(value, list):
             return [self._named(inner) for inner in value]
+        if isinstance(value, float):
+            return round(value, 6)
         if not isinstance(value, str):
             return value
         for folder, name in self._folders:
