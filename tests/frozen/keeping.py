@@ -87,7 +87,8 @@ class Normaliser:
     def __call__(self, value: Any, *, operations: bool = False) -> Any:
         """`value` with ids named, folders named, measured times blanked and random order gone.
 
-        Numbers are rounded, since vectors are not summed alike on every machine. `operations`: their ids are left as they are.
+        Numbers are rounded, since vectors are not summed alike on every machine.
+        `operations`: their ids are left as they are.
         """
         self._random = RANDOM if operations else ANY
         return self._numbered(_sorted(self._named(value)))
