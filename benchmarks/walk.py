@@ -131,22 +131,22 @@ class Counter:
 
 
 async def _steps(agent: Any) -> AsyncIterator[tuple[str, Operation]]:
-    """The operations in order; what prepares one runs before it is given out."""
+    """The operations in order; what prepares one runs before it is given out.
+
+    A recall follows a tick at once, so that it shows whether recalling indexes new entries itself.
+    """
 
     def said(number: int, sender: str, text: str) -> Operation:
         event = {"id": f"e{number}", "sender": sender, "text": text}
-        return lambda: agent.ainvoke({"events": [event]})
-
-    def night() -> Awaitable[Any]:
-        return agent.ainvoke({"request": "sleep"})
+        return partial(agent.ainvoke, {"events": [event]})
 
     for turn in (1, 2):
         people = ("Ada", "Ben", "Cleo", "Dan")
         for number, who in enumerate(people):
             await said(turn * 10 + number, who, f"My garden {turn} has {number} pear trees.")()
         yield "tick", said(turn * 10 + 5, "Ada", "The weather is fine today.")
-        yield "night", night
-        yield "recall", lambda: agent.recall("How many pear trees are there?")
+        yield "recall", partial(agent.recall, "How many pear trees are there?")
+        yield "night", partial(agent.ainvoke, {"request": "sleep"})
         yield "forget", partial(agent.forget, people[turn])
 
 

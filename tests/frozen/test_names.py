@@ -18,9 +18,14 @@ COMMANDS = """
 """
 
 
+def subgraphs() -> list[tuple[str, Any]]:
+    """The compiled subgraphs by their paths."""
+    return list(graph.get_subgraphs(recurse=True))
+
+
 def test_the_nodes_of_the_compiled_graph_and_its_subgraphs() -> None:
     nodes = {"agent": sorted(graph.nodes)}
-    nodes |= {name: sorted(inner.nodes) for name, inner in graph.get_subgraphs(recurse=True)}
+    nodes |= {name: sorted(inner.nodes) for name, inner in subgraphs()}
     compare("nodes.json", document(nodes))
 
 
@@ -29,7 +34,7 @@ def test_the_keys_of_the_state_and_of_input_and_output() -> None:
     keys = {"state": sorted(name for name in graph.channels if not name.startswith(internal))}
     inner = {
         f"state of {name}": sorted(key for key in sub.channels if not key.startswith(internal))
-        for name, sub in graph.get_subgraphs(recurse=True)
+        for name, sub in subgraphs()
     }
     given, returned = graph.get_input_jsonschema(), graph.get_output_jsonschema()
     keys |= inner | {
