@@ -6,10 +6,11 @@
 
 Budgets are this product's own work: models answer at once, but where a delay is said. The other
 tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
-`benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth` and `benchmarks.locomo`; their JSON
-stands beside the first. `--beside`, `--memory`, `--night` (and compaction with it) or `--locomo`
-alone, or `--load 0` (and growth with it), leaves that table out. LoCoMo needs data, and MiniLM to
-measure with an embedding model: what is absent is said and left out.
+`benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth`, `benchmarks.walk` and
+`benchmarks.locomo`; their JSON stands beside the first. `--beside`, `--memory`, `--night` (and
+compaction with it) or `--locomo` alone, or `--load 0` (growth and walk with it), leaves that table
+out. LoCoMo needs data, and MiniLM to measure with an embedding model: what is absent is said and
+left out.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, compaction, growth, load, locomo, memory, night
+from benchmarks import beside, compaction, growth, load, locomo, memory, night, walk
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -161,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.load:
         lost = load.run(load.Load(options.load, LOAD_TICKS), path.with_name("load.json"))
         growth.run(growth.SOME, path.with_name("growth.json"))
+        walk.run(path.with_name("walk.json"))
     if options.locomo is None:
         return lost
     named = ["--data", options.locomo] if options.locomo else []

@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
-from benchmarks import beside, growth, load, memory, night, run
+from benchmarks import beside, growth, load, memory, night, run, walk
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, convert, look_up, opening
 from benchmarks.models import OneToolModel, Sent
 from benchmarks.prompts import added, repeated, tokens, wire
@@ -29,6 +29,7 @@ def test_the_budgets_are_measured_and_written(
 
     monkeypatch.setattr(load, "run", lost)
     monkeypatch.setattr(growth, "run", lambda marks, path: borne.append((marks, path)))
+    monkeypatch.setattr(walk, "run", lambda path: borne.append((None, path)))
     out, data = tmp_path / "budgets.json", tmp_path / "none.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]
     others = ["--beside", "1", "--memory", "2", "--night", "3", "--load", "4"]
@@ -42,6 +43,7 @@ def test_the_budgets_are_measured_and_written(
     assert borne == [
         (load.Load(users=4, ticks=3), tmp_path / "load.json"),
         ((100, 200), tmp_path / "growth.json"),
+        (None, tmp_path / "walk.json"),
     ]
     assert len(json.loads((tmp_path / "compaction.json").read_text())["measured"]) == 2
     said = capsys.readouterr()
@@ -126,3 +128,18 @@ def test_what_repeats_is_the_common_beginning_alone() -> None:
     assert repeated("", "abcd") == (0, 0)
     assert added([repeated("abcd", "abXd"), repeated("", "ab")]).share == 0.5
     assert added([]).share == 0
+
+
+def test_the_way_through_is_counted_in_all_threads_and_without_what_the_first_use_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert walk.main(["--json", str(tmp_path / "walk.json")]) == 0
+    shown = {row["operation"]: row for row in json.loads((tmp_path / "walk.json").read_text())}
+    assert set(shown) == {"tick", "recall", "night", "forget"}
+    assert shown["recall"]["files"] < shown["tick"]["files"] < shown["night"]["files"]
+    assert all(row["functions"] >= row["files"] > 5 for row in shown.values())
+    assert all(shown[name]["store"] for name in shown)
+    assert shown["recall"]["checkpointer"] == 0
+    assert all(shown[name]["writes"] and shown[name]["checkpointer"] for name in ("tick", "night"))
+    assert shown["tick"]["goals"] == walk.GOALS["tick"]
+    assert "The way through" in capsys.readouterr().out
