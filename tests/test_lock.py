@@ -26,11 +26,9 @@ where, kind, thread = sys.argv[1:]
 if where.startswith("postgresql:"):
     from pydantic import SecretStr
     from memory.postgres.address import address_of
-    from functools import partial
-    from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock as Server
-    from memory.postgres.session import AgentSessions
+    from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock as Server, LockConnections
     place = address_of(SecretStr(where))
-    Agent = partial(DatabaseAgentLock, sessions=AgentSessions(place))
+    Agent = lambda place, *given, **named: DatabaseAgentLock(LockConnections(place), *given, **named)
 else:
     from pathlib import Path
     from memory.lock import AgentLock as Agent, FolderLock as Server

@@ -12,11 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
-from memory.postgres import session as locks
+from memory.postgres import lock as locks
 from memory.postgres.address import Address, address_of
-from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
+from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock, LockConnections
 from memory.postgres.schema import lock_key
-from memory.postgres.session import AgentSessions
 from tests.lock_connections import cut_off
 from tests.postgres import Postgres
 
@@ -28,7 +27,7 @@ def address(postgres_url: str) -> Address:
 
 def agent_lock(address: Address, thread: str, **options: Any) -> DatabaseAgentLock:
     """A lock that has the connection to itself."""
-    return DatabaseAgentLock(address, thread, sessions=AgentSessions(address), **options)
+    return DatabaseAgentLock(LockConnections(address), thread, **options)
 
 
 async def test_a_run_whose_lock_was_lost_is_stopped_and_told_why(
@@ -92,15 +91,17 @@ async def test_a_server_takes_its_lock_again(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    retaken, hold = asyncio.Event(), DatabaseServerLock._hold
+    retaken, retake = asyncio.Event(), DatabaseServerLock._retaken
 
-    def held(self: DatabaseServerLock, connection: Any) -> None:
-        hold(self, connection)
-        retaken.set()
+    async def told(self: DatabaseServerLock) -> Any:
+        try:
+            return await retake(self)
+        finally:
+            retaken.set()
 
     with caplog.at_level(logging.WARNING):
         async with DatabaseServerLock(address):
-            monkeypatch.setattr(DatabaseServerLock, "_hold", held)
+            monkeypatch.setattr(DatabaseServerLock, "_retaken", told)
             assert cut_off(admin) == 1
             async with asyncio.timeout(5.0):
                 await retaken.wait()

@@ -79,28 +79,6 @@ async def test_many_at_once_wait_for_each_other_and_are_not_told_that_it_is_down
         await asyncio.gather(*(one() for _ in range(4 * pools.SIZE)))
 
 
-async def test_a_pool_whose_tasks_were_cancelled_still_closes_its_connections(
-    home: Database,
-) -> None:
-    mine = asyncio.all_tasks()
-    async with Pool(home.address) as pool:
-        async with pool.connection() as one, pool.connection() as two:
-            pass
-        for task in asyncio.all_tasks() - mine:
-            task.cancel()
-    assert (one.closed, two.closed) == (True, True)
-    await pool.close()
-
-
-async def test_a_pool_that_is_closed_by_who_is_cancelled_is_just_cancelled(home: Database) -> None:
-    async with Pool(home.address) as pool:
-        closing = asyncio.create_task(pool.close())
-        await asyncio.sleep(0)
-        closing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-
-
 async def test_a_text_with_a_nul_is_kept_without_it(home: Database) -> None:
     text = "a nul \0 and \\u0000 and a \\ before it \\\0"
     kept = text.replace("\0", "\ufffd")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from memory.errors import BusyError, DatabaseDown
-from memory.postgres import session as locks
+from memory.postgres import lock as locks
 from memory.postgres.database import Database
 from memory.postgres.lock import DatabaseAgentLock
 from tests.lock_connections import connections, cut_off, gone
@@ -178,17 +178,13 @@ async def test_those_who_are_cancelled_at_any_point_take_nothing_from_the_others
 async def test_who_is_cancelled_as_it_asks_for_the_holder_takes_nothing_from_the_others(
     home: Database, elsewhere: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, ask = asyncio.Event(), locks.holder
-
-    async def slowly(conn: Any, key: int) -> str:
-        asked.set()
-        await asyncio.sleep(0.1)
-        return await ask(conn, key)
-
-    monkeypatch.setattr(locks, "holder", slowly)
+    monkeypatch.setattr(
+        locks, "_HOLDERS", "SELECT pg_sleep(0.3)::text AS name, %s::bigint AS pid"
+    )
     async with elsewhere.agent_lock("theirs"), home.agent_lock("stays"):
         waits = asyncio.create_task(home.agent_lock("theirs", timeout=0).acquire())
-        await asked.wait()
+        await asyncio.sleep(0.1)
+        assert not waits.done()
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waits

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from memory.errors import DatabaseDown
-from memory.postgres import session as locks
+from memory.postgres import lock as locks
 from memory.postgres.database import Database
 from tests.lock_connections import cut_off, gone
 

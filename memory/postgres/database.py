@@ -19,10 +19,9 @@ from memory.head import Head, Wanted
 from memory.postgres import memories
 from memory.postgres.address import Address, address_of
 from memory.postgres.history import PostgresHistory
-from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
+from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock, LockConnections
 from memory.postgres.pool import SESSION, BlockingPool, Connection, clear_errors
 from memory.postgres.schema import lock_key
-from memory.postgres.session import AgentSessions
 from memory.postgres.table import PostgresTable
 from memory.semantic import SemanticMemory
 
@@ -44,7 +43,7 @@ class Database:
         self._load = load
         self._opened: BlockingPool | None = None
         self._table: PostgresTable | None = None
-        self._sessions = AgentSessions(address)
+        self._lock_connections = LockConnections(address)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -73,10 +72,8 @@ class Database:
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> DatabaseAgentLock:
-        """The right to run the agent of one thread; one connection holds those of an event loop."""
-        return DatabaseAgentLock(
-            self.address, thread, role=role, timeout=timeout, sessions=self._sessions
-        )
+        """The right to run the agent of one thread; an event loop's locks share a connection."""
+        return DatabaseAgentLock(self._lock_connections, thread, role=role, timeout=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
         """The right to run every agent of the database, shared with other servers or `alone`."""
