@@ -178,9 +178,7 @@ async def test_those_who_are_cancelled_at_any_point_take_nothing_from_the_others
 async def test_who_is_cancelled_as_it_asks_for_the_holder_takes_nothing_from_the_others(
     home: Database, elsewhere: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        locks, "_HOLDERS", "SELECT pg_sleep(0.3)::text AS name, %s::bigint AS pid"
-    )
+    monkeypatch.setattr(locks, "_HOLDERS", "SELECT pg_sleep(0.3)::text AS name, %s::bigint AS pid")
     async with elsewhere.agent_lock("theirs"), home.agent_lock("stays"):
         waits = asyncio.create_task(home.agent_lock("theirs", timeout=0).acquire())
         await asyncio.sleep(0.1)

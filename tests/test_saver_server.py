@@ -218,6 +218,6 @@ async def test_an_unknown_way_of_pruning_deletes_nothing(home: Home) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")
-        with pytest.raises(ValueError, match="unknown strategy 'oldest'"):
+        with pytest.raises(ValueError, match="Unknown prune strategy: 'oldest'"):
             await saver.aprune(["t"], strategy="oldest")
         assert await rows(saver, "checkpoints") == before

@@ -1,4 +1,4 @@
-"""The saver's statements: what we add to LangGraph's tables, and what is deleted from them."""
+"""SQL of the saver: additions to LangGraph's tables, retention, rolling runs back, copies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCHEMA = (
     "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
     "CREATE INDEX circadian_write_runs ON checkpoint_writes (run_id) WHERE run_id IS NOT NULL",
 )
-"""What we add to LangGraph's tables: the run that a write comes from, and finding a run's rows."""
+"""Additions to LangGraph's tables: the run that made a write, and indexes by run."""
 
 PUT_WRITES = (
     f"INSERT INTO checkpoint_writes ({KEY}, {WRITE}, run_id)"
@@ -23,7 +23,7 @@ REPLACE = (
 )
 
 OF_A_TASK = "position(':' IN checkpoint_ns) > 0"
-"""A subgraph's namespace, one per task (`awake:<task id>`). A stateful subgraph's has no colon."""
+"""The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 SUPERFLUOUS = f"""
 thread_id = %(thread)s AND (
@@ -36,21 +36,7 @@ thread_id = %(thread)s AND (
     )
 )
 """
-"""What `memory.retention` gives up. With no `subgraphs_before` (NULL) no subgraph's goes."""
-
-NOT_NEWEST = f"""
-thread_id = %(thread)s AND (
-    checkpoint_id < (
-        SELECT max(other.checkpoint_id) FROM checkpoints AS other
-        WHERE other.thread_id = %(thread)s AND other.checkpoint_ns = {{table}}.checkpoint_ns
-    ) OR (
-        {OF_A_TASK} AND checkpoint_id < (
-            SELECT max(root.checkpoint_id) FROM checkpoints AS root
-            WHERE root.thread_id = %(thread)s AND root.checkpoint_ns = ''
-        )
-    )
-)
-"""
+"""What `memory.retention` gives up. Without `subgraphs_before` (NULL) all subgraphs stay."""
 
 OF_RUNS = "metadata ->> 'run_id' = ANY(%(runs)s)"
 WRITES_OF_RUNS = (
@@ -81,7 +67,7 @@ DELETE FROM checkpoint_blobs AS blob USING freed
 WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint_ns
     AND blob.channel = freed.channel AND blob.version = freed.version
 """
-"""Checkpoints, their writes, and the values that no other checkpoint refers to: one snapshot."""
+"""Checkpoints, their writes, and values that only they refer to, in one snapshot."""
 
 COPY = (
     f"INSERT INTO checkpoints ({KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
@@ -106,7 +92,7 @@ WHERE NOT EXISTS (
         AND blob.channel = wanted.channel AND blob.version = wanted.version
 )
 """
-"""Which values of a root checkpoint do not stand beside it."""
+"""Channels of a root checkpoint whose values are missing."""
 
 ROOTS = """
 SELECT checkpoint_id, metadata ->> 'source' AS source, metadata ->> 'run_id' AS run_id

@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from memory.retention import Prunable, Root, retention
+from memory.retention import Root, retention
 from memory.sqlite.transaction import atomic, clear_errors
 from memory.sqlite.vacuum import pages_to_free
 
@@ -39,7 +39,7 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """A subgraph's namespace, one per task (`awake:<task id>`). A stateful subgraph's has no colon."""
 
 
-class CircadianSaver(Prunable, AsyncSqliteSaver):
+class CircadianSaver(AsyncSqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
     The connection is in autocommit mode (`isolation_level=None`). The base class opens
@@ -194,6 +194,20 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
                 " WHERE thread_id = ?",
                 (target, source),
             )
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
+
+        Raises:
+            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
+        """
+        if strategy not in ("keep_latest", "delete", "delete_all"):
+            raise ValueError(f"Unknown prune strategy: {strategy!r}")
+        for thread_id in map(str, thread_ids):
+            if strategy == "keep_latest":
+                await self._keep_latest(thread_id)
+            else:
+                await self.adelete_thread(thread_id)
 
     @asynccontextmanager
     async def _pruning(self) -> AsyncIterator[None]:
