@@ -101,7 +101,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
 
     @_again
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put values under free keys, in one transaction; returns the values then stored, in order."""
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
         gets = [GetOp(op.namespace, op.key, refresh_ttl=False) for op in puts]
         found: list[Result] = [None] * len(puts)
         async with transaction(self.pool) as cursor:

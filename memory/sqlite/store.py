@@ -57,7 +57,7 @@ class CircadianStore(AsyncSqliteStore):
             _mode.reset(token)
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put values under free keys, in one transaction; returns the values then stored, in order."""
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
         gets = [GetOp(op.namespace, op.key) for op in puts]
         token = _only_new.set(True)
         try:
