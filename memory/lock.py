@@ -28,7 +28,7 @@ SERVER_PATIENCE = 3.0
 FOLDER_FILE = "folder.lock"
 
 
-class Refusal(NamedTuple):
+class Contention(NamedTuple):
     """Why a lock was not taken."""
 
     patience: float
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
     """Says which process holds the lock."""
 
 
-async def patiently(attempt: Callable[[], Awaitable[Refusal | None]], what: str) -> None:
+async def patiently(attempt: Callable[[], Awaitable[Contention | None]], what: str) -> None:
     """Repeat `attempt` until nothing refuses.
 
     Raises:
@@ -95,7 +95,7 @@ class Lock:
         """Seconds to wait for this file."""
         return self._timeout
 
-    async def _attempt(self) -> Refusal | None:
+    async def _attempt(self) -> Contention | None:
         attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._wanted, self._role))
         try:
             taken = await asyncio.shield(attempt)
@@ -103,7 +103,7 @@ class Lock:
             attempt.add_done_callback(_drop)  # the thread goes on and may yet take the lock
             raise
         if isinstance(taken, Path):
-            return Refusal(self._patience(taken), partial(asyncio.to_thread, _holder, taken))
+            return Contention(self._patience(taken), partial(asyncio.to_thread, _holder, taken))
         self._files = taken
         return None
 

@@ -27,7 +27,7 @@ from psycopg.rows import DictRow, dict_row
 from tenacity import retry, retry_if_exception_type, wait_fixed
 
 from memory.errors import DatabaseDown
-from memory.lock import SERVER_PATIENCE, Refusal, patiently
+from memory.lock import SERVER_PATIENCE, Contention, patiently
 from memory.postgres.address import Address
 from memory.postgres.pool import AsyncConnection, clear_errors
 from memory.postgres.schema import lock_key
@@ -109,8 +109,8 @@ class LockConnection:
         """Give the lock back if it is held. Closes the connection after its last user."""
         await self._finish(self._give(claim))
 
-    async def _attempt(self, claim: Claim, timeout: float) -> Refusal | None:  # noqa: ASYNC109
-        refusal = Refusal(timeout, partial(self._holder, claim.key))
+    async def _attempt(self, claim: Claim, timeout: float) -> Contention | None:  # noqa: ASYNC109
+        refusal = Contention(timeout, partial(self._holder, claim.key))
         if self._claims.setdefault(claim.key, claim) is not claim:
             return refusal
         try:
@@ -124,7 +124,7 @@ class LockConnection:
         if outcome == "lost":
             return refusal._replace(patience=max(timeout, SERVER_PATIENCE))
         if outcome == "served":
-            return Refusal(min(timeout, SERVER_PATIENCE), partial(self._holder, SERVERS))
+            return Contention(min(timeout, SERVER_PATIENCE), partial(self._holder, SERVERS))
         return refusal
 
     async def _try(self, claim: Claim) -> str:
@@ -386,13 +386,13 @@ class DatabaseServerLock:
             self._conn = await self._retaken()
             log.warning("%s: the server's lock is taken again", self._what)
 
-    async def _attempt(self, conn: AsyncConnection) -> Refusal | None:
+    async def _attempt(self, conn: AsyncConnection) -> Contention | None:
         if not await self._take(conn, "pg_try_advisory_lock"):
-            return Refusal(self._timeout, partial(_holder, conn, SERVERS))
+            return Contention(self._timeout, partial(_holder, conn, SERVERS))
         if not await _holders(conn, AGENTS):
             return None
         await _free(conn)
-        return Refusal(self._timeout, partial(_holder, conn, AGENTS))
+        return Contention(self._timeout, partial(_holder, conn, AGENTS))
 
     @retry(retry=retry_if_exception_type(psycopg.Error), wait=wait_fixed(RETRY))
     async def _retaken(self) -> AsyncConnection:

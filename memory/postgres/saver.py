@@ -23,10 +23,106 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from memory.postgres import saver_sql as sql
 from memory.postgres.pool import Cursor, Pool, clear_errors, transaction
 from memory.postgres.schema import hold, migrate
 from memory.retention import Root, retention
+
+_KEY = "thread_id, checkpoint_ns, checkpoint_id"
+_WRITE = "task_id, task_path, idx, channel, type, blob"
+
+_SCHEMA = (
+    "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
+    "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
+    "CREATE INDEX circadian_write_runs ON checkpoint_writes (run_id) WHERE run_id IS NOT NULL",
+)
+"""Additions to LangGraph's tables: the run that made a write, and indexes by run."""
+
+_PUT_WRITES = (
+    f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE}, run_id)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO "
+)
+_REPLACE = (
+    "UPDATE SET task_path = EXCLUDED.task_path, channel = EXCLUDED.channel, type = EXCLUDED.type,"
+    " blob = EXCLUDED.blob, run_id = EXCLUDED.run_id"
+)
+
+_OF_A_TASK = "position(':' IN checkpoint_ns) > 0"
+"""The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
+
+_SUPERFLUOUS = f"""
+thread_id = %(thread)s AND (
+    (
+        checkpoint_ns = '' AND checkpoint_id < %(roots_before)s
+        AND checkpoint_id NOT IN (%(last_step)s, %(restore)s)
+    ) OR (
+        {_OF_A_TASK} AND checkpoint_id < %(subgraphs_before)s
+        AND NOT (checkpoint_id > %(run_before)s AND checkpoint_id < %(run_start)s)
+    )
+)
+"""
+"""What `memory.retention` gives up. Without `subgraphs_before` (NULL) all subgraphs stay."""
+
+_OF_RUNS = "metadata ->> 'run_id' = ANY(%(runs)s)"
+_WRITES_OF_RUNS = (
+    f"run_id = ANY(%(runs)s) OR ({_KEY}) IN (SELECT {_KEY} FROM checkpoints WHERE {_OF_RUNS})"
+)
+
+_DELETE = """
+WITH gone AS (
+    DELETE FROM checkpoints WHERE {checkpoints}
+    RETURNING thread_id, checkpoint_ns, checkpoint_id, checkpoint -> 'channel_versions' AS versions
+), of_them AS (
+    DELETE FROM checkpoint_writes WHERE {writes}
+), freed AS (
+    SELECT thread_id, checkpoint_ns, version.key AS channel, version.value AS version
+    FROM gone CROSS JOIN LATERAL jsonb_each_text(gone.versions) AS version
+    EXCEPT
+    SELECT kept.thread_id, kept.checkpoint_ns, version.key, version.value
+    FROM (SELECT DISTINCT thread_id, checkpoint_ns FROM gone) AS place
+    JOIN checkpoints AS kept USING (thread_id, checkpoint_ns)
+    CROSS JOIN LATERAL jsonb_each_text(kept.checkpoint -> 'channel_versions') AS version
+    WHERE NOT EXISTS (
+        SELECT FROM gone
+        WHERE gone.thread_id = kept.thread_id AND gone.checkpoint_ns = kept.checkpoint_ns
+            AND gone.checkpoint_id = kept.checkpoint_id
+    )
+)
+DELETE FROM checkpoint_blobs AS blob USING freed
+WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint_ns
+    AND blob.channel = freed.channel AND blob.version = freed.version
+"""
+"""Checkpoints, their writes, and values that only they refer to, in one snapshot."""
+
+_COPY = (
+    f"INSERT INTO checkpoints ({_KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
+    " SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
+    " CASE WHEN metadata ? 'thread_id'"
+    " THEN jsonb_set(metadata, '{thread_id}', to_jsonb(%(target)s::text)) ELSE metadata END"
+    " - 'run_id' FROM checkpoints WHERE thread_id = %(source)s",
+    "INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)"
+    " SELECT %(target)s, checkpoint_ns, channel, version, type, blob FROM checkpoint_blobs"
+    " WHERE thread_id = %(source)s",
+    f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE})"
+    f" SELECT %(target)s, checkpoint_ns, checkpoint_id, {_WRITE} FROM checkpoint_writes"
+    " WHERE thread_id = %(source)s",
+)
+
+_MISSING = """
+SELECT wanted.channel FROM unnest(%(channels)s::text[], %(versions)s::text[])
+    AS wanted (channel, version)
+WHERE NOT EXISTS (
+    SELECT FROM checkpoint_blobs AS blob
+    WHERE blob.thread_id = %(thread)s AND blob.checkpoint_ns = ''
+        AND blob.channel = wanted.channel AND blob.version = wanted.version
+)
+"""
+"""Channels of a root checkpoint whose values are missing."""
+
+_ROOTS = """
+SELECT checkpoint_id, metadata ->> 'source' AS source, metadata ->> 'run_id' AS run_id
+FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint_id DESC
+"""
 
 _cursor_in_use: ContextVar[Cursor | None] = ContextVar("_cursor_in_use", default=None)
 
@@ -49,7 +145,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
         """Make LangGraph's tables, and add a column and two indexes."""
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "checkpoint_migrations", self.MIGRATIONS)
-            await migrate(cursor, "circadian_checkpoint_migrations", sql.SCHEMA)
+            await migrate(cursor, "circadian_checkpoint_migrations", _SCHEMA)
 
     async def aput(
         self,
@@ -85,7 +181,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         async with transaction(self.pool) as cursor:
             await cursor.executemany(
-                sql.PUT_WRITES + (sql.REPLACE if special else "NOTHING"),
+                _PUT_WRITES + (_REPLACE if special else "NOTHING"),
                 [(*row, run_id) for row in rows],
             )
 
@@ -113,7 +209,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
         runs = {"runs": [str(run_id) for run_id in run_ids]}
         async with transaction(self.pool) as cursor:
             await cursor.execute(
-                sql.DELETE.format(checkpoints=sql.OF_RUNS, writes=sql.WRITES_OF_RUNS),
+                _DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS),
                 runs,
             )
 
@@ -129,7 +225,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
                 await hold(cursor, "checkpoints", thread)
             if await self._roots(cursor, target):
                 raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
-            for statement in sql.COPY:
+            for statement in _COPY:
                 await cursor.execute(statement, {"source": source, "target": target})
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -174,13 +270,10 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
             if not _is_inline(values[name])
         }
         wanted = {"channels": list(beside), "versions": [str(one) for one in beside.values()]}
-        asked = await cursor.connection.execute(sql.MISSING, {**wanted, "thread": thread})
+        asked = await cursor.connection.execute(_MISSING, {**wanted, "thread": thread})
         plan = retention(await self._roots(cursor, thread), self.keep)
         await cursor.execute(
-            sql.DELETE.format(
-                checkpoints=sql.SUPERFLUOUS.format(table="checkpoints"),
-                writes=sql.SUPERFLUOUS.format(table="checkpoint_writes"),
-            ),
+            _DELETE.format(checkpoints=_SUPERFLUOUS, writes=_SUPERFLUOUS),
             {
                 "thread": thread,
                 "roots_before": plan.roots_before,
@@ -197,7 +290,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
             await cursor.executemany(self.UPSERT_CHECKPOINT_BLOBS_SQL, blobs)
 
     async def _roots(self, cursor: Cursor, thread: str) -> list[Root]:
-        await cursor.execute(sql.ROOTS, (thread,))
+        await cursor.execute(_ROOTS, (thread,))
         rows = await cursor.fetchall()
         return [Root(row["checkpoint_id"], row["source"], row["run_id"]) for row in rows]
 
