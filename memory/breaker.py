@@ -28,7 +28,7 @@ class Breaker:
 
     def __init__(self, service: str, *, failures: int = 3, seconds: float = 30.0) -> None:
         self.service = service
-        self._failures, self._seconds = failures, seconds
+        self.failures, self.seconds = failures, seconds
         self._circuit = CircuitBreaker(failures, seconds, name=service)
         self._trying = False
         """A call is trying the service; others fail until its outcome is known."""
@@ -85,12 +85,12 @@ class Breaker:
         fields = {"circadian": {"service": self.service, "state": self.state}}
         if self._circuit.opened:
             line = "the %s failed too often and is left alone for %g s"
-            log.warning(line, self.service, self._seconds, extra=fields)
+            log.warning(line, self.service, self.seconds, extra=fields)
         elif trying:
             log.info("the %s answers again", self.service, extra=fields)
 
     def _message(self, when: str) -> str:
-        often = "" if self._failures == 1 else f" {self._failures} times in a row"
+        often = "" if self.failures == 1 else f" {self.failures} times in a row"
         return (
             f"the {self.service} failed{often} and is left alone for now; {when} "
             f"(the last failure: {self._circuit.last_failure})"
