@@ -1,7 +1,7 @@
-"""The one place where the checkpoints and the store are opened, for Python and for a server.
+"""Opens checkpoints and store, for Python and for a server.
 
-A server loads this file more than once and under several names (langgraph.json names it), so
-nothing here may live in the module: no lock, no connection, no cache.
+A server loads this file more than once and under several names (see langgraph.json), so the module
+holds no lock, connection or cache.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("circadian")
 
 BUSY_SECONDS = 30.0
-"""How long a statement waits for another process's transaction."""
+"""Seconds that a statement waits for another process's transaction."""
 
 WAL_LIMIT = 4 * 1024 * 1024
-"""Bytes that a write-ahead log may keep once its content is in the database."""
+"""Bytes that a write-ahead log may keep after a checkpoint."""
 
 
 @asynccontextmanager
 async def open_saver(home: Home, *, keep: int = 50) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """The checkpoints of `home`; `keep`: checkpoints kept of each thread's root graph.
+    """The checkpoints of `home`; `keep`: checkpoints to keep of each thread's root graph.
 
     Raises:
         FolderError: the file cannot be opened.
@@ -81,9 +81,9 @@ async def open_store(home: Home) -> AsyncIterator[BaseStore]:
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """A server's checkpoints. Keeps every agent outside of servers from running.
+    """A server's checkpoints. While they are open, no agent runs outside of servers.
 
-    In a data folder it keeps other servers off, too; those of one database share it.
+    A data folder has one server at a time; a database is shared by several.
 
     Raises:
         BusyError: an agent is running elsewhere, or another server has the folder.
@@ -101,10 +101,10 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 @asynccontextmanager
 async def store() -> AsyncIterator[BaseStore]:
-    """A server's store; what its runs work with is made here too, before the first of them.
+    """A server's store. Also prepares what its runs depend on, before the first of them.
 
     Raises:
-        InputError: an unknown model name, a missing key, or what the user adds cannot be had.
+        InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
     deployment = Deployment()
     home = await asyncio.to_thread(open_home, deployment)
@@ -124,7 +124,7 @@ async def store() -> AsyncIterator[BaseStore]:
 
 @asynccontextmanager
 async def _pool(home: Home) -> AsyncIterator[Pool]:
-    """Connections to the database that `home` is."""
+    """A connection pool for the database `home`."""
     from memory.postgres.database import Database
     from memory.postgres.pool import Pool
 
@@ -137,9 +137,9 @@ async def _pool(home: Home) -> AsyncIterator[Pool]:
 async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """A connection in autocommit mode: transactions are begun explicitly.
 
-    `synchronous=FULL`: an event leaves the inbox (one file) once its tick is checkpointed (another
-    file). With NORMAL a power failure may take back the last commits of either file, and so could
-    lose an event that was acknowledged.
+    `synchronous=FULL`: an event leaves the inbox (one file) after its tick is checkpointed (another
+    file). With NORMAL, a power failure can undo the last commits of one file alone, and so lose an
+    acknowledged event.
     """
     conn = aiosqlite.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
     try:
@@ -162,7 +162,7 @@ async def _connection(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 
 async def _ended(conn: aiosqlite.Connection) -> None:
-    """The closed connection's thread is about to end; a server's loop must not be blocked by it."""
+    """Wait for the thread of a closed connection without blocking the event loop."""
     for _ in range(int(1_000 * BUSY_SECONDS)):
         if not conn._thread.is_alive():
             return
@@ -170,16 +170,16 @@ async def _ended(conn: aiosqlite.Connection) -> None:
 
 
 def _end_thread(conn: aiosqlite.Connection) -> None:
-    """Wait for the connection's thread, which was told to stop.
+    """Wait for the connection's thread, which was told to stop. Blocking.
 
-    Else it outlives the event loop, and fails when it reports to it. No task can do this waiting:
-    an ending loop cancels them all.
+    Otherwise it outlives the event loop and fails when it reports to it. A task cannot wait for it:
+    an ending loop cancels all tasks.
     """
     conn._thread.join(BUSY_SECONDS)
 
 
 def _prepare(path: Path) -> None:
-    """What stays with the file. Vacuuming first: it takes effect only while the file is empty."""
+    """Set what the file remembers. Vacuuming first: it takes effect only in an empty file."""
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         use_wal(connection)

@@ -1,4 +1,4 @@
-"""Results kept for texts that are asked about again and again, in bounded memory."""
+"""A bounded cache for functions of a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 LONGEST = 2_000
-"""Characters of a text that is kept: messages may be fifty times as long."""
+"""Characters of the longest cached text; messages may be fifty times as long."""
 
 Result = TypeVar("Result")
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 def cached_by_text(
     maxsize: int,
 ) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
-    """Keep the results of the last `maxsize` texts, but for long ones, which are looked at anew."""
+    """Cache the results for the last `maxsize` texts. Long texts are computed each time."""
 
     def wrap(function: Callable[[str], Result]) -> Callable[[str], Result]:
         kept = lru_cache(maxsize=maxsize)(function)

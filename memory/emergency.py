@@ -1,7 +1,7 @@
-"""A person's stop, kept in the store, so that it reaches a run that is under way.
+"""A person's request for an emergency stop, kept in the store so that it reaches a running run.
 
-Store namespace (below `(user, thread)`): `controls` "stop" -> {at, by}. `intake` looks there before
-each event; the mark goes once a checkpoint that holds the stop is on disk, or when it is cleared.
+Store namespace (below `(user, thread)`): `controls` "stop" -> {at, by}. `intake` reads it before
+each event. It is deleted once a checkpoint holds the stop, or when the stop is cleared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONTROLS, STOP = "controls", "stop"
 
 
 def sentence(waiting: int) -> str:
-    """That it stands, and how many events wait for its end."""
+    """Say that the stop is on, and how many events wait."""
     if waiting == 0:
         return "Emergency stop: nothing waits, and nothing is done until it is cleared."
     events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
@@ -24,16 +24,16 @@ def sentence(waiting: int) -> str:
 
 
 async def ask_for_stop(store: BaseStore, scope: Scope, *, at: datetime, by: str) -> None:
-    """Takes no lock: it works while a run holds the agent."""
+    """Request the stop. Takes no lock, so that it works while a run holds the agent."""
     await store.aput(scope.namespace(CONTROLS), STOP, {"at": at.isoformat(), "by": by})
 
 
 async def stop_asked_by(store: BaseStore, scope: Scope) -> str | None:
-    """Who asked for it; None: nobody."""
+    """Who requested the stop; None if nobody did."""
     item = await store.aget(scope.namespace(CONTROLS), STOP)
     return str(item.value["by"]) if item else None
 
 
 async def forget_stop(store: BaseStore, scope: Scope) -> None:
-    """It is in the state, or it is cleared."""
+    """Delete the request: the stop is in the state, or was cleared."""
     await store.adelete(scope.namespace(CONTROLS), STOP)

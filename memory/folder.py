@@ -1,4 +1,4 @@
-"""The data folder: where everything of one installation is kept, and what it was made with."""
+"""The data folder: an installation in files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from memory.vectorstore.sqlite import SqliteTable
 FOLDER_SCHEMA = 1
 """The layout that this version reads and writes.
 
-It counts every change of form that an older version could not live with, of whatever part: this is
-what a process that has the folder open looks at.
+It counts every change, to any file, that an older version cannot read. A process that has the
+folder open compares it before it writes.
 """
 
 HEAD = "folder.json"
@@ -33,14 +33,14 @@ HEAD = "folder.json"
 
 @dataclass(frozen=True)
 class Folder:
-    """One open data folder. Opening one of this version's form writes only a new one's head."""
+    """An open data folder. Opening one writes nothing, unless it is new or of an older layout."""
 
     path: Path
     embedder: str
-    """The name of the embedder that the folder was made with, and keeps."""
+    """The name of the folder's embedder."""
     dimension: int
     load: Callable[[], Embeddings] = field(repr=False)
-    """Makes the embedder; called once, when it is first needed."""
+    """Loads the embedder; called once, when it is first needed."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Folder:
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """The folder's embedder. InputError where it cannot be loaded, as without its key."""
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
         return self.load()
 
     @property
@@ -101,15 +101,15 @@ class Folder:
         return AgentLock(self.locks_dir, thread, role=role, timeout=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderLock:
-        """The right to run every agent of the folder. It is always `alone`: no server shares it."""
+        """A server's right to run every agent. Always `alone`: servers do not share a folder."""
         return FolderLock(self.locks_dir, timeout=timeout)
 
     def check(self) -> None:
-        """Raise NewerError where a newer version changed its form since it was opened."""
+        """Raise NewerError if a newer version has upgraded the folder since it was opened."""
         _read(self.path)
 
     def close(self) -> None:
-        """Close what is open of it. A later call opens it again."""
+        """Close its files. A later call opens them again."""
         self.semantic().close()
 
 
@@ -121,12 +121,12 @@ def open_folder(
     embeddings: Embeddings | None = None,
     change: bool = False,
 ) -> Folder:
-    """Open the data folder at `path`; make it where there is none.
+    """Open the data folder at `path`; make it if there is none.
 
-    A new folder records its embedder: `embeddings` when given, else `embedder`, else the default
-    (offline with `offline`, or when no OpenAI key is set). Every later opening uses that one; to
-    ask for another is an error, but with `change`, as `graph.reindexing` needs it: then the one
-    asked for is recorded. A folder of an earlier form is brought up to date first.
+    A new folder records its embedder: `embeddings`, or else `embedder`, or else the default
+    (offline with `offline`, or if no OpenAI key is set). Later openings use the recorded one; to
+    ask for another is an error, except with `change`, which records it for `reindex`. A folder of
+    an older layout is upgraded first.
 
     Raises:
         FolderError: not a folder, not writable, or made with another embedder.
@@ -151,9 +151,9 @@ def open_folder(
 
 
 def _bring_up_to_date(folder: Folder) -> None:
-    """Give the facts this version's form, then count it in the head, where older programs look.
+    """Upgrade the facts, then the head, which older versions check.
 
-    Killed in between, the next to open it counts.
+    If this process is killed in between, the next opening repeats it.
     """
     if folder.facts_db.exists():
         folder.open_facts().close()
@@ -167,7 +167,7 @@ def _bring_up_to_date(folder: Folder) -> None:
 
 
 def _read(path: Path) -> Head | None:
-    """The head of the folder, or None where there is no folder yet. Writes nothing."""
+    """The head of the folder; None if there is no folder yet. Writes nothing."""
     try:
         text = (path / HEAD).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _parsed(path: Path, text: str) -> Head:
 
 
 def _make(path: Path, head: Head) -> Head:
-    """Make the folder, unless another process just did; the first one decides."""
+    """Make the folder. If another process just did, its head counts."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with _alone(path):
@@ -204,7 +204,7 @@ def _make(path: Path, head: Head) -> Head:
 
 
 def _replaced(path: Path, head: Head) -> Head:
-    """Put `head` in the place of the one that stands, on disk before it returns."""
+    """Replace the head; it is on disk when this returns."""
     try:
         with _alone(path):
             return _written(path, head)
@@ -214,7 +214,7 @@ def _replaced(path: Path, head: Head) -> Head:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the folder against other processes that make it too; leaves no file."""
+    """Exclude other processes that make the folder. Leaves no file."""
     handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -225,7 +225,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _written(path: Path, head: Head) -> Head:
-    """Write the head whole or not at all."""
+    """Write the head as a whole or not at all."""
     temporary = path / f"{HEAD}.{os.getpid()}"
     try:
         with temporary.open("w", encoding="utf-8") as file:

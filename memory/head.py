@@ -1,6 +1,6 @@
-"""What an installation was made with, and the rules by which it is opened again.
+"""An installation's metadata: its schema and embedder, and the rules for opening it again.
 
-A folder keeps it in a file, a database in a table.
+A data folder keeps it in a file, a database in a table.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _CUSTOM = "custom:"
 
 
 class Head(BaseModel):
-    """What stands in the file or in the table."""
+    """The content of the file or the table."""
 
     schema_version: int
     embedder: str
-    """A model's name, or `custom:<class>` where the embeddings were given from Python."""
+    """A model's name, or `custom:<class>` for embeddings that Python code gave."""
     dimension: int
-    """Numbers in one vector."""
+    """Numbers in a vector."""
 
 
 class Wanted:
-    """The embedder that a caller wants: by name, as an object, or whatever is recorded."""
+    """The embedder that a caller wants: by name, as an object, or the recorded one."""
 
     def __init__(self, embedder: str | None, offline: bool, embeddings: Embeddings | None) -> None:
         self._offline, self._embeddings = offline, embeddings
         self.name = _name(embedder, offline, embeddings)
-        """What the caller insists on. None: what is recorded, else the default."""
+        """The embedder the caller insists on. None: the recorded one, or else the default."""
 
     def new(self, schema: int) -> Head:
         """The head of a new installation. Blocking.
 
-        The default is offline where asked for, or where no OpenAI key is set. A dimension that is
-        not known is found by embedding one word.
+        The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
+        dimension is found by embedding one word.
 
         Raises:
             InputError: the embedder is unknown or lacks its key.
@@ -46,14 +46,14 @@ class Wanted:
         return Head(schema_version=schema, embedder=name, dimension=self._dimension(name))
 
     def changed(self, head: Head) -> Head:
-        """`head` with the embedder wanted in place of the one recorded. As `new`."""
+        """`head` with the wanted embedder in place of the recorded one. Raises as `new`."""
         name = self.name or head.embedder
         if name.startswith(_CUSTOM) and self._embeddings is None:
             return head
         return head.model_copy(update={"embedder": name, "dimension": self._dimension(name)})
 
     def check(self, head: Head, where: str) -> None:
-        """Raise FolderError where `where`, with its head, cannot be opened with what is wanted."""
+        """Raise FolderError if the installation called `where` has another embedder."""
         made = f"{where} was made with the embedder {head.embedder}"
         if self.name is not None and self.name != head.embedder:
             raise FolderError(f"{made}, not {self.name}; {self._way()}")
@@ -69,21 +69,20 @@ class Wanted:
             )
 
     def load(self, name: str) -> Embeddings:
-        """The embedder. Raises InputError where it cannot be loaded, as without its key."""
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
         return self._embeddings if self._embeddings is not None else load_embedder(name)
 
     def _dimension(self, name: str) -> int:
         return embedding_dimension(name, self.load(name))
 
     def _way(self) -> str:
-        """How to come from the embedder recorded to the one wanted."""
+        """How to change the recorded embedder to the wanted one."""
         if self._embeddings is not None:
             return "`graph.reindexing.reindex` changes it and embeds every memory anew"
         return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"
 
 
 def _name(embedder: str | None, offline: bool, embeddings: Embeddings | None) -> str | None:
-    """An object given says more than any name."""
     if embeddings is not None:
         return f"{_CUSTOM}{type(embeddings).__name__}"
     return embedder or (OFFLINE if offline else None)

@@ -1,7 +1,7 @@
-"""What keeps an installation: a data folder or a PostgreSQL database, chosen here alone.
+"""An installation: everything that agents share, kept in a data folder or a PostgreSQL database.
 
-A data folder that a caller names comes first, then the database of CIRCADIAN_DATABASE_URL, then the
-data folder of CIRCADIAN_DATA.
+This module chooses between them: a data folder that the caller names comes first, then the database
+of CIRCADIAN_DATABASE_URL, then the data folder of CIRCADIAN_DATA.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ class WriterLock(Protocol):
     """The right to write, as a context manager. Not re-entrant."""
 
     async def acquire(self) -> None:
-        """Take it. Raises BusyError, which names the holder, where another keeps it too long."""
+        """Take the lock.
+
+        Raises:
+            BusyError: another holder keeps it too long; the message names the process.
+        """
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -41,10 +45,10 @@ class WriterLock(Protocol):
 
 
 class HeldLock:
-    """The lock of runs whose caller holds the agent's lock already: nothing is taken."""
+    """Stands in for a lock that the caller already holds: takes nothing."""
 
     async def acquire(self) -> None:
-        """Nothing is to be taken."""
+        """Do nothing."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,17 +63,17 @@ class HeldLock:
 
 
 class CheckedLock:
-    """`lock`, for this software alone: whoever waited for it may find the installation made newer.
+    """A lock that is refused once a newer version has upgraded the installation.
 
-    A run that begins then would write in an older form over the newer one.
+    A run that waited for the lock would write an older form over the newer one.
     """
 
     def __init__(self, lock: WriterLock, check: Callable[[], None]) -> None:
-        """`check` is the installation's; blocking."""
+        """`check`: the installation's `check`, which blocks."""
         self._lock, self._check = lock, check
 
     async def acquire(self) -> None:
-        """Take it. Raises as the lock does, and as `Home.check`; then it is not held."""
+        """Take the lock. Raises as the lock does, and as `Home.check`; then it is not held."""
         await self._lock.acquire()
         try:
             await asyncio.to_thread(self._check)
@@ -95,22 +99,22 @@ class Home(Protocol):
 
     @property
     def name(self) -> str:
-        """How to call it in a message; never a password."""
+        """How to call it in a message; contains no password."""
         ...
 
     @property
     def embedder(self) -> str:
-        """The name of the embedder that it was made with, and keeps until `reindex`."""
+        """The name of its embedder, which only `reindex` changes."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Numbers in one vector."""
+        """Numbers in a vector."""
         ...
 
     @property
     def embeddings(self) -> Embeddings:
-        """The embedder. InputError where it cannot be loaded, as without its key."""
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
         ...
 
     def semantic(self) -> SemanticMemory:
@@ -124,23 +128,23 @@ class Home(Protocol):
         ...
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
-        """The right to run every agent: a server's, as long as it lives.
+        """A server's right to run every agent, as long as it lives.
 
-        Servers may share it; `alone` nobody does.
+        Servers may share it, except with `alone`.
         """
         ...
 
     def check(self) -> None:
-        """Look whether a newer version changed its form since it was opened. Blocking.
+        """Check that no newer version has upgraded it since it was opened. Blocking.
 
         Raises:
-            NewerError: it did; whoever has it open must write no more.
-            FolderError, DatabaseDown, MemoryStoreError: that cannot be said now.
+            NewerError: one has; this process must not write any more.
+            FolderError, DatabaseDown, MemoryStoreError: it cannot be read now.
         """
         ...
 
     def close(self) -> None:
-        """Close what is open of it. A later call opens it again. Blocking."""
+        """Close its files and connections. A later call opens them again. Blocking."""
         ...
 
 
@@ -152,19 +156,19 @@ def open_home(
     embeddings: Embeddings | None = None,
     change: bool = False,
 ) -> Home:
-    """Open the installation that `data` or the variables name, or make it there. Blocking.
+    """Open the installation that `data` or the variables name; make it if there is none. Blocking.
 
     Args:
         deployment: the variables.
-        data: a data folder that the caller names; it comes before every variable.
-        embedder: the embedder's name, else CIRCADIAN_EMBEDDER.
-        embeddings: the embedder itself; says more than a name.
-        change: where another embedder is recorded, record the one wanted; for `memory.reindex`.
+        data: a data folder; it comes before every variable.
+        embedder: the embedder's name; default CIRCADIAN_EMBEDDER.
+        embeddings: the embedder itself; it comes before a name.
+        change: record the wanted embedder in place of another one; for `memory.reindex`.
 
     Raises:
         FolderError: it cannot be used as asked; see `open_folder`, `open_database`.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown embedder, a missing key, a wrong URL or a missing package.
+        InputError: unknown embedder, missing key, wrong URL or missing package.
     """
     url = database_url(deployment, data)
     wanted: dict[str, Any] = {
@@ -181,7 +185,7 @@ def open_home(
 
 
 def is_made(deployment: Deployment, data: Path | None = None) -> bool:
-    """Whether `open_home` would find anything. Makes nothing. Blocking; raises as it does."""
+    """Whether there is an installation. Makes nothing. Blocking; raises as `open_home`."""
     url = database_url(deployment, data)
     if url is None:
         return ((data or deployment.data).expanduser() / HEAD).exists()
@@ -191,7 +195,7 @@ def is_made(deployment: Deployment, data: Path | None = None) -> bool:
 
 
 def database_url(deployment: Deployment, data: Path | None = None) -> SecretStr | None:
-    """Where the database is that `open_home` opens; None where it opens a data folder."""
+    """The URL of the database that `open_home` opens; None for a data folder."""
     return deployment.database_url if data is None else None
 
 

@@ -1,8 +1,8 @@
 """The writer's lock: one process runs an agent at a time, a server keeps the whole data folder.
 
-Here on the files of a data folder; in a database: `memory.postgres.lock`. Built on `flock`, which
-the operating system releases when its holder dies, and which excludes two handles of one process
-from each other too. Lock files are never deleted: a process that waits holds them open.
+These are the locks of a data folder; `memory.postgres.lock` has those of a database. They are built
+on `flock`: the operating system releases the lock of a process that dies, and two handles of one
+process exclude each other. Lock files are never deleted: waiting processes have them open.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -19,28 +20,28 @@ from typing import NamedTuple, Self
 from memory.errors import BusyError
 
 PAUSE = 0.05
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 SERVER_PATIENCE = 3.0
-"""Seconds to wait for a server, as it restarts."""
+"""Seconds to wait for a server that restarts."""
 
 FOLDER_FILE = "folder.lock"
 
 
-class Refusal(NamedTuple):
+class Contention(NamedTuple):
     """Why a lock was not taken."""
 
     patience: float
-    """Seconds that it is worth waiting for, from when the lock was asked for."""
+    """Seconds to keep trying, counted from the first attempt."""
     holder: Callable[[], Awaitable[str]]
-    """Says who has it."""
+    """Says which process holds the lock."""
 
 
-async def patiently(attempt: Callable[[], Awaitable[Refusal | None]], what: str) -> None:
-    """Try until nothing refuses.
+async def patiently(attempt: Callable[[], Awaitable[Contention | None]], what: str) -> None:
+    """Repeat `attempt` until nothing refuses.
 
     Raises:
-        BusyError: another handle kept it too long; the message says which process.
+        BusyError: another holder kept the lock too long; the message names the process.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -51,20 +52,14 @@ async def patiently(attempt: Callable[[], Awaitable[Refusal | None]], what: str)
         await asyncio.sleep(PAUSE)
 
 
-class LockFile(NamedTuple):
-    """A file that is locked, and how."""
-
-    path: Path
-    exclusive: bool
-
-
 class Lock:
     """Several lock files, taken together or not at all.
 
-    Not re-entrant: tasks that share one handle exclude each other, as separate handles do.
+    Not re-entrant: tasks that share a handle exclude each other, too.
     """
 
-    def __init__(self, wanted: list[LockFile], what: str, role: str, timeout: float) -> None:
+    def __init__(self, wanted: dict[Path, bool], what: str, role: str, timeout: float) -> None:
+        """`wanted`: whether each file is locked exclusively, or shared."""
         self._wanted = wanted
         self._what = what
         self._role = role
@@ -75,16 +70,12 @@ class Lock:
         """Take the lock.
 
         Raises:
-            BusyError: another handle kept it for `timeout` seconds; the message says which process.
+            BusyError: another holder kept it for `timeout` seconds; the message names the process.
         """
         await patiently(self._attempt, self._what)
 
-    def _patience(self, refused: Path) -> float:
-        """Seconds to wait for the one that is refused."""
-        return self._timeout
-
     def release(self) -> None:
-        """Give the lock back. Does nothing where it is not held."""
+        """Give the lock back. Does nothing if it is not held."""
         files, self._files = self._files, []
         _close(files)
 
@@ -100,7 +91,11 @@ class Lock:
     ) -> None:
         self.release()
 
-    async def _attempt(self) -> Refusal | None:
+    def _patience(self, refused: Path) -> float:
+        """Seconds to wait for this file."""
+        return self._timeout
+
+    async def _attempt(self) -> Contention | None:
         attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._wanted, self._role))
         try:
             taken = await asyncio.shield(attempt)
@@ -108,8 +103,7 @@ class Lock:
             attempt.add_done_callback(_drop)  # the thread goes on and may yet take the lock
             raise
         if isinstance(taken, Path):
-            refused = taken
-            return Refusal(self._patience(refused), lambda: asyncio.to_thread(_holder, refused))
+            return Contention(self._patience(taken), partial(asyncio.to_thread, _holder, taken))
         self._files = taken
         return None
 
@@ -120,14 +114,13 @@ class AgentLock(Lock):
     def __init__(
         self, locks_dir: Path, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> None:
-        wanted = [
-            LockFile(locks_dir / FOLDER_FILE, exclusive=False),
-            LockFile(_agent_file(locks_dir, thread), exclusive=True),
-        ]
+        # A thread id may hold any character, a file name may not.
+        name = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
+        wanted = {locks_dir / FOLDER_FILE: False, locks_dir / name: True}
         super().__init__(wanted, f"the agent with thread {thread!r}", role, timeout)
 
     def _patience(self, refused: Path) -> float:
-        """A server keeps the folder as long as it lives: only its restart is waited for."""
+        """A server keeps the folder as long as it lives: wait only for one that restarts."""
         if refused.name == FOLDER_FILE:
             return min(self._timeout, SERVER_PATIENCE)
         return self._timeout
@@ -137,36 +130,36 @@ class FolderLock(Lock):
     """The right to run every agent of the folder: a server's, as long as it lives."""
 
     def __init__(self, locks_dir: Path, *, role: str = "server", timeout: float = 30.0) -> None:
-        wanted = [LockFile(locks_dir / FOLDER_FILE, exclusive=True)]
+        wanted = {locks_dir / FOLDER_FILE: True}
         super().__init__(wanted, f"the data folder {locks_dir.parent}", role, timeout)
 
 
-def _agent_file(locks_dir: Path, thread: str) -> Path:
-    """A thread id may hold anything, a file name may not."""
-    return locks_dir / f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
-
-
-def _take(wanted: list[LockFile], role: str) -> list[int] | Path:
-    """Take all of them and return the open files, or none and return the one that is refused."""
+def _take(wanted: dict[Path, bool], role: str) -> list[int] | Path:
+    """Take all files and return them open, or take none and return the file that is refused."""
     files: list[int] = []
     try:
-        for one in wanted:
-            one.path.parent.mkdir(parents=True, exist_ok=True)
-            files.append(os.open(one.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            if not _flock(files[-1], exclusive=one.exclusive):
+        for path, exclusive in wanted.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if not _flock(files[-1], exclusive=exclusive):
                 _close(files)
-                return one.path
-            if one.exclusive:
-                _sign(files[-1], role)
+                return path
+            if exclusive:
+                os.ftruncate(files[-1], 0)
+                os.pwrite(files[-1], f"process {os.getpid()} ({role})".encode(), 0)
     except OSError:
         _close(files)
         raise
     return files
 
 
-def _sign(file: int, role: str) -> None:
-    os.ftruncate(file, 0)
-    os.pwrite(file, f"process {os.getpid()} ({role})".encode(), 0)
+def _flock(file: int, *, exclusive: bool) -> bool:
+    """Lock an open file unless another handle has it; whether that was possible."""
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _close(files: list[int]) -> None:
@@ -180,18 +173,10 @@ def _drop(attempt: asyncio.Future[list[int] | Path]) -> None:
         _close(taken if isinstance(taken, list) else [])
 
 
-def _flock(file: int, *, exclusive: bool) -> bool:
-    try:
-        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _holder(path: Path) -> str:
-    """Who keeps `path`, as its holder wrote it.
+    """Who holds `path`, as its holder signed it.
 
-    Only an exclusive holder signs. Where agents share the folder, one of them is named.
+    Only exclusive holders sign. Of several agents that share the folder, one is named.
     """
     agents = [file for file in path.parent.glob("agent-*.lock") if _is_held(file)]
     signed = agents[0] if agents and path.name == FOLDER_FILE else path
@@ -199,8 +184,5 @@ def _holder(path: Path) -> str:
 
 
 def _is_held(path: Path) -> bool:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return not _flock(file, exclusive=False)
-    finally:
-        os.close(file)
+    with path.open() as file:
+        return not _flock(file.fileno(), exclusive=False)

@@ -1,6 +1,6 @@
-"""What a process counts of its work, for Prometheus. Counted everywhere, shown by a server.
+"""Prometheus metrics of a process. Every process counts; a server shows them.
 
-Labels have few values each: never a user, an agent or a text.
+Labels have few values: never a user, an agent or a text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SERVICE_UP = Gauge("circadian_service_up", "1 where a service answers, 0 where n
 def timed(
     histogram: Histogram,
 ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
-    """Observe how many seconds each call takes, whether it fails or not."""
+    """Observe the duration of each call in seconds, also of calls that fail."""
 
     def observed(work: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         @wraps(work)
@@ -53,5 +53,5 @@ def timed(
 
 
 def exposition() -> bytes:
-    """All of it in Prometheus' text format."""
+    """All metrics in Prometheus' text format."""
     return generate_latest()

@@ -1,7 +1,7 @@
-"""What a run works with: the clock, the models and the semantic memory of one installation.
+"""What a run depends on: the clock, the models and the semantic memory of an installation.
 
-`open_agent` hands its own through the run's config; on a server, where the config is the
-client's, the process has one set made from the environment.
+`open_agent` passes its own in the run's config. On a server the config is the client's, so the
+process has one set, made from the environment.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from memory.home import Home
 
 KEY = "circadian"
-"""Where `config["configurable"]` carries a run's Resources. Never checkpointed: not a primitive."""
+"""Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
 
 
 SERVED_USER = "langgraph_auth_user_id"
-"""Where LangGraph Server puts the authenticated user; it refuses a client that names it itself."""
+"""Key under which LangGraph Server puts the authenticated user; clients may not set it."""
 
 RESUMED = "circadian_resumed"
-"""Where it carries the report of an unfinished run that was just finished."""
+"""Key for the report of an unfinished run that was just resumed."""
 
 UNDONE = "circadian_undone"
-"""Where it carries the id of a night whose undo had been broken off, and was just finished."""
+"""Key for the id of a night whose interrupted undo was just finished."""
 
 
 def utc_now() -> datetime:
@@ -54,7 +54,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Resources:
-    """One installation's models, memory and clock."""
+    """An installation's models, memory and clock."""
 
     chat_model: BaseChatModel
     semantic: SemanticMemory
@@ -66,21 +66,21 @@ class Resources:
     """Prompt components that the user adds to the built-in ones."""
     breakers: Breakers = field(default_factory=Breakers.of)
     served: bool = False
-    """A server's: who is an owner never comes from input or context there."""
+    """On a server: owners never come from input or context."""
     synced: bool = False
     """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
     night_only: bool = False
-    """A run to try a night out, or to apply one: whatever else waits goes on waiting."""
+    """A run that previews or applies a night only; waiting events keep waiting."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
-    """Resolves a model name in a setting, such as compact_model."""
+    """Loads a model by the name in a setting, such as compact_model."""
 
     def __post_init__(self) -> None:
-        # Its files and its embedder are left alone by the same breakers.
+        # The memory's files and embedder are behind the same breakers.
         self.semantic.breakers = self.breakers
 
 
 def resources_of(config: RunnableConfig) -> Resources:
-    """The run's resources: those that `open_agent` put into its config, else the process's own."""
+    """The run's resources: from its config if `open_agent` put them there, or the process's."""
     configurable = config.get("configurable", {})
     given = configurable.get(KEY)
     if isinstance(given, Resources):
@@ -90,27 +90,27 @@ def resources_of(config: RunnableConfig) -> Resources:
 
 
 def resumed_report(config: RunnableConfig) -> Report | None:
-    """What `open_agent` left there. A server's client cannot: its config holds no Resources."""
+    """The report under RESUMED. A server's client cannot set it: its config has no Resources."""
     given = config.get("configurable", {})
     ours = isinstance(given.get(KEY), Resources)
     return cast(Report | None, given.get(RESUMED)) if ours else None
 
 
 def undo_looked_for(config: RunnableConfig) -> bool:
-    """Whether `open_agent` finished any undo before the run. As with `resumed_report`."""
+    """Whether `open_agent` looked for an interrupted undo before this run."""
     given = config.get("configurable", {})
     return isinstance(given.get(KEY), Resources) and UNDONE in given
 
 
 def undone_night(config: RunnableConfig) -> str | None:
-    """The night whose undo that was; None where there was none to finish."""
+    """The night whose interrupted undo was finished before this run; None if there was none."""
     return cast(str | None, config["configurable"][UNDONE])
 
 
 def process_now() -> Process:
-    """What the process has, made where it is not. Blocking the first time. Raises as `open_home`.
+    """Process-wide resources, created lazily, for what a server does beside its runs.
 
-    For what a server does beside its runs.
+    Blocking the first time. Raises as `open_home`.
     """
     return _process()
 
@@ -119,15 +119,15 @@ def process_now() -> Process:
 async def process_resources(
     extra: Callable[[], Awaitable[Extensions]] | None = None,
 ) -> AsyncIterator[Resources]:
-    """The process's own resources, from before its first run to its end.
+    """The process's resources, from before its first run to its end.
 
-    To make them reads files, and a node that did so would hold up every run of a server. `extra`
-    gives what the user adds; without this, as where a graph is compiled by hand, there is nothing.
+    Creating them reads files; a node that did so would hold up every run of a server. `extra` loads
+    the user's extensions; without it there are none.
 
     Raises:
         FolderError: the data folder, or the database, cannot be used as asked.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown model name, a missing key, or what `extra` raises.
+        InputError: unknown model name, missing key, or whatever `extra` raises.
     """
     process = await asyncio.to_thread(_process)
     try:
@@ -143,7 +143,7 @@ async def process_resources(
 
 
 def scope_of(config: RunnableConfig) -> Scope:
-    """Whose run this is. The user never comes from input or context."""
+    """The user and thread of a run. The user never comes from input or context."""
     configurable: Mapping[str, Any] = config.get("configurable", {})
     return Scope(resources_of(config).user, str(configurable["thread_id"]))
 
@@ -154,14 +154,14 @@ def store_of(runtime: Runtime[Settings] | ToolRuntime[Any, Any]) -> BaseStore:
 
 
 def present(store: BaseStore | None) -> BaseStore:
-    """`store`. Raises RuntimeError where the graph was compiled without one."""
+    """`store`. Raises RuntimeError if the graph was compiled without one."""
     if store is None:
         raise RuntimeError("the graph was compiled without a store; open it with open_agent")
     return store
 
 
 def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
-    """The run's settings. LangGraph leaves the context None where a caller passes none."""
+    """The run's settings. LangGraph passes None if the caller gave no context."""
     if isinstance(context, Settings):
         return context
     return Settings.model_validate(context or {})
@@ -175,18 +175,18 @@ def _load(name: str) -> BaseChatModel:
 
 @dataclass
 class Process:
-    """What the process has, where no run brings its own."""
+    """Process-wide resources, for runs that bring none of their own."""
 
     home: Home
     resources: Resources
     store: BaseStore | None = None
-    """A server's, while it is open."""
+    """The server's, while it is open."""
     saver: BaseCheckpointSaver[str] | None = None
-    """A server's, while it is open."""
+    """The server's, while it is open."""
 
     @property
     def served_store(self) -> BaseStore:
-        """The server's store. Raises RuntimeError where none is open."""
+        """The server's store. Raises RuntimeError if none is open."""
         return present(self.store)
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
 
 
 class Root(NamedTuple):
@@ -58,25 +55,3 @@ def _starts_run(roots: Sequence[Root], index: int) -> bool:
     if index + 1 == len(roots) or roots[index].source == "input":
         return True
     return roots[index].run_id != roots[index + 1].run_id
-
-
-class Prunable(BaseCheckpointSaver[str], ABC):
-    """A saver whose threads LangGraph Server can cut down to their newest checkpoints."""
-
-    @abstractmethod
-    async def _keep_latest(self, thread: str) -> None:
-        """Delete all but the newest checkpoint of each namespace."""
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
-
-        Raises:
-            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
-        """
-        if strategy not in ("keep_latest", "delete", "delete_all"):
-            raise ValueError(f"unknown strategy {strategy!r}; it is keep_latest or delete")
-        for thread_id in map(str, thread_ids):
-            if strategy == "keep_latest":
-                await self._keep_latest(thread_id)
-            else:
-                await self.adelete_thread(thread_id)

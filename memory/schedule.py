@@ -1,7 +1,7 @@
-"""When the agent sleeps of its own accord: its hours, fatigue, its wish. Pure; times are aware.
+"""When the agent sleeps of its own accord: by schedule, fatigue or its own wish. Pure.
 
-The hours are local ones: on the day on which the clocks go forward over the start hour, the night
-begins at the first moment after it; where the hour comes twice, at its first occurrence.
+Times are aware; hours are local. If the clocks skip the start hour, the night begins right after
+the skip; if the hour comes twice, the night begins the first time.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from memory.settings import Settings
 from memory.state import SleepCause, Slumber, State
 
 RECOVERY = 0.05
-"""Share of the context by which the history grows before fatigue can come again: a night that
-could not cut it is not gone through after every message."""
+"""Share of the context by which the history must grow before fatigue returns: otherwise a night
+that could not shorten it would repeat after every message."""
 
 
 class Window(NamedTuple):
-    """One night's hours, UTC. `end` is not part of it."""
+    """The hours of one night, UTC; `end` is exclusive."""
 
     start: datetime
     end: datetime
 
 
 def window_of(day: date, settings: Settings) -> Window:
-    """The hours of sleep that begin on the local `day`; they last as many hours as are set."""
+    """The hours of sleep that begin on the local `day`."""
     zone = ZoneInfo(settings.time_zone)
-    # fold=0: of an hour that comes twice the first; one that does not exist is read with the
-    # offset from before the jump, which is the first moment after it.
+    # fold=0 takes the first of two equal hours, and reads a skipped hour with the earlier offset,
+    # which gives the first moment after the skip.
     start = datetime.combine(day, time(settings.sleep_start_hour), zone).astimezone(UTC)
     return Window(start, start + timedelta(hours=settings.sleep_duration_hours))
 
 
 def window_at(now: datetime, settings: Settings) -> Window | None:
-    """The hours of sleep that `now` lies in; None outside, and where no schedule is set."""
+    """The hours of sleep that contain `now`; None outside of them, or without a schedule."""
     if not settings.sleep_schedule_enabled:
         return None
     today = now.astimezone(ZoneInfo(settings.time_zone)).date()
@@ -48,20 +48,20 @@ def window_at(now: datetime, settings: Settings) -> Window | None:
 
 
 def next_start(now: datetime, settings: Settings) -> datetime:
-    """The next time that the hours of sleep begin, after `now`."""
+    """The next beginning of the hours of sleep after `now`."""
     today = now.astimezone(ZoneInfo(settings.time_zone)).date()
     starts = (window_of(today + timedelta(days=days), settings).start for days in range(3))
     return next(start for start in starts if start > now)
 
 
 def sleep_due(now: datetime, settings: Settings, *, last: datetime | None) -> bool:
-    """Whether it is the hour to fall asleep: once in each window. `last`: when it last did."""
+    """Whether the schedule sends the agent to sleep: once a window. `last`: when it last did."""
     window = window_at(now, settings)
     return window is not None and (last is None or last < window.start)
 
 
 def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None) -> bool:
-    """Whether the hours of sleep are over in which the agent fell asleep."""
+    """Whether the window in which the agent fell asleep is over."""
     if asleep_since is None or not settings.sleep_schedule_enabled:
         return False
     window = window_at(asleep_since, settings)
@@ -69,9 +69,13 @@ def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None
 
 
 def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
-    """Whether fatigue sends it to sleep: the history fills a set share and nothing waits.
+    """Whether fatigue sends the agent to sleep: the history is long and nothing is pending.
 
-    `rested`: the share that it filled when the agent last woke.
+    Args:
+        share: share (0..1) of the context that the history fills.
+        settings: with the fatigue threshold; None turns fatigue off.
+        pending: anything waits to be done.
+        rested: the share when the agent last woke.
     """
     at = settings.fatigue_threshold
     if at is None or pending or share < at:
@@ -82,10 +86,10 @@ def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.
 def own_sleep(
     state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
 ) -> SleepCause | None:
-    """Why it falls asleep of its own accord now; at its hour also why it sleeps on.
+    """Why the agent falls asleep of its own accord now, or sleeps on at its hour; None if not.
 
-    Nothing sends it to sleep while direct events wait (`direct`) or the emergency stop stands. Its
-    hour and fatigue leave a run alone that somebody waits for. `busy`: anything at all is left.
+    Nothing sends it to sleep while `direct` events wait or the emergency stop is on. Schedule and
+    fatigue apply only to runs that nobody waits for. `busy`: anything is pending.
     """
     if direct or state["emergency_stop"] or not settings.enabled:
         return None
@@ -103,22 +107,22 @@ def own_sleep(
 
 
 def filled(state: State, settings: Settings) -> float:
-    """The share (0..) of the context that the history alone fills."""
+    """The share of the context that the history fills; 1 or more if it does not fit."""
     return history_share(state["messages"], state["calibration"], settings.max_context_tokens)
 
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:
-    """Whether its hours wake it: those in which it fell asleep, unless a person had asked."""
+    """Whether the schedule wakes the agent. A night that a person asked for has no hours."""
     if state["mode"] != "sleep":
         return False
     return wake_due(now, settings, asleep_since=_moment(_own_since(state["slumber"])))
 
 
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
-    """Why a night that goes on ends here, as far as no message has to be read for it; else None.
+    """Why dreaming ends early, apart from new messages; None if it does not.
 
-    A person woke it, or its hours are over, which may have woken it in this run before the night
-    was gone on with. Compacting is finished all the same.
+    A person woke the agent, or its hours are over. Those may have woken it earlier in this run,
+    before an unfinished night was resumed. Compacting is finished in any case.
     """
     changes = state["report"]["mode_changes"]
     awake = state["mode"] == "awake"

@@ -1,4 +1,4 @@
-"""Reading and writing a LangGraph store of any kind: in memory, SQLite, or the server's own."""
+"""Reading and writing any LangGraph store: ours, in memory, or a server's own."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 PAGE = 1_000
-"""Items read at a time from a store that can only search."""
+"""Items to read at a time from a store that can only search."""
 
 
 @runtime_checkable
 class ListingStore(Protocol):
-    """A store that lists and counts without searching, as `CircadianStore` does."""
+    """A store that lists and counts without searching, as ours do."""
 
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
@@ -22,7 +22,7 @@ class ListingStore(Protocol):
         ...
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and in all below it."""
+        """The number of items in this namespace and below it."""
         ...
 
     async def acount_named(self, label: str, *, without: str) -> int:
@@ -32,10 +32,10 @@ class ListingStore(Protocol):
 
 @runtime_checkable
 class InsertingStore(Protocol):
-    """A store that can tell in one step whether a key is free, as `CircadianStore` does."""
+    """A store that writes only under free keys, in one step, as ours do."""
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put what has no value yet, in one transaction; returns what stands then, in order."""
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
         ...
 
 
@@ -46,9 +46,13 @@ async def list_items(
     limit: int | None = None,
     newest_first: bool = False,
 ) -> list[Item]:
-    """The items of exactly this namespace, by key; `newest_first`: by key, descending.
+    """The items of exactly this namespace, ordered by key.
 
-    "Newest" holds where keys begin with the time. `limit`: at most so many, the first in order.
+    Args:
+        store: any store.
+        namespace: the namespace; items below it are left out.
+        limit: return the first `limit` items only.
+        newest_first: order by descending key; keys that begin with a time put the newest first.
     """
     if isinstance(store, ListingStore):
         return await store.alist(namespace, limit=limit, newest_first=newest_first)
@@ -60,7 +64,7 @@ async def list_items(
 
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
-    """The number of items in this namespace and in all below it. Labels match whole."""
+    """The number of items in this namespace and below it. Labels match as a whole."""
     if isinstance(store, ListingStore):
         return await store.acount(prefix)
     return len(await _all_below(store, prefix))
@@ -78,15 +82,15 @@ async def count_items_named(store: BaseStore, label: str, *, without: str) -> in
 
 
 async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:
-    """Write all of `puts` or none of them: one batch is one transaction of the store."""
+    """Write all of `puts` or none: a batch is one transaction of the store."""
     await store.abatch(puts)
 
 
 async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-    """Write what has no value yet and leave the rest; returns what stands then, in order.
+    """Write values under free keys and leave the others; returns the values then stored, in order.
 
-    Of several writers at once the first one holds, where the store can tell. One that cannot is
-    not shared by processes of ours: there only a thread's one run writes.
+    Of several writers at once, the first wins. A store that cannot insert in one step is never
+    shared by our processes: only the one run of a thread writes to it.
     """
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)

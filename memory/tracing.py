@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry, where its package is installed; else nothing, at no cost.
+"""Spans for OpenTelemetry, if its package is installed; otherwise nothing, at no cost.
 
-Names are those of its conventions for generative AI. No attribute holds what anybody said: the
-names of models and tools, numbers, ids and types of errors only.
+Names follow its conventions for generative AI. Attributes hold names of models and tools, numbers,
+ids and types of errors; never anything that a person said.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RUN = "invoke_agent circadian"
 
 
 class Span:
-    """A piece of work under way; without OpenTelemetry what is set is lost."""
+    """A span, or without OpenTelemetry a stand-in that drops everything."""
 
     def __init__(self, otel: OtelSpan | None = None) -> None:
         self._otel = otel
@@ -37,7 +37,7 @@ class Span:
             self._otel.set_attributes(attributes)
 
     def current(self) -> AbstractContextManager[object]:
-        """Inside, new spans are its children."""
+        """Make this the current span: spans begun inside are its children."""
         if self._otel is None:
             return nullcontext()
         from opentelemetry import trace
@@ -45,7 +45,7 @@ class Span:
         return trace.use_span(self._otel, record_exception=False, set_status_on_exception=False)
 
     def failed(self, kind: str) -> None:
-        """Say that it failed, and with which kind of error; its text may quote a message."""
+        """Record a failure by its kind of error. The error's text may quote a message: left out."""
         if self._otel is None:
             return
         from opentelemetry.trace import Status, StatusCode
@@ -54,7 +54,7 @@ class Span:
         self._otel.set_status(Status(StatusCode.ERROR, kind))
 
     def end(self) -> None:
-        """It is over."""
+        """End the span."""
         if self._otel is not None:
             self._otel.end()
 
@@ -63,16 +63,16 @@ class Span:
 def span(
     name: str, attributes: Attributes, *, kind: Literal["internal", "client"] = "internal"
 ) -> Iterator[Span]:
-    """A span around the work inside; an error is told and passes."""
+    """A span around a block. An error in it is recorded and raised."""
     with _started(name, attributes, kind) as made, made.current():
         yield made
 
 
 async def spanned(name: str, attributes: Attributes, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """What `parts` gives, in a span. Between two parts the span is not the consumer's.
+    """Yield from `parts` in a span, which is not the current span of the consumer.
 
-    A generator may be gone on with in another task, and be closed in a third: a context that it
-    left behind could not be taken back.
+    A generator may be resumed in one task and closed in another, which could not reset the context
+    that the first one left.
     """
     with _started(name, attributes, "internal") as made:
         async with aclosing(parts):
@@ -86,7 +86,7 @@ async def spanned(name: str, attributes: Attributes, parts: AsyncGenerator[T]) -
 
 
 def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
-    """A call of a chat model, all its tries together."""
+    """A span for a call of a chat model, all attempts together."""
     provider, *rest = named(model)
     name = (rest or [provider])[0]
     attributes = {
@@ -98,7 +98,7 @@ def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
 
 
 def execute_tool(name: str, call_id: str | None) -> AbstractContextManager[Span]:
-    """A call of a tool."""
+    """A span for a tool call."""
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
@@ -111,17 +111,17 @@ def execute_tool(name: str, call_id: str | None) -> AbstractContextManager[Span]
 
 
 def invoke_agent(thread: str) -> AbstractContextManager[Span]:
-    """A run of an agent."""
+    """A span for a run of an agent."""
     return span(_RUN, _of_run(thread))
 
 
 def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """A run of an agent that is streamed."""
+    """Stream a run of an agent in a span."""
     return spanned(_RUN, _of_run(thread), parts)
 
 
 def night_step(step: str, night: str) -> AbstractContextManager[Span]:
-    """A visit of a step of the night."""
+    """A span for one visit to a step of the night."""
     return span(f"circadian.night.{step}", {"circadian.night": night})
 
 
@@ -153,7 +153,7 @@ def _started(
     try:
         yield made
     except GraphBubbleUp:
-        # A question to a person, which ends the step, is no failure.
+        # An interrupt, such as a question to a person, is no failure.
         raise
     except Exception as error:
         made.failed(type(error).__name__)
@@ -164,7 +164,7 @@ def _started(
 
 @lru_cache(maxsize=1)
 def _tracer() -> Tracer | None:
-    """The one of the process; which provider it reports to may be settled later."""
+    """The process's tracer. Its provider may be set later."""
     try:
         from opentelemetry import trace
     except ImportError:

@@ -53,7 +53,7 @@ def second_url(postgres: Postgres) -> Iterator[str]:
     postgres.drop(url)
 
 
-def test_a_dump_of_a_database_in_use_is_restored_whole(
+def test_a_dump_of_a_database_in_use_restores_everything(
     postgres_url: str, second_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first, second = postgres_url, second_url
@@ -70,7 +70,7 @@ def test_a_dump_of_a_database_in_use_is_restored_whole(
         assert agent.invoke(None)["report"]["ticks"][0]["event_id"] == "waits"
 
 
-def test_a_copied_folder_is_the_whole_agent(tmp_path: Path) -> None:
+def test_a_copied_folder_holds_the_whole_agent(tmp_path: Path) -> None:
     with open_agent(tmp_path / "first", model="offline", embedder="offline") as agent:
         live(agent)
         before = memory(agent)

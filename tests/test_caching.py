@@ -5,7 +5,7 @@ from __future__ import annotations
 from memory.caching import LONGEST, cached_by_text
 
 
-def test_a_short_text_is_looked_at_once_and_a_long_one_each_time() -> None:
+def test_short_texts_are_cached_and_long_ones_are_not() -> None:
     seen = list[str]()
 
     @cached_by_text(2)
@@ -23,7 +23,7 @@ def test_a_short_text_is_looked_at_once_and_a_long_one_each_time() -> None:
     assert seen == [short, long, long]
 
 
-def test_of_more_texts_than_are_kept_the_oldest_goes() -> None:
+def test_the_cache_drops_the_oldest_text() -> None:
     seen = list[str]()
 
     @cached_by_text(2)

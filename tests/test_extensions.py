@@ -162,7 +162,7 @@ async def test_the_breakers_are_as_the_environment_sets_them(
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "7")
     async with open_agent(model=scripted(), embedder="offline") as agent:
-        assert agent.resources.breakers.model._context.threshold == 7
+        assert agent.resources.breakers.model.failures == 7
 
 
 @pytest.mark.usefixtures("named")

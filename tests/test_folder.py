@@ -31,7 +31,7 @@ def refusal(path: Path, **options: Any) -> str:
     return said
 
 
-def test_a_new_folder_records_what_it_is_made_with(tmp_path: Path) -> None:
+def test_a_new_folder_records_its_metadata(tmp_path: Path) -> None:
     folder = open_folder(tmp_path / "a" / "b", offline=True)
     made = {"schema_version": FOLDER_SCHEMA, "embedder": "offline", "dimension": OFFLINE_DIMENSION}
     assert head(tmp_path / "a" / "b") == made
@@ -40,9 +40,7 @@ def test_a_new_folder_records_what_it_is_made_with(tmp_path: Path) -> None:
     assert isinstance(folder.embeddings, HashingEmbeddings)
 
 
-def test_everything_it_keeps_is_inside_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_files_are_inside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = open_folder(Path("data"), offline=True)
     monkeypatch.chdir("/")
@@ -94,7 +92,7 @@ def test_an_embedder_that_cannot_be_loaded_makes_no_folder(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
-def test_opened_again_it_is_as_it_was_made_whatever_the_default_is_now(
+def test_reopening_ignores_a_changed_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = open_folder(tmp_path / "data", offline=True)
@@ -112,7 +110,7 @@ def test_opening_a_folder_writes_nothing(tmp_path: Path) -> None:
     assert set(before) == {tmp_path / "data", *tmp_path.rglob("*")}
 
 
-def test_another_embedder_is_refused_by_name_with_the_way_to_change_it(tmp_path: Path) -> None:
+def test_another_embedder_is_refused_with_the_way_to_change_it(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", offline=True)
     said = refusal(tmp_path / "data", embedder="openai:text-embedding-3-small")
     assert "made with the embedder offline, not openai:text-embedding-3-small" in said
@@ -122,7 +120,7 @@ def test_another_embedder_is_refused_by_name_with_the_way_to_change_it(tmp_path:
     assert head(tmp_path / "data")["embedder"] == "offline"
 
 
-def test_the_embedder_is_changed_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_the_embedder_is_changed_on_request(tmp_path: Path) -> None:
     given = WordEmbeddings()
     open_folder(tmp_path / "data", offline=True)
     changed = open_folder(tmp_path / "data", embeddings=given, change=True)
@@ -171,13 +169,13 @@ def test_a_dimension_that_changed_under_the_same_name_is_refused_until_reindexed
     assert changed.dimension == head(tmp_path / "data")["dimension"] == OFFLINE_DIMENSION
 
 
-def test_offline_is_not_quietly_online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_refuses_an_online_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     open_folder(tmp_path / "data")
     assert "openai:text-embedding-3-small" in refusal(tmp_path / "data", offline=True)
 
 
-def test_a_folder_of_given_embeddings_is_opened_with_them_alone(tmp_path: Path) -> None:
+def test_a_folder_of_custom_embeddings_needs_them(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", embeddings=WordEmbeddings())
     given = WordEmbeddings()
     assert open_folder(tmp_path / "data", embeddings=given).embeddings is given
@@ -196,7 +194,7 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     assert head(tmp_path) == newer
 
 
-def test_a_folder_of_an_earlier_form_is_counted_as_of_this_one_and_older_programs_see_it(
+def test_an_upgraded_folder_is_refused_by_older_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = open_folder(tmp_path / "data", embeddings=WordEmbeddings())
@@ -212,7 +210,7 @@ def test_a_folder_of_an_earlier_form_is_counted_as_of_this_one_and_older_program
         older.check()
 
 
-def test_facts_that_cannot_be_brought_up_to_date_are_not_counted_as_if_they_were(
+def test_a_failed_upgrade_of_the_facts_leaves_the_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = open_folder(tmp_path / "data", offline=True)
@@ -227,13 +225,13 @@ def test_facts_that_cannot_be_brought_up_to_date_are_not_counted_as_if_they_were
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"schema_version": 1}', '{"schema_version": "x"}']
 )
-def test_a_damaged_head_is_refused_and_left_as_it_is(tmp_path: Path, text: str) -> None:
+def test_a_damaged_head_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     (tmp_path / "folder.json").write_text(text)
     assert "folder.json is damaged" in refusal(tmp_path, offline=True)
     assert (tmp_path / "folder.json").read_text() == text
 
 
-def test_a_path_that_can_be_no_folder_is_refused(tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
     assert "Not a directory" in refusal(file, offline=True)
@@ -241,15 +239,13 @@ def test_a_path_that_can_be_no_folder_is_refused(tmp_path: Path) -> None:
     assert "cannot be used" in refusal(Path("/proc/circadian"), offline=True)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_folder(tmp_path / "data", offline=True)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
     assert "not writable" in refusal(tmp_path / "data")
 
 
-def test_two_that_make_it_at_once_agree(tmp_path: Path) -> None:
+def test_concurrent_makers_agree(tmp_path: Path) -> None:
     folders: list[Folder | FolderError] = []
     barrier = threading.Barrier(8)
 
@@ -274,7 +270,7 @@ def test_two_that_make_it_at_once_agree(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "data") == ["folder.json"]
 
 
-def test_a_crash_while_it_is_made_leaves_no_half_head(
+def test_a_crash_while_making_it_leaves_no_half_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(handle: int) -> None:
@@ -287,7 +283,7 @@ def test_a_crash_while_it_is_made_leaves_no_half_head(
     assert open_folder(tmp_path / "data", offline=True).embedder == "offline"
 
 
-async def test_its_semantic_memory_is_one_and_uses_its_embedder(tmp_path: Path) -> None:
+async def test_a_folder_has_one_semantic_memory_with_its_embedder(tmp_path: Path) -> None:
     given = WordEmbeddings()
     folder = open_folder(tmp_path / "data", embeddings=given)
     given.calls.clear()

@@ -57,7 +57,7 @@ def head(url: str) -> tuple[Any, ...]:
     return row
 
 
-def test_one_variable_puts_everything_into_a_database(url: str, tmp_path: Path) -> None:
+def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) -> None:
     assert not is_made(Deployment())
     home = open_home(Deployment())
     assert isinstance(home, Database)
@@ -66,7 +66,7 @@ def test_one_variable_puts_everything_into_a_database(url: str, tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
-def test_a_data_folder_that_is_named_comes_before_the_variable(url: str, tmp_path: Path) -> None:
+def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path) -> None:
     home = open_home(Deployment(), data=tmp_path / "named")
     assert isinstance(home, Folder)
     assert home.name == str(tmp_path / "named")
@@ -74,9 +74,7 @@ def test_a_data_folder_that_is_named_comes_before_the_variable(url: str, tmp_pat
     assert not is_made(Deployment())
 
 
-def test_without_the_variable_it_is_the_data_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "")
     assert not is_made(Deployment())
@@ -84,7 +82,7 @@ def test_without_the_variable_it_is_the_data_folder(
     assert is_made(Deployment())
 
 
-def test_a_new_database_records_what_it_is_made_with(url: str) -> None:
+def test_a_new_database_records_its_metadata(url: str) -> None:
     home = opened(url, offline=True)
     assert head(url) == (DATABASE_SCHEMA, "offline", OFFLINE_DIMENSION)
     assert (home.embedder, home.dimension) == ("offline", OFFLINE_DIMENSION)
@@ -92,15 +90,13 @@ def test_a_new_database_records_what_it_is_made_with(url: str) -> None:
     assert tables == [("circadian_head",)]
 
 
-def test_opened_again_it_is_as_it_was_made_whatever_the_default_is_now(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reopening_ignores_a_changed_default(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(url, offline=True)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     assert opened(url).embedder == "offline"
 
 
-def test_another_embedder_is_refused_by_name_with_the_way_to_change_it(url: str) -> None:
+def test_another_embedder_is_refused_with_the_way_to_change_it(url: str) -> None:
     opened(url, offline=True)
     said = refusal(url, embedder="openai:text-embedding-3-small")
     assert "/test_" in said
@@ -108,7 +104,7 @@ def test_another_embedder_is_refused_by_name_with_the_way_to_change_it(url: str)
     assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
 
 
-def test_the_embedder_is_changed_where_that_is_asked_for(url: str) -> None:
+def test_the_embedder_is_changed_on_request(url: str) -> None:
     opened(url, offline=True)
     assert opened(url, embeddings=WordEmbeddings(), change=True).dimension == DIMENSION
     assert head(url) == (DATABASE_SCHEMA, "custom:WordEmbeddings", DIMENSION)
@@ -125,7 +121,7 @@ def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
     assert "update" in said
 
 
-def test_many_that_begin_it_at_once_agree(url: str) -> None:
+def test_concurrent_first_openings_agree(url: str) -> None:
     homes: list[Home | FolderError] = []
     barrier = threading.Barrier(6)
 
@@ -147,7 +143,7 @@ def test_many_that_begin_it_at_once_agree(url: str) -> None:
     assert {one.embedder for one in made} == {head(url)[1]}
 
 
-async def test_its_semantic_memory_is_one_and_is_shared_by_all_who_open_it(url: str) -> None:
+async def test_all_openers_share_the_facts(url: str) -> None:
     given = WordEmbeddings()
     first, second = opened(url, embeddings=given), opened(url, embeddings=WordEmbeddings())
     memory = first.semantic()
@@ -160,7 +156,7 @@ async def test_its_semantic_memory_is_one_and_is_shared_by_all_who_open_it(url: 
         home.close()
 
 
-async def test_once_closed_it_leaves_neither_threads_nor_connections_nor_files(
+async def test_closing_leaves_no_threads_connections_or_files(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"
@@ -194,14 +190,14 @@ async def test_once_closed_it_leaves_neither_threads_nor_connections_nor_files(
         "s3cret",
     ],
 )
-def test_what_is_no_connection_string_is_refused_without_being_repeated(url: str) -> None:
+def test_a_wrong_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InputError, match=r"postgresql://USER:PASSWORD@HOST") as refused:
         address_of(SecretStr(url))
     assert "s3cret" not in str(refused.value)
     assert "more" not in str(refused.value)
 
 
-def test_a_password_is_shown_nowhere(
+def test_the_password_is_never_shown(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "postgresql://ada:s3cret@127.0.0.1:1/circadian")
@@ -213,7 +209,7 @@ def test_a_password_is_shown_nowhere(
     assert [text for text in shown if "s3cret" in text] == []
 
 
-def test_what_the_url_says_comes_before_our_defaults() -> None:
+def test_the_url_overrides_our_defaults() -> None:
     url = "postgresql://h/d?connect_timeout=9&application_name=mine"
     conninfo = address_of(SecretStr(url)).conninfo
     assert "connect_timeout=9" in conninfo
@@ -221,7 +217,7 @@ def test_what_the_url_says_comes_before_our_defaults() -> None:
     assert "connect_timeout=2" in address_of(SecretStr("postgresql://h/d")).conninfo
 
 
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(
+def test_a_missing_package_is_reported_with_its_extra(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [one for one in sys.modules if one.startswith("memory.postgres")]:
@@ -233,7 +229,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
         open_home(Deployment())
 
 
-def test_a_data_folder_needs_none_of_postgresqls_packages(tmp_path: Path) -> None:
+def test_a_data_folder_needs_no_postgresql_package(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
         "for name in ('psycopg', 'psycopg_pool', 'langgraph.checkpoint.postgres',"
@@ -254,14 +250,14 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
     assert "has no pgvector" in refusal(with_path, offline=True)
 
 
-def test_a_database_that_is_down_is_told_at_once(own_postgres: Postgres) -> None:
+def test_a_database_that_is_down_is_reported_at_once(own_postgres: Postgres) -> None:
     url = own_postgres.database()
     own_postgres.stop()
     with pytest.raises(DatabaseDown, match=r"cannot be reached .*: no event was accepted"):
         opened(url, offline=True)
 
 
-def test_a_look_at_a_database_that_went_down_is_told_as_clearly_as_all_else(
+def test_checking_a_database_that_went_down_is_a_clear_error(
     own_postgres: Postgres,
 ) -> None:
     home = opened(own_postgres.database(), offline=True)

@@ -12,35 +12,32 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from memory.errors import BusyError
-from memory.folder import Folder
+from memory.folder import Folder, open_folder
 from memory.home import Home, WriterLock
 from memory.lock import AgentLock, FolderLock
+from memory.postgres.database import open_database
 from tests.homes import KINDS, home_of, is_database, url_of
 from tests.source_files import ROOT
 
-HOLDER = """
-import asyncio, sys
-where, kind, thread = sys.argv[1:]
-if where.startswith("postgresql:"):
-    from pydantic import SecretStr
-    from memory.postgres.address import address_of
-    from functools import partial
-    from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock as Server
-    from memory.postgres.session import AgentSessions
-    place = address_of(SecretStr(where))
-    Agent = partial(DatabaseAgentLock, sessions=AgentSessions(place))
-else:
-    from pathlib import Path
-    from memory.lock import AgentLock as Agent, FolderLock as Server
-    place = Path(where)
-async def main():
-    async with Agent(place, thread, role="chat") if kind == "agent" else Server(place):
-        print("held", flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-asyncio.run(main())
-"""
+HOLDER = "import sys; from tests.test_lock import hold; hold(*sys.argv[1:])"
+
+
+def hold(where: str, kind: str, thread: str) -> None:
+    """Take a lock in this process and keep it until the standard input ends."""
+
+    async def keep() -> None:
+        url = SecretStr(where) if where.startswith("postgresql:") else None
+        home = open_folder(Path(where)) if url is None else open_database(url)
+        lock = home.agent_lock(thread, role="chat") if kind == "agent" else home.server_lock()
+        async with lock:
+            sys.stdout.write("held\n")
+            sys.stdout.flush()
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(keep())
 
 
 @pytest.fixture(params=KINDS)
@@ -52,7 +49,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
 @contextmanager
 def holder(kind: str, home: Home, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
     """A second process that has the lock until it is killed or its input ends."""
-    where = str(home.locks_dir) if isinstance(home, Folder) else url_of(home)
+    where = str(home.path) if isinstance(home, Folder) else url_of(home)
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, where, kind, thread],
         cwd=ROOT,
@@ -83,7 +80,7 @@ async def test_two_handles_of_one_process_exclude_each_other(home: Home) -> None
             await agent(home).acquire()
 
 
-async def test_two_agents_of_one_home_run_side_by_side(home: Home) -> None:
+async def test_agents_of_one_installation_run_side_by_side(home: Home) -> None:
     async with agent(home, "a"), agent(home, "b"):
         pass
 
@@ -107,7 +104,7 @@ async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(home:
                 await server(home).acquire()
 
 
-async def test_who_changes_all_vectors_is_alone(home: Home) -> None:
+async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Home) -> None:
     async with server(home):
         with pytest.raises(BusyError):
             await home.server_lock(timeout=0.0, alone=True).acquire()
@@ -183,7 +180,7 @@ async def test_tasks_that_share_a_handle_take_turns(home: Home) -> None:
     await asyncio.gather(*(work() for _ in range(4)))
 
 
-async def test_a_waiter_that_shares_the_handle_and_gives_up_leaves_the_holder_its_lock(
+async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
     home: Home,
 ) -> None:
     shared = agent(home, timeout=0.1)
@@ -227,7 +224,7 @@ async def test_the_error_names_the_server(home: Home) -> None:
         await agent(home).acquire()
 
 
-async def test_a_server_is_told_which_agent_is_running(home: Home) -> None:
+async def test_the_error_for_a_server_names_the_running_agent(home: Home) -> None:
     async with server(home):  # its name stays in a folder's file
         pass
     async with agent(home, "idle"):
@@ -250,7 +247,7 @@ async def test_the_lock_of_a_killed_process_is_free(home: Home, kind: str) -> No
             pass
 
 
-async def test_the_lock_of_a_process_that_ends_is_taken_by_the_one_that_waits(
+async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
     home: Home,
 ) -> None:
     with holder("agent", home) as process:
@@ -273,7 +270,7 @@ async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
         pass
 
 
-async def test_a_longer_name_left_by_an_earlier_holder_is_not_shown(tmp_path: Path) -> None:
+async def test_the_error_shows_nothing_of_an_earlier_holder(tmp_path: Path) -> None:
     async with AgentLock(tmp_path, "t", role="a role with a longer name"):
         pass
     async with AgentLock(tmp_path, "t", role="tick"):

@@ -53,7 +53,7 @@ def copies() -> Iterator[list[ModuleType]]:
         del sys.modules[module.__name__]
 
 
-def test_the_factories_stand_where_the_servers_configuration_says() -> None:
+def test_the_factories_are_where_langgraph_json_says() -> None:
     config = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
     for name in ("checkpointer", "store"):
         path, factory = config[name]["path"].split(":")
@@ -80,7 +80,7 @@ async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(ho
         assert getattr(saver, "keep", None) == 50
 
 
-async def test_while_a_server_runs_no_other_process_runs_an_agent(home: Home) -> None:
+async def test_no_agent_runs_outside_while_a_server_runs(home: Home) -> None:
     async with persistence.checkpointer():
         with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
             await home.agent_lock("t", timeout=0).acquire()
@@ -111,7 +111,7 @@ async def test_a_server_does_not_start_while_an_agent_runs(home: Home) -> None:
         pass
 
 
-async def test_a_file_that_does_not_open_leaves_the_folder_free(
+async def test_a_file_that_cannot_be_opened_leaves_the_folder_unlocked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = folder_in(tmp_path)
@@ -148,9 +148,7 @@ async def test_a_failing_run_keeps_the_connections_usable(home: Home) -> None:
 
 
 @pytest.mark.parametrize("opening", ["open_store", "open_saver"])
-async def test_cancelled_while_it_opens_it_leaves_no_thread_and_no_task_behind(
-    home: Home, opening: str
-) -> None:
+async def test_cancelling_an_opening_leaves_no_thread_or_task(home: Home, opening: str) -> None:
     async def opened() -> None:
         async with getattr(persistence, opening)(home):
             pass

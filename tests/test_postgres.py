@@ -15,7 +15,7 @@ from tests.facts import running
 from tests.postgres import Postgres, open_pool
 
 
-def test_every_test_has_an_empty_database_with_pgvector_at_hand(
+def test_every_test_gets_an_empty_database_with_pgvector(
     postgres: Postgres, postgres_url: str, postgres_pool: BlockingPool
 ) -> None:
     other = postgres.database()
@@ -30,7 +30,7 @@ def test_every_test_has_an_empty_database_with_pgvector_at_hand(
         psycopg.connect(other)
 
 
-def test_a_server_that_crashed_and_came_back_has_what_was_committed(
+def test_commits_survive_a_crash_of_the_server(
     own_postgres: Postgres,
 ) -> None:
     url = own_postgres.database()
@@ -56,7 +56,7 @@ with running_postgres() as server:
 """
 
 
-def test_a_server_whose_process_is_killed_goes_with_its_folder() -> None:
+def test_a_killed_process_leaves_no_server_and_no_folder() -> None:
     with running(KILLED) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

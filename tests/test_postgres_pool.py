@@ -27,7 +27,7 @@ def home(postgres_url: str) -> Database:
     return open_database(SecretStr(postgres_url), embedder="offline")
 
 
-async def test_connections_that_were_cut_off_are_made_anew_without_a_word(home: Database) -> None:
+async def test_lost_connections_are_replaced_without_an_error(home: Database) -> None:
     async with open_store(home) as store, open_saver(home) as saver:
         graph = Story().compile(saver)
         for _ in range(3):
@@ -42,7 +42,7 @@ async def test_connections_that_were_cut_off_are_made_anew_without_a_word(home: 
         assert (await graph.aget_state(thread())).values["count"] == 333
 
 
-async def test_where_the_connection_ends_with_the_commit_nobody_says_what_is_not_known(
+async def test_a_connection_lost_during_commit_is_reported_as_uncertain(
     home: Database,
 ) -> None:
     async with open_store(home) as store:
@@ -66,7 +66,7 @@ async def test_where_the_connection_ends_with_the_commit_nobody_says_what_is_not
         await store.aput(INBOX, "a", {})
 
 
-async def test_many_at_once_wait_for_each_other_and_are_not_told_that_it_is_down(
+async def test_callers_wait_for_each_other_without_a_timeout(
     home: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "TIMEOUT", 0.3)
@@ -79,29 +79,7 @@ async def test_many_at_once_wait_for_each_other_and_are_not_told_that_it_is_down
         await asyncio.gather(*(one() for _ in range(4 * pools.SIZE)))
 
 
-async def test_a_pool_whose_tasks_were_cancelled_still_closes_its_connections(
-    home: Database,
-) -> None:
-    mine = asyncio.all_tasks()
-    async with Pool(home.address) as pool:
-        async with pool.connection() as one, pool.connection() as two:
-            pass
-        for task in asyncio.all_tasks() - mine:
-            task.cancel()
-    assert (one.closed, two.closed) == (True, True)
-    await pool.close()
-
-
-async def test_a_pool_that_is_closed_by_who_is_cancelled_is_just_cancelled(home: Database) -> None:
-    async with Pool(home.address) as pool:
-        closing = asyncio.create_task(pool.close())
-        await asyncio.sleep(0)
-        closing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-
-
-async def test_a_text_with_a_nul_is_kept_without_it(home: Database) -> None:
+async def test_nul_characters_are_replaced(home: Database) -> None:
     text = "a nul \0 and \\u0000 and a \\ before it \\\0"
     kept = text.replace("\0", "\ufffd")
     async with open_store(home) as store, open_saver(home) as saver:
@@ -114,7 +92,7 @@ async def test_a_text_with_a_nul_is_kept_without_it(home: Database) -> None:
         assert (await graph.aget_state(thread())).values["blob"] == kept
 
 
-async def test_what_the_database_refuses_is_one_line_that_names_it(home: Database) -> None:
+async def test_a_refused_statement_is_one_line_with_the_database(home: Database) -> None:
     async with Pool(home.address) as pool:
         with pytest.raises(MemoryStoreError) as refused:
             async with transaction(pool) as cursor:

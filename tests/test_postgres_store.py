@@ -17,7 +17,7 @@ from memory.postgres.pool import transaction
 WHERE, ELSEWHERE = ("ada", "t", "inbox"), ("ada", "t", "journal")
 
 
-async def test_reads_alone_begin_no_transaction(
+async def test_reads_begin_no_transaction(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
@@ -34,7 +34,7 @@ async def test_reads_alone_begin_no_transaction(
         ]
 
 
-async def test_an_item_that_expires_lives_on_when_it_is_read(postgres_url: str) -> None:
+async def test_reading_an_expiring_item_renews_it(postgres_url: str) -> None:
     async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
         await store.abatch([PutOp(WHERE, "a", {"n": 1}, ttl=60), PutOp(WHERE, "b", {"n": 2})])
 

@@ -22,6 +22,7 @@ from tests.source_files import LAYERS, ROOT, sources
 
 MODULES = {
     "aiosqlite": ("aiosqlite",),
+    "circuitbreaker": ("circuitbreaker",),
     "faiss-cpu": ("faiss",),
     "langchain-community": ("langchain_community",),
     "langchain-core": ("langchain_core",),
@@ -32,7 +33,6 @@ MODULES = {
     "numpy": ("numpy",),
     "orjson": ("orjson",),
     "prometheus-client": ("prometheus_client",),
-    "purgatory": ("purgatory",),
     "pydantic": ("pydantic",),
     "pydantic-settings": ("pydantic_settings",),
     "rich": ("rich",),

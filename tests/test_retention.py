@@ -21,7 +21,7 @@ def test_the_newest_checkpoints_are_kept() -> None:
     assert plan.restore is None
 
 
-def test_fewer_checkpoints_than_are_kept_all_stay() -> None:
+def test_few_checkpoints_all_stay() -> None:
     assert retention(roots("input -", "loop -"), keep=50).roots_before == "1"
 
 
@@ -36,23 +36,23 @@ def test_the_state_before_a_run_that_resumed_another_stays() -> None:
     assert (plan.restore, plan.run_start) == ("2", "3")
 
 
-def test_a_finished_step_and_a_new_input_end_what_subgraphs_had_begun() -> None:
+def test_a_finished_step_or_new_input_ends_subgraphs() -> None:
     assert retention(roots("input -", "loop -"), keep=1).subgraphs_before == "2"
     assert retention(roots("input -", "loop -", "input -"), keep=1).subgraphs_before == "3"
 
 
-def test_an_edit_by_hand_ends_no_subgraph() -> None:
+def test_a_manual_edit_ends_no_subgraph() -> None:
     for source in ("update", "fork"):
         plan = retention(roots("input -", "loop -", f"{source} -", f"{source} -"), keep=1)
         assert plan.subgraphs_before is None
         assert plan.last_step == "2"
 
 
-def test_a_thread_made_by_hand_has_a_last_step_too() -> None:
+def test_a_thread_of_manual_edits_has_a_last_step() -> None:
     assert retention(roots("update -"), keep=1).last_step == "1"
 
 
-def test_free_pages_are_given_back_in_small_steps_and_a_quarter_stays() -> None:
+def test_free_pages_are_returned_in_small_steps() -> None:
     assert pages_to_free(FREE_PAGES_KEPT, 100) == 0
     assert pages_to_free(FREE_PAGES_KEPT + 5, 100) == 5
     assert pages_to_free(1_000, 4_000) == 0

@@ -37,7 +37,7 @@ async def test_the_newest_checkpoints_of_a_thread_are_kept(
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_finished_run_leaves_nothing_of_its_subgraphs(
+async def test_a_finished_run_leaves_no_subgraph_checkpoints(
     home: Home, durability: Durability
 ) -> None:
     async with open_saver(home) as saver:
@@ -59,7 +59,7 @@ async def test_a_thread_is_pruned_without_touching_another(home: Home) -> None:
         assert [item async for item in saver.alist(thread("other"))] == before
 
 
-async def test_a_subgraph_with_a_thread_of_its_own_keeps_its_state(home: Home) -> None:
+async def test_a_stateful_subgraph_keeps_its_state(home: Home) -> None:
     async with open_saver(home, keep=1) as saver:
         graph = Story().compile(saver, stateful=True)
         for _ in range(3):
@@ -69,7 +69,7 @@ async def test_a_subgraph_with_a_thread_of_its_own_keeps_its_state(home: Home) -
 
 @pytest.mark.parametrize("home", ["database"], indirect=True)
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_value_goes_with_the_last_checkpoint_that_refers_to_it_and_not_before(
+async def test_a_value_is_deleted_with_the_last_checkpoint_that_refers_to_it(
     home: Home, durability: Durability
 ) -> None:
     async with open_saver(home, keep=4) as saver:
@@ -92,7 +92,7 @@ async def test_a_value_goes_with_the_last_checkpoint_that_refers_to_it_and_not_b
         assert kept[0].checkpoint["channel_values"]["listed"] == [5]
 
 
-async def test_the_file_stays_as_large_over_many_runs(tmp_path: Path) -> None:
+async def test_the_file_does_not_grow_over_many_runs(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
 
     async def run(times: int) -> int:
@@ -107,7 +107,7 @@ async def test_the_file_stays_as_large_over_many_runs(tmp_path: Path) -> None:
     assert after_200 <= 1.5 * after_50
 
 
-async def test_a_file_that_was_large_once_gets_small_again(tmp_path: Path) -> None:
+async def test_a_large_file_shrinks_again(tmp_path: Path) -> None:
     async with open_saver(folder_in(tmp_path), keep=3) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({"blob": "x" * 2_000_000}, thread())

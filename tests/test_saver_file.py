@@ -74,7 +74,7 @@ async def stock(home: Home) -> AsyncIterator[BaseCheckpointSaver[str]]:
             yield shared
 
 
-async def test_a_checkpoint_reads_back_as_langgraphs_own_saver_would_give_it(
+async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(
     home: Home,
 ) -> None:
     async with open_saver(home) as saver:
@@ -87,7 +87,7 @@ async def test_a_checkpoint_reads_back_as_langgraphs_own_saver_would_give_it(
     assert any(item.parent_config for item in ours)
 
 
-async def test_an_object_in_the_state_comes_back_as_data_and_never_as_its_class(
+async def test_an_object_in_the_state_is_loaded_as_plain_data(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def node(state: Loose) -> Loose:
@@ -105,7 +105,7 @@ async def test_an_object_in_the_state_comes_back_as_data_and_never_as_its_class(
         assert state.values == {"value": {"word": "open"}}
 
 
-async def test_what_a_graph_needs_comes_back_as_it_was(home: Home) -> None:
+async def test_safe_types_are_loaded_unchanged(home: Home) -> None:
     value = [HumanMessage("hi", id="1"), AIMessage("yes", id="2"), Interrupt("q", id="3")]
     async with open_saver(home) as saver:
         stored = await put(saver, [*value, Overwrite([1])])
@@ -124,7 +124,7 @@ async def test_a_tasks_writes_are_stored_all_or_none(home: Home) -> None:
         assert await rows(saver, "writes") == 0
 
 
-async def test_a_checkpoint_that_cannot_be_pruned_behind_is_not_stored(home: Home) -> None:
+async def test_a_checkpoint_is_not_stored_if_pruning_fails(home: Home) -> None:
     async with open_saver(home, keep=1) as saver:
         await put(saver, 1)
         await refuse(saver, "DELETE", "checkpoints")
@@ -136,7 +136,7 @@ async def test_a_checkpoint_that_cannot_be_pruned_behind_is_not_stored(home: Hom
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_cancelled_put_is_whole_or_absent_and_keeps_no_lock(home: Home, turns: int) -> None:
+async def test_a_cancelled_put_is_whole_or_absent_and_holds_no_lock(home: Home, turns: int) -> None:
     async with open_saver(home) as saver, open_saver(home) as other:
         config = await put(saver, 1)
         for attempt in (put(saver, [2]), saver.aput_writes(config, [("a", 1), ("b", 1)], "task")):
@@ -155,7 +155,7 @@ async def test_a_cancelled_put_is_whole_or_absent_and_keeps_no_lock(home: Home, 
         assert [one for one in values if one["value"] not in (1, [2], 3)] == []
 
 
-async def test_the_saver_can_be_used_while_its_history_is_walked(home: Home) -> None:
+async def test_the_saver_can_be_used_while_its_history_is_listed(home: Home) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
 
@@ -180,7 +180,7 @@ async def test_two_connections_write_at_the_same_time(home: Home) -> None:
             assert await rows(one, "checkpoints", f"thread_id = '{name}'") == 3
 
 
-async def test_two_that_write_a_thread_at_once_take_no_value_from_each_other(home: Home) -> None:
+async def test_two_writers_of_a_thread_delete_none_of_each_others_values(home: Home) -> None:
     """What one finds superfluous may be what the other, not yet stored, refers to."""
     async with open_saver(home, keep=1) as one, open_saver(home, keep=1) as two:
         for n in range(20):
@@ -197,7 +197,7 @@ async def test_two_that_write_a_thread_at_once_take_no_value_from_each_other(hom
                 assert item.checkpoint["channel_values"].get("value") in ([1], [2])
 
 
-async def test_many_may_make_the_tables_at_the_same_time(home: Home) -> None:
+async def test_tables_can_be_made_concurrently(home: Home) -> None:
     async def one(name: str) -> None:
         async with open_saver(home) as saver:
             await Story().compile(saver).ainvoke({}, thread(name))
@@ -216,7 +216,7 @@ async def test_every_commit_is_on_disk_and_readers_never_wait(tmp_path: Path) ->
         assert await pragma(saver, "busy_timeout") >= 10_000
 
 
-async def test_a_file_that_is_no_database_is_one_clear_error(tmp_path: Path) -> None:
+async def test_a_corrupt_file_is_one_clear_error(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     folder.checkpoints_db.write_bytes(b"this is not a database " * 50)
     with pytest.raises(FolderError, match=r"cannot open .*checkpoints\.db: file is not a database"):
@@ -224,7 +224,7 @@ async def test_a_file_that_is_no_database_is_one_clear_error(tmp_path: Path) -> 
             raise AssertionError("opened")
 
 
-async def test_a_folder_that_is_gone_is_one_clear_error(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_one_clear_error(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     folder.path.rename(tmp_path / "elsewhere")
     with pytest.raises(FolderError, match=r"cannot open .*checkpoints\.db: unable to open"):

@@ -132,7 +132,7 @@ async def play(
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_unfinished_work_goes_on_as_if_nothing_were_ever_deleted(
+async def test_unfinished_work_resumes_as_if_nothing_were_pruned(
     home: Home, tmp_path: Path, name: str, durability: Durability
 ) -> None:
     async with stock_saver(tmp_path / "stock.db") as saver:

@@ -34,7 +34,7 @@ async def state(graph: Graph, name: str = "t") -> Any:
 
 @pytest.mark.parametrize("saver", [CircadianSaver, CircadianPostgresSaver])
 @pytest.mark.parametrize("method", OPTIONAL)
-def test_a_server_finds_every_method_it_looks_for(
+def test_the_savers_have_every_method_that_a_server_uses(
     saver: type[BaseCheckpointSaver[str]], method: str
 ) -> None:
     # It compares with the base class, and does without where they are the same.
@@ -65,7 +65,7 @@ async def test_a_first_run_rolled_back_leaves_an_empty_thread(home: Home) -> Non
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_question_left_for_a_run_that_is_rolled_back_can_be_answered_where_it_was_asked(
+async def test_a_question_can_be_answered_after_a_later_run_is_rolled_back(
     home: Home, durability: Durability
 ) -> None:
     async with open_saver(home, keep=1) as saver:
@@ -84,7 +84,7 @@ async def test_a_question_left_for_a_run_that_is_rolled_back_can_be_answered_whe
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_question_answered_by_a_run_that_is_rolled_back_is_open_again(
+async def test_rolling_back_an_answer_reopens_the_question(
     home: Home, durability: Durability
 ) -> None:
     async with open_saver(home, keep=1) as saver:
@@ -109,7 +109,7 @@ async def test_rolling_back_one_thread_leaves_the_others(home: Home) -> None:
         assert await rows(saver, "checkpoints") == kept
 
 
-async def test_a_write_belongs_to_the_run_that_wrote_it_last_or_alone(home: Home) -> None:
+async def test_a_write_belongs_to_its_last_run(home: Home) -> None:
     async with open_saver(home) as saver:
         place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         stored: Any = await saver.aput(place, empty_checkpoint(), {"source": "loop"}, {})
@@ -128,7 +128,7 @@ async def test_a_write_belongs_to_the_run_that_wrote_it_last_or_alone(home: Home
         assert await written() == [("blob", "a")]
 
 
-async def test_a_copied_thread_goes_on_by_itself(home: Home) -> None:
+async def test_a_copied_thread_is_independent(home: Home) -> None:
     async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
@@ -140,7 +140,7 @@ async def test_a_copied_thread_goes_on_by_itself(home: Home) -> None:
         assert (await state(graph, "copy"))[0] == {"count": 111, "answer": "yes"}
 
 
-async def test_a_copy_names_its_own_thread_where_a_server_wrote_it(home: Home) -> None:
+async def test_metadata_of_a_copy_name_its_own_thread(home: Home) -> None:
     async with open_saver(home) as saver:
         place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         described: Any = {"source": "input", "thread_id": "t"}
@@ -151,7 +151,7 @@ async def test_a_copy_names_its_own_thread_where_a_server_wrote_it(home: Home) -
         assert copy.metadata == {"source": "input", "thread_id": "copy"}
 
 
-async def test_rolling_back_a_run_leaves_copies_of_its_thread(home: Home) -> None:
+async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Home) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
@@ -161,7 +161,7 @@ async def test_rolling_back_a_run_leaves_copies_of_its_thread(home: Home) -> Non
         assert await state(graph, "copy") == before
 
 
-async def test_a_thread_is_not_copied_onto_another(home: Home) -> None:
+async def test_a_thread_cannot_be_copied_onto_another(home: Home) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread("t"))
@@ -190,7 +190,7 @@ async def test_pruning_to_the_latest_keeps_what_can_be_resumed(home: Home, state
         assert story.log == ["act", "last", "close"]
 
 
-async def test_pruning_to_the_latest_drops_what_a_new_input_abandoned(home: Home) -> None:
+async def test_pruning_to_the_latest_deletes_abandoned_work(home: Home) -> None:
     async with open_saver(home) as saver:
         story = Story(ask)
         graph = story.compile(saver)
@@ -203,7 +203,7 @@ async def test_pruning_to_the_latest_drops_what_a_new_input_abandoned(home: Home
 
 
 @pytest.mark.parametrize("strategy", ["delete", "delete_all"])
-async def test_pruning_away_deletes_the_thread_and_no_other(home: Home, strategy: str) -> None:
+async def test_deleting_by_pruning_leaves_other_threads(home: Home, strategy: str) -> None:
     async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread("t"))
@@ -214,10 +214,10 @@ async def test_pruning_away_deletes_the_thread_and_no_other(home: Home, strategy
             assert await rows(saver, table, "thread_id = 'other'") > 0
 
 
-async def test_an_unknown_way_of_pruning_deletes_nothing(home: Home) -> None:
+async def test_an_unknown_prune_strategy_deletes_nothing(home: Home) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")
-        with pytest.raises(ValueError, match="unknown strategy 'oldest'"):
+        with pytest.raises(ValueError, match="Unknown prune strategy: 'oldest'"):
             await saver.aprune(["t"], strategy="oldest")
         assert await rows(saver, "checkpoints") == before

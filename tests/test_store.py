@@ -65,7 +65,7 @@ def value(number: int) -> dict[str, Any]:
     return {"n": number}
 
 
-async def test_a_batch_that_fails_leaves_nothing_behind(home: Home) -> None:
+async def test_a_failed_batch_writes_nothing(home: Home) -> None:
     async with open_store(home) as store:
         await store.aput(NS, "old", value(0))
         unserialisable = PutOp(NS, "b", {"x": object()})
@@ -81,7 +81,7 @@ async def test_a_batch_that_fails_leaves_nothing_behind(home: Home) -> None:
         assert [item.key for item in await listing(store).alist(NS)] == ["later", "old"]
 
 
-async def test_a_cancelled_batch_is_whole_or_absent_and_keeps_no_lock(home: Home) -> None:
+async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Home) -> None:
     async with open_store(home) as store, open_store(home) as other:
         for turns in range(12):
             keys = [f"{turns}-{n}" for n in range(3)]
@@ -97,7 +97,7 @@ async def test_a_cancelled_batch_is_whole_or_absent_and_keeps_no_lock(home: Home
             assert [bool(item) for item in found] in ([True] * 3, [False] * 3)
 
 
-async def test_reads_and_writes_made_together_survive_another_processs_write(
+async def test_mixed_reads_and_writes_survive_another_process(
     home: Home,
 ) -> None:
     async with open_store(home) as store, open_store(home) as other:
@@ -127,13 +127,13 @@ def write_from_two_processes(home: Home) -> list[dict[str, int]]:
     return [json.loads(out) for out, _ in told]
 
 
-def test_two_processes_write_at_once_without_errors_or_half_batches(home: Home) -> None:
+def test_two_processes_write_concurrently_in_whole_batches(home: Home) -> None:
     for counted in write_from_two_processes(home):
         assert counted["batches"] > 5
         assert counted["halves"] == 0
 
 
-async def test_batches_that_wait_for_each_other_are_both_written(home: Home) -> None:
+async def test_deadlocked_batches_are_both_written(home: Home) -> None:
     def crossing(first: str, second: str, n: int) -> list[PutOp]:
         return [PutOp((first,), "k", None), PutOp((second,), "k", value(n))]
 
@@ -147,7 +147,7 @@ async def test_batches_that_wait_for_each_other_are_both_written(home: Home) -> 
             assert sum(item is not None for item in left) == 1
 
 
-async def test_the_reads_of_one_batch_see_one_moment(home: Home) -> None:
+async def test_reads_of_a_batch_see_one_state(home: Home) -> None:
     namespaces = [("local", str(n)) for n in range(5)]
     async with open_store(home) as store, open_store(home) as other:
 
@@ -163,7 +163,7 @@ async def test_the_reads_of_one_batch_see_one_moment(home: Home) -> None:
         await writing
 
 
-async def test_of_several_that_write_a_key_for_the_first_time_one_holds(home: Home) -> None:
+async def test_of_several_first_writers_of_a_key_one_wins(home: Home) -> None:
     async with open_store(home) as one, open_store(home) as two:
         for n in range(10):
             puts = [[PutOp(NS, f"{n}{k}", value(who)) for k in "ba"] for who in (1, 2)]
@@ -192,7 +192,7 @@ async def test_a_read_does_not_wait_for_a_writer(tmp_path: Path) -> None:
             other.execute("ROLLBACK")
 
 
-async def test_a_listing_is_of_one_namespace_exactly_and_in_the_order_of_keys(
+async def test_a_listing_has_one_namespace_in_key_order(
     home: Home,
 ) -> None:
     async with open_store(home) as store:
@@ -210,7 +210,7 @@ async def test_a_listing_is_of_one_namespace_exactly_and_in_the_order_of_keys(
         assert await listing(store).alist(("none",)) == []
 
 
-async def test_a_count_covers_a_prefix_by_whole_labels(home: Home) -> None:
+async def test_a_count_matches_whole_labels(home: Home) -> None:
     async with open_store(home) as store:
         for namespace in (NS, (*NS, "2026"), (*NS, "2026", "x"), ("local", "t", "journal-b")):
             await store.aput(namespace, "k", {})
@@ -222,7 +222,7 @@ async def test_a_count_covers_a_prefix_by_whole_labels(home: Home) -> None:
         assert await listing(store).acount(()) == 6
 
 
-async def test_a_batch_may_be_larger_than_one_statement_can_be(home: Home) -> None:
+async def test_a_batch_may_exceed_one_statement(home: Home) -> None:
     many = 8 * PUTS_PER_STATEMENT + 1  # 40,005 parameters; a build of SQLite may allow 32,766
     async with open_store(home) as store:
         await store.abatch([PutOp(NS, f"{n:06}", {}) for n in range(many)])
@@ -254,14 +254,14 @@ async def test_searching_and_listing_namespaces_still_work(home: Home) -> None:
         assert results[:2] == [None, None]
 
 
-async def test_items_survive_a_reopening(home: Home) -> None:
+async def test_items_survive_reopening(home: Home) -> None:
     for number in range(3):
         async with open_store(home) as store:
             assert await listing(store).acount(NS) == number
             await store.aput(NS, str(number), value(number))
 
 
-async def test_a_file_half_made_by_an_older_program_is_completed(tmp_path: Path) -> None:
+async def test_a_half_made_file_is_completed(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     with closing(sqlite3.connect(folder.store_db)) as made:
         made.execute("CREATE TABLE store_migrations (v INTEGER PRIMARY KEY)")
@@ -275,7 +275,7 @@ async def test_a_file_half_made_by_an_older_program_is_completed(tmp_path: Path)
         await store.aput(("a",), "l", {})
 
 
-async def test_many_connections_may_make_the_tables_at_the_same_time(home: Home) -> None:
+async def test_connections_can_make_the_tables_concurrently(home: Home) -> None:
     async def one(key: str) -> None:
         async with open_store(home) as store:
             await store.aput(NS, key, {})
@@ -301,7 +301,7 @@ async def test_every_commit_is_on_disk(tmp_path: Path) -> None:
             assert row[0] == expected
 
 
-async def test_a_store_that_is_no_database_is_one_clear_error(tmp_path: Path) -> None:
+async def test_a_corrupt_store_is_one_clear_error(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     folder.store_db.write_bytes(b"this is not a database " * 50)
     with pytest.raises(FolderError, match=r"cannot open .*store\.db: file is not a database"):

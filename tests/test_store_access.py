@@ -39,7 +39,7 @@ def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_access, "PAGE", 3)
 
 
-async def test_a_listing_is_of_one_namespace_exactly_and_in_the_order_of_keys(
+async def test_a_listing_has_one_namespace_in_key_order(
     store: BaseStore,
 ) -> None:
     keys = ["b", "a", "C", "ä", "e", "d", "10", "9"]
@@ -55,7 +55,7 @@ async def test_a_listing_is_of_one_namespace_exactly_and_in_the_order_of_keys(
     assert await list_items(store, ("none",)) == []
 
 
-async def test_a_count_covers_a_prefix_by_whole_labels(store: BaseStore) -> None:
+async def test_a_count_matches_whole_labels(store: BaseStore) -> None:
     await write_batch(store, [PutOp((*NS, str(n)), "k", {}) for n in range(7)])
     await write_batch(store, [PutOp(NS, "k", {}), PutOp(("local", "t", "journals"), "k", {})])
     assert await count_items(store, NS) == 8
@@ -70,7 +70,7 @@ async def test_a_batch_writes_and_deletes(store: BaseStore) -> None:
     assert [item.key for item in await list_items(store, NS)] == ["b", "c"]
 
 
-async def test_what_stands_is_not_written_again(store: BaseStore) -> None:
+async def test_existing_values_are_not_overwritten(store: BaseStore) -> None:
     await write_batch(store, [PutOp(NS, "a", {"n": 1})])
     puts = [PutOp(NS, "c", {"n": 2}), PutOp(NS, "a", {"n": 2}), PutOp(NS, "b", {"n": 2})]
     assert await write_new(store, puts) == [{"n": 2}, {"n": 1}, {"n": 2}]
@@ -79,7 +79,7 @@ async def test_what_stands_is_not_written_again(store: BaseStore) -> None:
 
 
 @pytest.mark.parametrize("store", homes.KINDS, indirect=True)
-async def test_a_failed_batch_wrote_nothing(store: BaseStore) -> None:
+async def test_a_failed_batch_writes_nothing(store: BaseStore) -> None:
     with pytest.raises(TypeError):
         await write_batch(store, [PutOp(NS, "a", {}), PutOp(NS, "b", {"x": object()})])
     assert await list_items(store, NS) == []

@@ -1,4 +1,4 @@
-"""Where a database is."""
+"""The address of a database: its connection string and how to call it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory.errors import InputError
 _DEFAULTS = {
     "application_name": "circadian",
     "connect_timeout": "2",
-    # A host that is gone is noticed in half a minute, not in two hours.
+    # Notice a host that is gone in half a minute, not in two hours.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -26,16 +26,16 @@ class Address:
     """Where a database is."""
 
     conninfo: str = field(repr=False)
-    """What libpq is told, password included: never shown."""
+    """The parameters for libpq, password included: never shown."""
     name: str
-    """Host and database, to be shown."""
+    """Host and database, for messages."""
 
 
 def address_of(url: SecretStr) -> Address:
-    """The address that CIRCADIAN_DATABASE_URL gives. No connection is made.
+    """Parse CIRCADIAN_DATABASE_URL. Makes no connection.
 
     Raises:
-        InputError: it is no connection string. The message does not repeat it.
+        InputError: `url` is no connection string. The message does not repeat it.
     """
     try:
         parts = conninfo_to_dict(url.get_secret_value())
@@ -43,7 +43,7 @@ def address_of(url: SecretStr) -> Address:
         parts = {}
     given = {name: str(value) for name, value in parts.items() if value is not None}
     host, database = given.get("host", "localhost"), given.get("dbname", "")
-    # Of a password that is not encoded a part ends up in one of them.
+    # A part of a password that is not encoded ends up in one of these.
     if not database or "@" in host + database:
         raise InputError(
             "CIRCADIAN_DATABASE_URL must read postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "

@@ -1,4 +1,4 @@
-"""An installation in PostgreSQL: several hosts share it, each with this code and one setting."""
+"""An installation in a PostgreSQL database, which several hosts can share."""
 
 from __future__ import annotations
 
@@ -19,36 +19,35 @@ from memory.head import Head, Wanted
 from memory.postgres import memories
 from memory.postgres.address import Address, address_of
 from memory.postgres.history import PostgresHistory
-from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock
+from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock, LockConnections
 from memory.postgres.pool import SESSION, BlockingPool, Connection, clear_errors
 from memory.postgres.schema import lock_key
-from memory.postgres.session import AgentSessions
 from memory.postgres.table import PostgresTable
 from memory.semantic import SemanticMemory
 
 DATABASE_SCHEMA = 2
 """The tables that this version reads and writes; counts as `memory.folder.FOLDER_SCHEMA` does.
 
-2: words are counted for each kind of memory.
+The first released version is 2.
 """
 
 
 class Database:
-    """One open database. Opening one of this version's form writes nothing but a new one's head."""
+    """An open database. Opening one writes nothing, unless it is new or of an older form."""
 
     def __init__(self, address: Address, head: Head, load: Callable[[], Embeddings]) -> None:
-        """Use the database that `head` was read from; `load` makes its embedder, once."""
+        """`head`: as read from the database; `load`: loads its embedder, called once."""
         self.address = address
         self.name = address.name
         self.embedder, self.dimension = head.embedder, head.dimension
         self._load = load
         self._opened: BlockingPool | None = None
         self._table: PostgresTable | None = None
-        self._sessions = AgentSessions(address)
+        self._lock_connections = LockConnections(address)
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """The database's embedder. InputError where it cannot be loaded, as without its key."""
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
         return self._load()
 
     def semantic(self) -> SemanticMemory:
@@ -67,25 +66,26 @@ class Database:
 
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
-        """What Mem0 writes when it is imported. It holds nothing that is to be kept."""
+        """A folder for what Mem0 writes when it is imported; nothing in it matters."""
         return tempfile.TemporaryDirectory(prefix="circadian-mem0-", ignore_cleanup_errors=True)
 
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> DatabaseAgentLock:
-        """The right to run the agent of one thread; one connection holds those of an event loop."""
-        return DatabaseAgentLock(
-            self.address, thread, role=role, timeout=timeout, sessions=self._sessions
-        )
+        """The right to run the agent of one thread; an event loop's locks share a connection."""
+        return DatabaseAgentLock(self._lock_connections, thread, role=role, timeout=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
-        """The right to run every agent of the database, shared with other servers or `alone`."""
+        """A server's right to run every agent, shared with other servers or `alone`."""
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def check(self) -> None:
-        """Raise NewerError where a newer version changed its form since it was opened.
+        """Check that no newer version has upgraded the database since it was opened.
 
-        DatabaseDown or MemoryStoreError: that cannot be said now.
+        Raises:
+            NewerError: one has.
+            DatabaseDown: the database cannot be reached.
+            MemoryStoreError: the database refused a statement.
         """
         pool = self._opened
         with (
@@ -95,7 +95,7 @@ class Database:
             _read(conn, self.address)
 
     def close(self) -> None:
-        """Close what is open of it. A later call opens it again."""
+        """Close its connections. A later call opens them again."""
         self.semantic().close()
         pool, self._opened, self._table = self._opened, None, None
         if pool is not None:
@@ -109,7 +109,7 @@ class Database:
         return self._table
 
     def _open_history(self) -> PostgresHistory:
-        """In the same transactions as the table."""
+        """Shares the table's transactions."""
         return PostgresHistory(self._table or self._open_table())
 
 
@@ -121,17 +121,17 @@ def open_database(
     embeddings: Embeddings | None = None,
     change: bool = False,
 ) -> Database:
-    """Open the database at `url`, and write its head where it has none. Blocking.
+    """Open the database at `url`; write its head if it is new. Blocking.
 
-    One of an earlier form is brought up to date first.
-    The embedder is chosen and kept as `memory.folder.open_folder` does.
+    The embedder is chosen and recorded as by `memory.folder.open_folder`. A database of an older
+    form is upgraded first.
 
     Raises:
-        DatabaseDown: it cannot be reached.
+        DatabaseDown: the database cannot be reached.
         FolderError: it lacks pgvector, or was made with another embedder.
         NewerError: it was made by a newer version.
-        InputError: no connection string; or the embedder of a new database is unknown or lacks its
-            key.
+        InputError: `url` is no connection string; or the embedder of a new database is unknown or
+            lacks its key.
     """
     address = address_of(url)
     wanted = Wanted(embedder, offline, embeddings)
@@ -146,7 +146,7 @@ def open_database(
 
 
 def is_made(url: SecretStr) -> bool:
-    """Whether anything is kept at `url`. Writes nothing. Raises as `open_database`."""
+    """Whether the database at `url` holds an installation. Writes nothing; raises as above."""
     address = address_of(url)
     with _connected(address) as conn:
         return _read(conn, address) is not None
@@ -154,7 +154,7 @@ def is_made(url: SecretStr) -> bool:
 
 @contextmanager
 def _connected(address: Address) -> Iterator[Connection]:
-    """A connection for one look, or one change, at the head."""
+    """A short connection, to read or change the head."""
     with (
         clear_errors(address.name, lambda: NOT_ACCEPTED),
         psycopg.connect(address.conninfo, autocommit=True) as conn,
@@ -163,7 +163,7 @@ def _connected(address: Address) -> Iterator[Connection]:
 
 
 def _read(conn: Connection, address: Address) -> Head | None:
-    """The head, or None where nothing is kept there yet."""
+    """The head; None if the database holds no installation yet."""
     if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
         return None
     with conn.cursor(row_factory=class_row(Head)) as cursor:
@@ -179,7 +179,7 @@ def _read(conn: Connection, address: Address) -> Head | None:
 
 
 def _make(conn: Connection, address: Address, head: Head) -> Head:
-    """Write the head, unless another process just did; the first one decides."""
+    """Write the head. If another process just did, its head counts."""
     known = conn.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
     if known.fetchone() is None:
         raise FolderError(
@@ -196,10 +196,7 @@ def _make(conn: Connection, address: Address, head: Head) -> Head:
 
 
 def _bring_up_to_date(conn: Connection, address: Address) -> None:
-    """Give the tables this version's form and count it in the head, where older programs look.
-
-    Both or neither: the head never tells of a form that the tables do not have.
-    """
+    """Upgrade the tables and the head, which older versions check, in one transaction."""
     conn.execute(SESSION)
     with conn.transaction():
         memories.bring_up_to_date(conn, address.name)
@@ -210,7 +207,7 @@ def _bring_up_to_date(conn: Connection, address: Address) -> None:
 
 
 def _write(conn: Connection, head: Head) -> Head:
-    """Put `head` in the place of what stands."""
+    """Write or replace the head."""
     conn.execute(
         "INSERT INTO circadian_head (schema_version, embedder, dimension)"
         " VALUES (%(schema_version)s, %(embedder)s, %(dimension)s)"

@@ -1,4 +1,4 @@
-"""A look at a database from outside: what a person needs to know before anything is kept there."""
+"""A look at a database from outside, for `circadian doctor`."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ SELECT current_setting('server_version'),
 
 
 class Examined(NamedTuple):
-    """What was found."""
+    """What `examine` found."""
 
     name: str
     """Host and database."""
     server: str
     """PostgreSQL's version."""
     vector: str | None
-    """pgvector's version; None where the server does not have that extension."""
+    """pgvector's version; None if the server does not have that extension."""
     connections: int
-    """Open ones, this one included."""
+    """Open connections, this one included."""
     most: int
-    """How many the server takes."""
+    """Connections that the server allows."""
     seconds: float
-    """From asking for a connection to the answer."""
+    """Time to connect and get the answer."""
 
 
 def examine(url: SecretStr) -> Examined:
-    """Look at the database at `url`; makes and changes nothing. Blocking, three seconds at most.
+    """Look at the database at `url`; changes nothing. Blocking, three seconds at most.
 
     Raises:
-        DatabaseDown: it cannot be reached.
-        InputError: no connection string.
+        DatabaseDown: the database cannot be reached.
+        InputError: `url` is no connection string.
     """
     address, began = address_of(url), time.monotonic()
     with (

@@ -1,6 +1,6 @@
-"""Connections to PostgreSQL: pools that give up soon, whole transactions, and one clear error.
+"""Connection pools, whole transactions and clear errors for PostgreSQL.
 
-A database that is down is told within three seconds, whatever was asked of it.
+A database that is down is reported within three seconds, whatever was asked of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -23,6 +22,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from memory.consequences import NOT_ACCEPTED, UNSURE, consequence
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.postgres.address import Address
+from memory.postgres.storable import storable
 
 TIMEOUT = 2.0
 """Seconds to wait for a connection."""
@@ -54,7 +54,7 @@ Cursor = psycopg.AsyncCursor[DictRow]
 class Pool(AsyncConnectionPool[AsyncConnection]):
     """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
 
-    Those who use it take turns: its timeout is for the database, and not for one another.
+    Its users wait for their turn first, so that its timeout is spent on the database alone.
     """
 
     def __init__(self, address: Address) -> None:
@@ -72,6 +72,7 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
             timeout=TIMEOUT,
             reconnect_timeout=TIMEOUT,
             configure=_configure,
+            check=self._check_answer,
             open=False,
         )
 
@@ -84,45 +85,21 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
         async with self._turns, super().connection(timeout) as conn:
             yield conn
 
-    async def getconn(self, timeout: float | None = None) -> AsyncConnection:  # noqa: ASYNC109
-        """A connection that answers.
-
-        The base class would pause after each that does not, as all do once the database was down.
-        """
-        end = monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            conn = await super().getconn(end - monotonic())
-            try:
-                conn.pgconn.send_query(b"")
-                await conn.wait(execute(conn.pgconn), timeout=min(ANSWER, end - monotonic()))
-                if not conn.closed:
-                    return conn
-            except psycopg.OperationalError:
-                await conn.close()
-            except BaseException:
-                await conn.close()
-                await self.putconn(conn)
-                raise
-            await self.putconn(conn)
-
-    async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109
-        """Close it, also where its tasks were cancelled, as by one who ends the event loop.
-
-        The base class waits for them, fails, and leaves the connections open.
-        """
-        for _ in range(0 if self.closed else self.get_stats()["pool_available"]):
-            conn = await super().getconn()
-            await conn.close()
+    async def _check_answer(self, conn: AsyncConnection) -> None:
         try:
-            await super().close(timeout)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
+            conn.pgconn.send_query(b"")
+            await conn.wait(execute(conn.pgconn), timeout=ANSWER)
+            if conn.closed:
+                raise psycopg.OperationalError("the database closed the connection")
+        except psycopg.OperationalError:
+            # The pool pauses after a second bad connection. After a restart all are bad.
+            await conn.close()
+            await self.drain()
+            raise
 
 
 class BlockingPool(ConnectionPool[Connection]):
-    """A pool for threads, as the table of memories needs it. Open once made; to be closed."""
+    """A pool for threads, as the table of memories needs it. Open from the start; to be closed."""
 
     def __init__(self, address: Address) -> None:
         _quiet()
@@ -136,6 +113,7 @@ class BlockingPool(ConnectionPool[Connection]):
             timeout=TIMEOUT,
             reconnect_timeout=TIMEOUT,
             configure=_configure_blocking,
+            check=self._check_answer,
             open=True,
         )
 
@@ -145,23 +123,17 @@ class BlockingPool(ConnectionPool[Connection]):
         with self._turns, super().connection(timeout) as conn:
             yield conn
 
-    def getconn(self, timeout: float | None = None) -> Connection:
-        """A connection that answers. See `Pool`."""
-        end = monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            conn = super().getconn(end - monotonic())
-            try:
-                conn.pgconn.send_query(b"")
-                conn.wait(execute(conn.pgconn), timeout=min(ANSWER, end - monotonic()))
-                if not conn.closed:
-                    return conn
-            except psycopg.OperationalError:
-                conn.close()
-            except BaseException:
-                conn.close()
-                self.putconn(conn)
-                raise
-            self.putconn(conn)
+    def _check_answer(self, conn: Connection) -> None:
+        """See `Pool`."""
+        try:
+            conn.pgconn.send_query(b"")
+            conn.wait(execute(conn.pgconn), timeout=ANSWER)
+            if conn.closed:
+                raise psycopg.OperationalError("the database closed the connection")
+        except psycopg.OperationalError:
+            conn.close()
+            self.drain()
+            raise
 
 
 @asynccontextmanager
@@ -195,7 +167,7 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
 
 @contextmanager
 def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
-    """What goes wrong inside, as one clear line about the database called `name`."""
+    """Turn errors of psycopg into one clear line about the database called `name`."""
     try:
         yield
     except psycopg.Error as error:
@@ -225,21 +197,11 @@ def _configure_blocking(conn: Connection) -> None:
 
 
 def _dumps(value: Any) -> str:
-    """JSON that `jsonb` takes: it holds no NUL in a text."""
+    """JSON that `jsonb` accepts: without NUL in any text."""
     text = json.dumps(value)
-    return json.dumps(_without_nul(value)) if "\\u0000" in text else text
-
-
-def _without_nul(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd")
-    if isinstance(value, list | tuple):
-        return [_without_nul(one) for one in value]
-    if isinstance(value, dict):
-        return {_without_nul(key): _without_nul(one) for key, one in value.items()}
-    return value
+    return json.dumps(storable(value)) if "\\u0000" in text else text
 
 
 def _quiet() -> None:
-    """What the pool would warn of in the log is raised as an error of ours."""
+    """Silence the pool's warnings: each is raised as a clear error, too."""
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Tables that are made whole or not at all, by one process at a time."""
+"""Migrations: tables are made whole or not at all, by one process at a time."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from memory.postgres.pool import Cursor
 
 
 def lock_key(*names: str) -> int:
-    """The number of the advisory lock that these names mean (64 bits, signed)."""
+    """The number of the advisory lock for these names (64 bits, signed)."""
     digest = hashlib.sha256("\n".join(("circadian", *names)).encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
 async def hold(cursor: Cursor, *names: str) -> None:
-    """Wait for all others that hold these names, and hold them until the transaction's end."""
+    """Hold these names until the transaction ends; waits for other holders."""
     await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(*names),))
 
 
 async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None:
-    """Apply those of `statements` that `table` does not count as applied, in a transaction.
+    """Apply the `statements` that `table` does not count as applied, in the cursor's transaction.
 
-    LangGraph applies its own one by one, and two processes that do so at once fail. CONCURRENTLY
-    cannot stand in a transaction, and spares nobody while the tables are empty.
+    LangGraph's own setup applies them one by one, and fails if two processes do so at once.
+    CONCURRENTLY cannot be used in a transaction; on empty tables it has no use either.
 
     Raises:
-        NewerError: it counts more, as a newer version's.
+        NewerError: the table counts more statements, from a newer version.
     """
     await hold(cursor, "schema")
     await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))

@@ -1,4 +1,4 @@
-"""What PostgreSQL can keep in a text and in JSON. Pure."""
+"""Text that PostgreSQL can store. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 def storable(value: Any) -> Any:
-    """`value` without what PostgreSQL cannot keep in a text: NUL."""
+    """`value` with every NUL replaced, which PostgreSQL cannot store in text or JSON."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, list | tuple):
-        return [storable(one) for one in value]
+        return [storable(item) for item in value]
     if isinstance(value, dict):
-        return {storable(key): storable(one) for key, one in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     return value

@@ -1,7 +1,4 @@
-"""LangGraph's PostgreSQL store with whole batches, and with reads that do not page.
-
-As `memory.sqlite.store`, for several processes on several hosts.
-"""
+"""LangGraph's PostgreSQL store with whole batches, and with listings that need no paging."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from memory.postgres.pool import Cursor, Pool, clear_errors, transaction
 from memory.postgres.schema import migrate
 
 PUTS_PER_STATEMENT = 1_000
-"""The base class writes a batch as one statement; PostgreSQL takes 65,535 parameters in one."""
+"""The base class writes a batch as one statement; PostgreSQL allows 65,535 parameters."""
 
 _SCHEMA = (
-    # The order of bytes, whatever the locale of the database.
+    # Byte order, whatever the database's locale.
     'CREATE INDEX circadian_store_keys ON store (prefix COLLATE "C", key COLLATE "C")',
-    # What waits is counted over all agents, and is little beside what they keep.
+    # Waiting events are counted over all agents; they are few among all items.
     "CREATE INDEX circadian_store_inboxes ON store (prefix) WHERE prefix LIKE '%.inbox'",
 )
 _PREFIX = 'prefix COLLATE "C"'
@@ -40,7 +37,7 @@ _ops: ContextVar[Sequence[Op]] = ContextVar("_ops", default=())
 
 
 def _collided(error: BaseException) -> bool:
-    """Whether a transaction was rolled back since it and another one waited for each other."""
+    """Whether a transaction was rolled back because it collided with another."""
     return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
 
 
@@ -55,7 +52,9 @@ _again = retry(
 class CircadianPostgresStore(AsyncPostgresStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
-    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
+    Raises:
+        DatabaseDown: the database cannot be reached.
+        MemoryStoreError: the database refused a statement.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -63,7 +62,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
         self.pool = pool
 
     async def setup(self) -> None:
-        """Make the table, and indexes of ours."""
+        """Make LangGraph's table, and add two indexes."""
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "store_migrations", self.MIGRATIONS)
             await migrate(cursor, "circadian_store_migrations", _SCHEMA)
@@ -76,9 +75,9 @@ class CircadianPostgresStore(AsyncPostgresStore):
         return await self._whole(ops) if found is None else found
 
     async def _get(self, gets: Sequence[GetOp]) -> list[Result] | None:
-        """The items, by one statement, which needs no transaction; None where one may expire.
+        """The items, read by one statement without a transaction; None if one of them may expire.
 
-        The base class begins one for any batch, and with each read it writes when items expire.
+        The base class begins a transaction for any batch, and a read of an expiring item writes.
         """
         paths = [".".join(op.namespace) for op in gets]
         async with self._cursor() as cursor:
@@ -102,7 +101,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
 
     @_again
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put what has no value yet, in one transaction; returns what stands then, in order."""
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
         gets = [GetOp(op.namespace, op.key, refresh_ttl=False) for op in puts]
         found: list[Result] = [None] * len(puts)
         async with transaction(self.pool) as cursor:
@@ -123,7 +122,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
     ) -> list[Item]:
-        """The items of exactly this namespace, by key; `newest_first`: by key, descending."""
+        """The items of exactly this namespace by key, or by descending key."""
         order = "DESC" if newest_first else "ASC"
         async with self._cursor() as cursor:
             await cursor.execute(
@@ -135,9 +134,9 @@ class CircadianPostgresStore(AsyncPostgresStore):
         return [Item(namespace=namespace, **row) for row in rows]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and in all below it. Labels match whole."""
+        """The number of items in this namespace and below it. Labels match as a whole."""
         path = ".".join(prefix)
-        # All namespaces below it sort between "path." and "path/", the next character.
+        # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = f"{_PREFIX} = %s OR ({_PREFIX} > %s AND {_PREFIX} < %s)" if prefix else "TRUE"
         params = (path, f"{path}.", f"{path}/") if prefix else ()
         async with self._cursor() as cursor:
@@ -154,14 +153,14 @@ class CircadianPostgresStore(AsyncPostgresStore):
             return sum(row["items"] for row in await cursor.fetchall())
 
     async def aclose(self) -> None:
-        """End the task that batches, which may roll a batch back. The pool stays open."""
+        """End the batching task, which may roll a batch back. The pool stays open."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
-        """What the base class works with: a transaction for a batch (`pipeline`)."""
+        """The cursor of the base class: in a transaction for a batch (`pipeline`)."""
         if not pipeline:
             with clear_errors(self.pool.name):
                 async with self.pool.connection() as conn, conn.cursor(binary=True) as cursor:
@@ -170,12 +169,12 @@ class CircadianPostgresStore(AsyncPostgresStore):
         ops = _ops.get()
         async with transaction(self.pool) as cursor:
             if len(ops) > 1 and not any(isinstance(op, PutOp) for op in ops):
-                # All of them see the store as it is now, and no half of another's batch.
+                # All reads see one state of the store, and no half of another batch.
                 await cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield cursor
 
     async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
-        # In one order, so that two batches seldom wait for each other.
-        ordered = sorted(put_ops, key=lambda one: (one[1].namespace, one[1].key))
+        # In a fixed order, so that two batches seldom deadlock.
+        ordered = sorted(put_ops, key=lambda put: (put[1].namespace, put[1].key))
         for start in range(0, len(ordered), PUTS_PER_STATEMENT):
             await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)

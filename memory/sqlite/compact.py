@@ -1,4 +1,4 @@
-"""Writing an SQLite file anew, so that what was deleted is nowhere in it."""
+"""Rewriting an SQLite file, so that deleted text is nowhere in it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from memory.errors import MemoryStoreError
 
 
 def compact(connection: sqlite3.Connection) -> None:
-    """Write the file without its free pages and leftovers, and empty its write-ahead log; blocking.
+    """Rewrite the file without free pages and empty its write-ahead log. Blocking.
 
-    Raises sqlite3.Error, and MemoryStoreError where another process reads the log for so long that
-    it cannot be emptied.
+    Raises:
+        sqlite3.Error: the file cannot be written.
+        MemoryStoreError: another process reads the log for so long that it cannot be emptied.
     """
     connection.execute("VACUUM")
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 
 def quick_check(path: Path) -> str | None:
-    """What SQLite finds wrong with the file, on one line; None where it is sound. Blocking.
+    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking.
 
-    Changes nothing. Takes time in proportion to the file.
+    Changes nothing. The time it takes grows with the file.
     """
     try:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)

@@ -1,7 +1,7 @@
 """LangGraph's SQLite checkpointer with retention, strict serialisation and whole transactions.
 
-Retention is inside the saver, so that Python and a server prune alike. It is safe for plain
-channels only: a `DeltaChannel` is rebuilt from the older checkpoints that are deleted here.
+The saver itself prunes, so that Python and a server prune alike. That is safe for plain channels
+only: a `DeltaChannel` is rebuilt from the older checkpoints that are deleted here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from memory.retention import Prunable, Root, retention
+from memory.retention import Root, retention
 from memory.sqlite.transaction import atomic, clear_errors
 from memory.sqlite.vacuum import pages_to_free
 
@@ -36,33 +36,34 @@ _CHECKPOINT = "parent_checkpoint_id, type, checkpoint"
 _WRITE = "task_id, task_path, idx, channel, type, value"
 
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
-"""A subgraph's namespace, one per task (`awake:<task id>`). A stateful subgraph's has no colon."""
+"""The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 
-class CircadianSaver(Prunable, AsyncSqliteSaver):
+class CircadianSaver(AsyncSqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
-    The connection is in autocommit mode (`isolation_level=None`). The base class opens
-    transactions implicitly: when its caller is cancelled between a statement and the commit, the
-    write lock on the file stays held.
+    The connection must be in autocommit mode (`isolation_level=None`). The base class opens
+    transactions implicitly: if its caller is cancelled between a statement and the commit, the
+    file's write lock stays held.
 
-    Raises MemoryStoreError where the file cannot be read or written.
+    Raises:
+        MemoryStoreError: the file cannot be read or written.
     """
 
     def __init__(self, conn: aiosqlite.Connection, path: Path, *, keep: int = 50) -> None:
-        # None: only types that LangGraph holds to be safe are loaded, whatever the environment.
+        # None: load only types that LangGraph considers safe, whatever the environment says.
         super().__init__(conn, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         self.path = path
         self.keep = keep
 
     async def setup(self) -> None:
-        """Make the tables, and a column of ours: the run that a write comes from."""
+        """Make LangGraph's tables, and add an index and the run that made each write."""
         if self.is_setup:
             return
         with clear_errors(self.path):
             await super().setup()
         async with self._writing():
-            # Metadata lies behind the blob: without this each look at the roots reads them all.
+            # Metadata is stored behind the blob: without the index, `_roots` reads every blob.
             await self.conn.execute(
                 "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
                 f" ({_KEY}, {_SOURCE}, {_RUN_ID})"
@@ -84,7 +85,7 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
         described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
         row = (*self.serde.dumps_typed(checkpoint), described.encode("utf-8", "ignore"))
-        # Only a root checkpoint makes others superfluous; a subgraph's is one statement.
+        # Only a root checkpoint makes others superfluous.
         root = not key[1]
         async with self._pruning() if root else self._writing():
             await self.conn.execute(
@@ -136,8 +137,8 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first.
 
-        All are read before the first is given: the base class holds its lock while its consumer
-        works, so that any other call made there would wait for ever.
+        All are read first: the base class holds its lock while the consumer works, so that any
+        other call from there would wait for ever.
         """
         found = super().alist(config, filter=filter, before=before, limit=limit)
         with clear_errors(self.path):
@@ -146,7 +147,7 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
             yield item
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """One checkpoint: that of `config`, else the newest of its thread."""
+        """The checkpoint of `config`, or the newest of its thread."""
         with clear_errors(self.path):
             return await super().aget_tuple(config)
 
@@ -157,9 +158,9 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
             await self._delete(str(thread_id), "TRUE")
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in all threads: the state before them is the newest again.
+        """Delete what these runs stored, in all threads, so that the state before them is current.
 
-        That is what they wrote on another run's checkpoint, too, as a run does that resumes one.
+        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
         """
         await self.setup()
         runs = [(str(run_id),) for run_id in run_ids]
@@ -171,7 +172,7 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
             await self.conn.executemany(f"DELETE FROM checkpoints WHERE {_RUN_ID} = ?", runs)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to one that has no checkpoints. The copy belongs to none of its runs.
+        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
 
         Raises:
             ValueError: the target has checkpoints.
@@ -195,16 +196,30 @@ class CircadianSaver(Prunable, AsyncSqliteSaver):
                 (target, source),
             )
 
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
+
+        Raises:
+            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
+        """
+        if strategy not in ("keep_latest", "delete", "delete_all"):
+            raise ValueError(f"Unknown prune strategy: {strategy!r}")
+        for thread_id in map(str, thread_ids):
+            if strategy == "keep_latest":
+                await self._keep_latest(thread_id)
+            else:
+                await self.adelete_thread(thread_id)
+
     @asynccontextmanager
     async def _pruning(self) -> AsyncIterator[None]:
-        """A transaction that may delete much: what it frees is given back after it."""
+        """A transaction that may delete much; freed pages are returned to the file system."""
         async with self.lock:
             with clear_errors(self.path):
                 async with atomic(self.conn):
                     yield
             free = await self._pragma("freelist_count")
             if pages := pages_to_free(free, await self._pragma("page_count")):
-                # As a script: a single statement would be stopped after its first page.
+                # As a script: a single statement would stop after its first page.
                 await self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
 
     @asynccontextmanager

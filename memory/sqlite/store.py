@@ -1,4 +1,4 @@
-"""LangGraph's SQLite store, made safe for several processes, with reads that do not page."""
+"""LangGraph's SQLite store, safe for several processes, with listings that need no paging."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from memory.collecting import not_collecting
 from memory.sqlite.transaction import atomic, clear_errors
 
 PUTS_PER_STATEMENT = 1_000
-"""The base class writes a batch as one statement, whose number of parameters SQLite limits."""
+"""The base class writes a batch as one statement; SQLite limits its parameters."""
 
 _mode: ContextVar[Literal["IMMEDIATE", "DEFERRED"]] = ContextVar("_mode", default="IMMEDIATE")
 _only_new: ContextVar[bool] = ContextVar("_only_new", default=False)
@@ -26,10 +25,11 @@ _only_new: ContextVar[bool] = ContextVar("_only_new", default=False)
 class CircadianStore(AsyncSqliteStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
-    The base class opens it deferred and commits it even after an error, so that it fails under
-    mixed reads and writes of several processes, and keeps half of a batch that failed.
+    The base class opens a deferred transaction and commits it even after an error: it fails when
+    several processes read and write, and keeps half of a failed batch.
 
-    Raises MemoryStoreError where the file cannot be read or written.
+    Raises:
+        MemoryStoreError: the file cannot be read or written.
     """
 
     def __init__(self, conn: aiosqlite.Connection, path: Path) -> None:
@@ -37,7 +37,7 @@ class CircadianStore(AsyncSqliteStore):
         self.path = path
 
     async def setup(self) -> None:
-        """Make the tables in one transaction, so that a second process cannot meet half of them."""
+        """Make the tables in one transaction, so that no second process finds half of them."""
         async with self.lock:
             if not self.is_setup:
                 with clear_errors(self.path):
@@ -57,7 +57,7 @@ class CircadianStore(AsyncSqliteStore):
             _mode.reset(token)
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put what has no value yet, in one transaction; returns what stands then, in order."""
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
         gets = [GetOp(op.namespace, op.key) for op in puts]
         token = _only_new.set(True)
         try:
@@ -72,7 +72,7 @@ class CircadianStore(AsyncSqliteStore):
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
     ) -> list[Item]:
-        """The items of exactly this namespace, by key; `newest_first`: by key, descending."""
+        """The items of exactly this namespace by key, or by descending key."""
         order = "DESC" if newest_first else "ASC"
         async with self._reading() as cur:
             await cur.execute(
@@ -81,22 +81,21 @@ class CircadianStore(AsyncSqliteStore):
                 (".".join(namespace), -1 if limit is None else limit),
             )
             rows = await cur.fetchall()
-        with not_collecting():
-            return [
-                Item(
-                    namespace=namespace,
-                    key=key,
-                    value=orjson.loads(value),
-                    created_at=created_at,
-                    updated_at=updated_at,
-                )
-                for key, value, created_at, updated_at in rows
-            ]
+        return [
+            Item(
+                namespace=namespace,
+                key=key,
+                value=orjson.loads(value),
+                created_at=created_at,
+                updated_at=updated_at,
+            )
+            for key, value, created_at, updated_at in rows
+        ]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and in all below it. Labels match whole."""
+        """The number of items in this namespace and below it. Labels match as a whole."""
         path = ".".join(prefix)
-        # All namespaces below it sort between "path." and "path/", the next character.
+        # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
         params = (path, f"{path}.", f"{path}/") if prefix else ()
         async with self._reading() as cur:
@@ -114,7 +113,7 @@ class CircadianStore(AsyncSqliteStore):
             return sum(row[0] for row in await cur.fetchall())
 
     async def aclose(self) -> None:
-        """Finish the batch in hand and end the task that batches. The connection stays open."""
+        """Finish the current batch and end the batching task. The connection stays open."""
         async with self.lock:
             if self._task is not None:
                 self._task.cancel()

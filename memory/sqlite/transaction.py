@@ -1,4 +1,4 @@
-"""Whole transactions on an SQLite connection, and one clear error."""
+"""Whole transactions and clear errors for an SQLite connection."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from memory.errors import MemoryStoreError
 async def atomic(
     conn: aiosqlite.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
 ) -> AsyncIterator[None]:
-    """Commit what the block did as a whole, or roll back on any exception, cancellation included.
+    """Commit the block as a whole, or roll back on any exception, cancellation included.
 
-    Whatever writes must be IMMEDIATE: a deferred transaction that has read cannot become a writer
-    once another process wrote, and SQLite does not wait then, it fails at once.
+    A block that writes must be IMMEDIATE: if another process writes after a deferred transaction
+    has read, that transaction cannot write any more, and SQLite fails at once instead of waiting.
     """
     try:
         await conn.execute(f"BEGIN {mode}")
         yield
         await conn.commit()
     except BaseException:
-        await conn.rollback()  # does nothing where no transaction is open
+        await conn.rollback()  # does nothing if no transaction is open
         raise
 
 
 @contextmanager
 def clear_errors(path: Path) -> Iterator[None]:
-    """What goes wrong with the file inside, as one line that names it and says what that means."""
+    """Turn errors of SQLite into one clear line that names the file and says what it means."""
     try:
         yield
     except sqlite3.Error as error:

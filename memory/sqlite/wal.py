@@ -1,4 +1,4 @@
-"""Write-ahead logging: readers go on while one process writes."""
+"""Write-ahead logging: readers continue while one process writes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PAUSE = 0.02
 
 
 def use_wal(connection: sqlite3.Connection) -> None:
-    """Switch the file to WAL; blocking.
+    """Switch the file to write-ahead logging. Blocking.
 
-    SQLite does not wait for others here, whatever the busy timeout says: several processes that
-    open a new file at once would fail with "database is locked".
+    SQLite ignores its busy timeout here: of several processes that open a new file at once, some
+    would fail with "database is locked".
     """
     deadline = time.monotonic() + PATIENCE
     while True:
