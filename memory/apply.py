@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory import citations, entities, journal, links
-from memory.fact_changes import fields_after, without_circles
+from memory.fact_changes import fields_after
 from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 from memory.scope import Scope
@@ -47,7 +47,7 @@ async def apply_operations(
     the same transaction as all else in the store or, where facts go, after them. Twice is the same
     as once. What somebody changed meanwhile is passed over.
     """
-    operations = without_circles(told(operations))
+    operations = told(operations)
     facts = await _write_facts(operations, semantic, scope)
     ids = {op: fact["id"] for op, fact in facts.items()}
     await _change_facts(operations, ids, semantic, scope)
@@ -124,12 +124,20 @@ async def _change_facts(
         changed = fields_after(fact, before, after)
         if changed == {}:
             continue
-        by = after.get("superseded_by")
-        lost = by is not None and (by == fact["id"] or await semantic.get(scope, by) is None)
-        if lost or changed is None:
+        if changed is None or await _without_heir(
+            fact, after.get("superseded_by"), semantic, scope
+        ):
             log.warning("passed over, as memory changed meanwhile: %s", operation["id"])
             continue
         await semantic.update(scope, fact["id"], changed)
+
+
+async def _without_heir(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
+    """Whether a fact would leave recall for one that is gone, or that left it in turn."""
+    if by is None:
+        return False
+    heir = await semantic.get(scope, by)
+    return heir is None or heir["id"] == fact["id"] or heir["superseded_by"] == fact["id"]
 
 
 def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:

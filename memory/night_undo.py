@@ -1,13 +1,13 @@
-"""Taking a night back: all of it, also where it is broken off.
+"""Undo a night: the inverse of its operations, what stands in the way, and how a crash is survived.
 
-Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before anything is
-changed until everything is. Facts and the store are two files: in between memory is neither as it
-was before the night nor as after it, and whatever run comes next finishes the undo first.
+Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
+until after the last. Facts and the store are two files: in between, memory is neither as it was
+before the night nor as it was after, and whatever run comes next finishes the undo first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -17,14 +17,26 @@ from typing_extensions import TypedDict
 from memory import apply, audit, night
 from memory.audit_nights import of_undo
 from memory.compaction import SUMMARIES, kept_keys
-from memory.dreaming.undo import inverse
 from memory.night_plans import Plans
-from memory.records import NightRecord, Operation, PlanRecord
+from memory.operations import operation_id
+from memory.records import NightRecord, Operation, OperationKind, PlanRecord
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.store_access import write_batch
 
 OPEN_UNDO = "open_undo"
+SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
+"""Kinds whose inverse is the same with before and after exchanged."""
+OPPOSITE: dict[OperationKind, OperationKind] = {
+    "add_entry": "prune_entry",
+    "prune_entry": "add_entry",
+    "add_fact": "remove_fact",
+    "remove_fact": "add_fact",
+    "link": "unlink",
+    "unlink": "link",
+    "observe_entity": "unobserve_entity",
+    "unobserve_entity": "observe_entity",
+}
 
 
 class Begun(TypedDict):
@@ -98,3 +110,68 @@ def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list
 def _pointer(scope: Scope, begun: Begun | None) -> PutOp:
     value = cast(dict[str, Any], dict(begun)) if begun else None
     return PutOp(scope.namespace(OPEN_UNDO), "open", value, index=False)
+
+
+def inverse(operations: Sequence[Operation]) -> list[Operation]:
+    """What takes `operations` back, the last one first.
+
+    What has no inverse (meeting someone, cutting the live conversation) is left out.
+    """
+    taken = (_inverse(one) for one in reversed(operations))
+    return [one for one in taken if one is not None]
+
+
+def _inverse(one: Operation) -> Operation | None:
+    kind: OperationKind
+    if one["kind"] in SWAPPED:
+        kind = one["kind"]
+    elif one["kind"] in OPPOSITE:
+        kind = OPPOSITE[one["kind"]]
+    else:
+        return None
+    return {
+        **one,
+        "id": operation_id("undo", one["id"]),
+        "kind": kind,
+        "before": one["after"],
+        "after": one["before"],
+        "reason": f"undo: {one['reason']}",
+    }
+
+
+def made_or_changed(operations: Iterable[Operation]) -> set[str]:
+    """The ids that a later night may have built on: what these operations made or changed."""
+    return {one["target"] for one in operations if one["kind"] not in ("settle_fact", "reflected")}
+
+
+def built_on(
+    operations: Sequence[Operation],
+    later: Sequence[tuple[str, Sequence[Operation]]],
+    facts: Mapping[str, str],
+) -> dict[str, list[str]]:
+    """Which later nights build on these operations: night id -> the ids in question.
+
+    A later night builds on this one where it changed, linked or cited what this one made or
+    changed. Pruning what this one changed is building on it, too. `facts`: the ids of facts by
+    operation id, since an insight cites a fact by the id it has.
+    """
+    mine = made_or_changed(operations)
+    mine |= {facts[one] for one in mine if one in facts}
+    found: dict[str, list[str]] = {}
+    for later_night, others in later:
+        used = {
+            one
+            for operation in others
+            for one in (operation["target"], *operation["sources"], *_ends(operation))
+            if operation["kind"] not in ("settle_fact", "reflected")
+        }
+        if shared := sorted(mine & used):
+            found[later_night] = shared
+    return found
+
+
+def _ends(operation: Operation) -> list[str]:
+    """The other end of a link, and what an insight stands on."""
+    value = operation["after"] or operation["before"] or {}
+    other = [value["other"]] if operation["kind"] in ("link", "unlink") and value else []
+    return [*other, *(value.get("evidence", ()) if operation["kind"] == "add_entry" else ())]

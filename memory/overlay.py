@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, Self, cast
 
+import numpy as np
 from langgraph.store.base import BaseStore
 
 from memory import entities, profile_overlay
 from memory.analysis import terms
 from memory.caching import cached_by_text
-from memory.fact_changes import Circles, fact_from, facts_after
+from memory.fact_changes import fact_from, facts_after
 from memory.operations import told
 from memory.profiles import EntityProfile
 from memory.records import Fact, FactDraft, Operation
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
-from memory.unstored import Unstored
-from memory.vectorstore.table import Row
+from memory.vectorstore.table import Row, Vector
 
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
 """How much likeness, shared words, shared entities and nearness in time make a neighbour."""
@@ -58,7 +59,6 @@ class Overlay:
     ) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
         self._operations = list[Operation]()
-        self._circles = Circles()
         self._on: dict[str, list[Operation]] = {}
         self._added: dict[str, FactDraft] = {}
         self._looked_up: tuple[int, Unstored] | None = None
@@ -69,7 +69,7 @@ class Overlay:
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
         for one in told(new):
-            if not self._circles.allow(one) or one["kind"] not in ON_FACTS:
+            if one["kind"] not in ON_FACTS:
                 continue
             on = self._on.setdefault(one["target"], [])
             on.append(one)
@@ -146,6 +146,38 @@ class Overlay:
         """Every profile, by id."""
         standing = {one["id"]: one for one in await entities.everyone(self._store, self._scope)}
         return profiles_after(standing, self._operations)
+
+
+class Unstored:
+    """A small index of facts. `vectors`: theirs, in their order, each of length 1."""
+
+    def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
+        self.facts = facts
+        self.vectors = {one["op"]: vector for one, vector in zip(facts, vectors, strict=True)}
+        """By operation id."""
+        self._matrix = np.stack(vectors) if facts else None
+        having: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(facts):
+            for term in set(terms(one["text"])):
+                having[term].append(place)
+        self._having = {term: np.array(places) for term, places in having.items()}
+
+    def near(self, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` nearest in meaning, nearest first, with cosine (-1..1)."""
+        if self._matrix is None:
+            return []
+        scores = self._matrix @ vector
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(self.facts[place], float(scores[place])) for place in best]
+
+    def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` that share most words with `text`, with how many those are."""
+        having = [self._having[term] for term in set(terms(text)) if term in self._having]
+        if not having:
+            return []
+        counts = np.bincount(np.concatenate(having), minlength=len(self.facts))
+        best = np.argsort(-counts, kind="stable")[:limit]
+        return [(self.facts[place], float(counts[place])) for place in best if counts[place]]
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:

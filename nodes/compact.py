@@ -21,7 +21,7 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.models.ask import Answer, ask
 from memory.models.naming import called
-from memory.night_view import NightView, Thought
+from memory.night_steps import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import add_entry, told
 from memory.records import Operation, Usage
 from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
@@ -118,14 +118,13 @@ async def _in_night(
 
     Until then the history stands as it is: a preview, or a night that is held back, cuts nothing.
     """
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-    now = datetime.fromisoformat(view.record["started"])
+    context = await night_in_hand(state, runtime, config)
     parts = parts_of(state, settings)
 
     async def think() -> Thought:
-        origin = view.record["id"]
-        made = await _made(parts, state, settings, config, view.store, now, origin)
-        operations = await _archive(made, parts.old, view.store, view.scope)
+        now, origin = datetime.fromisoformat(context.now), context.record["id"]
+        made = await _made(parts, state, settings, config, context.store, now, origin)
+        operations = await _archive(made, parts.old, context.store, context.scope)
         after = _after(parts, made, state, settings)
         result = _result(state, parts, made, after, operations[0]["target"])
         return Thought(
@@ -136,23 +135,24 @@ async def _in_night(
         )
 
     if parts.gives_way(state["calibration"]):
-        await view.plan("compact", [str(message.id) for message in parts.old], think)
-    return {"night": await view.onward(state, settings, compaction_done=True)}
+        await plan(context, "compact", [str(message.id) for message in parts.old], think)
+    return {"night": await proceed(context, compaction_done=True)}
 
 
-def cut_as_planned(state: State, view: NightView, settings: Settings) -> dict[str, Any]:
-    """Make the cut that the night's plan holds; nothing where it is made already.
+def cut_as_planned(context: NightContext) -> dict[str, Any]:
+    """Make the cut that the night planned; nothing if the history is cut already.
 
-    The plan can be all that is left of it: a run that begins anew finds the history uncut.
+    After a crash the plan can be all that is left of it, and the history uncut.
     """
+    state, settings = context.state, context.settings
     messages = state["messages"]
-    for plan in view.plans:
-        old = messages[: len(plan["inputs"])]
-        if plan["step"] == "compact" and [str(one.id) for one in old] == plan["inputs"]:
-            for operation in told(plan["operations"]):
+    for planned in context.plans.of("compact"):
+        old = messages[: len(planned["inputs"])]
+        if [str(message.id) for message in old] == planned["inputs"]:
+            for operation in told(planned["operations"]):
                 text = operation["after"]["content"].split("\n", 1)[1]
                 at = datetime.fromisoformat(operation["after"]["timestamp"])
-                by = (plan.get("result") or {}).get("by", "summary")
+                by = (planned.get("result") or {}).get("by", "summary")
                 made = Made(text, at, Usage(llm_calls=0, tokens=0), by)
                 parts = Cut(old, messages[len(old) :], 0)
                 return _replaced(state, _after(parts, made, state, settings))

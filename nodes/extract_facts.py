@@ -24,7 +24,7 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
 from memory.night_plans import Plans
-from memory.night_view import NightView, Thought
+from memory.night_steps import Thought, night_in_hand, plan
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
@@ -73,23 +73,19 @@ async def extract_facts(
         return {"exchange": []}
     if state["turn"] != "night":
         return await _in_emergency(state, runtime, config)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    context = await night_in_hand(state, runtime, config)
     inputs = [str(message.id) for message in state["messages"]]
-
-    mine = [plan for plan in view.plans if plan["step"] == "extract_facts"]
-    earlier = Plans(mine).operations()
+    earlier = Plans(context.plans.of("extract_facts")).operations()
 
     async def think() -> Thought:
-        sink = PlanSink({})
-        sink.operations += earlier
-        night = view.record
-        thought = await _turn(state, settings, config, sink, night["started"], night["id"])
+        sink, night_id = PlanSink({}, earlier), context.record["id"]
+        thought = await _turn(state, settings, config, sink, context.now, night_id)
         thought.operations = sink.operations[len(earlier) :]
         return thought
 
-    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
-    exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
-    return {"exchange": [] if plan.get("finished") else exchange}
+    made = await plan(context, "extract_facts", inputs, think, iteration=_iteration(state))
+    exchange = cast(list[AnyMessage], messages_from_dict(made["exchange"]))
+    return {"exchange": [] if made.get("finished") else exchange}
 
 
 async def _in_emergency(

@@ -12,8 +12,8 @@ from memory.apply import entries_after
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.insights import Insight, insights
 from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.dreaming.undo import inverse
 from memory.fact_changes import facts_after
+from memory.night_undo import inverse
 from memory.operations import (
     add_fact,
     link,

@@ -54,15 +54,13 @@ async def test_killed_on_a_server(
 async def test_killed_on_postgres(postgres_url: str, tmp_path: Path, name: str) -> None:
     data = tmp_path / "data"
     await asyncio.to_thread(evening, data, postgres_url)
-    settings = {**SETTINGS, "night_parallel": 3}
     job = Job(
         data=str(data),
         database=postgres_url,
         inputs=[SLEEP],
-        settings=settings,
+        settings=SETTINGS,
         now=NIGHT,
         model="dreams",
-        apart=0.03,
     )
     workers().killed(replace(job, point=KILLED[name]))
     async with running(job, Points(job)) as (agent, run):

@@ -11,13 +11,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph.nights import broke_off, find_night
 from memory import night
 from memory.errors import InputError, ModelError
+from memory.night_steps import NightContext
 from memory.session import fallen_asleep
 from memory.state import State
 from memory.store_access import write_batch
 from nodes import weigh_night
 from tests.agents import entries, opened
 from tests.clock import Clock
-from tests.dreamers import SETTINGS, answer, dreamer
+from tests.dreamers import answer, dreamer
 from tests.scripted import ScriptedChatModel, scripted
 from tests.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow
 from tests.test_night_previews import copy_of, lived
@@ -66,8 +67,8 @@ DOWN = "the model gives no usable answer"
 async def test_a_night_stopped_by_its_model_says_so_at_its_end_and_asks_no_more(
     lived: Path, clock: Clock, tried: bool
 ) -> None:
-    model, settings = failing_at("Dream"), SETTINGS.model_copy(update={"night_parallel": 1})
-    async with copy_of(lived, "down", clock, model, settings) as agent:
+    model = failing_at("Dream")
+    async with copy_of(lived, "down", clock, model) as agent:
         if tried:
             await agent.ainvoke({"request": "wake"})
         slept = await agent.sleep(dry_run=tried)
@@ -83,9 +84,9 @@ async def test_what_cut_a_night_is_said_and_not_what_holds_at_its_end(
 ) -> None:
     weigh = weigh_night._weighed
 
-    async def woken_meanwhile(view: Any, resources: Any, settings: Any) -> Any:
-        assert view.record["stopped"] == "a message waits"
-        return await weigh(view, resources, settings)
+    async def woken_meanwhile(context: NightContext) -> Any:
+        assert context.record["stopped"] == "a message waits"
+        return await weigh(context)
 
     monkeypatch.setattr(weigh_night, "_weighed", woken_meanwhile)
     async with copy_of(lived, "message", clock, dreamer()) as agent:

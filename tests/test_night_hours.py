@@ -20,7 +20,6 @@ from tests.scripted import ScriptedChatModel, scripted
 
 NIGHTLY = Settings(
     sleep_schedule_enabled=True,
-    night_parallel=1,
     dream_batch_size=1,
     night_calls_per_100=1_000,
     probes_kept=0,

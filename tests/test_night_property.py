@@ -17,7 +17,7 @@ from rich.console import Console
 from graph.cli.night_view import night_view
 from memory import links
 from memory.dreaming import gate
-from memory.dreaming.undo import built_on, inverse
+from memory.night_undo import built_on, inverse
 from memory.operations import (
     add_entry,
     add_fact,

@@ -15,8 +15,7 @@ from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
 
 async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clock: Clock) -> None:
     heard: list[NightEvent] = []
-    settings = SETTINGS.model_copy(update={"night_parallel": 1})
-    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
+    async with opened(tmp_path, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, [*SATURDAY, *SUNDAY])
         given: dict[str, Any] = {"request": "sleep"}
         async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True):
@@ -40,24 +39,6 @@ async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clo
     dreamt = [one for one in heard if one["step"] == "dream"]
     assert (dreamt[0]["done"], dreamt[-1]["done"], dreamt[-1]["of"]) == (0, 10, 10)
     assert dreamt[-1]["operations"] > 10
-
-
-async def test_batches_side_by_side_are_told_each_when_it_is_done(
-    tmp_path: Path, clock: Clock
-) -> None:
-    settings = SETTINGS.model_copy(update={"night_parallel": 4})
-    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
-        await day(agent, clock, [*SATURDAY, *SUNDAY])
-        given: dict[str, Any] = {"request": "sleep"}
-        parts = [
-            part
-            async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True)
-            if part["step"] == "score_importance"
-        ]
-    done = [one["done"] for one in parts]
-    assert done == sorted(done)
-    assert (len(done), done[0], done[-1]) == (6, 0, 11)
-    assert {one["of"] for one in parts} == {11}
 
 
 def test_what_a_tool_sends_is_no_event_of_a_night() -> None:

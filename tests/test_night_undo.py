@@ -172,11 +172,11 @@ async def test_an_undo_covers_the_archive_of_a_compaction_and_not_the_conversati
         assert (await agent.aget_state()).values["messages"] == talk
 
 
-async def test_what_batches_side_by_side_made_of_one_fact_can_be_taken_back(
+async def test_what_several_batches_made_of_one_fact_can_be_undone(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = dreamer(("vital", "by boat.", "duplicates"), ("weighty", "by boat.", "duplicates"))
-    settings = SETTINGS.model_copy(update={"dream_batch_size": 1, "night_parallel": 2})
+    settings = SETTINGS.model_copy(update={"dream_batch_size": 1})
     async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
         await day(agent, clock, [("Ben", "The ladder comes by boat.")])
         await agent.sleep()

@@ -1,4 +1,4 @@
-"""A long night has larger visits and not more of them, for each visit reads the night anew."""
+"""A long night has longer visits and not more of them, for each visit reads the night anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
-from memory import apply, night, night_view, nightwork
+from memory import apply, night, night_steps, nightwork
 from memory.dreaming.budget import LEAST_CALLS
 from memory.operations import observe_entity
 from memory.overlay import MOST_WORDS, _telling
@@ -26,7 +26,6 @@ SMALL = Settings(
     score_batch_size=2,
     consolidate_batch_size=2,
     dream_batch_size=2,
-    night_parallel=1,
     night_calls_per_100=1_000,
     reflection_threshold=10_000,
     min_observations=100,
@@ -56,11 +55,11 @@ async def visits(agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch) -> tuple[in
     return len(read), report
 
 
-@pytest.mark.parametrize(("a_wave", "most"), [(1, 12), (1_000, 30)])
-async def test_a_visit_thinks_about_as_many_waves_as_the_night_is_long(
-    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch, a_wave: int, most: int
+@pytest.mark.parametrize(("a_batch", "most"), [(1, 12), (1_000, 30)])
+async def test_the_longer_a_night_the_more_batches_a_visit_has(
+    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch, a_batch: int, most: int
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", a_batch)
     read, report = await visits(agent, monkeypatch)
     assert report["complete"]
     steps = {one["step"]: one for one in report["steps"]}
@@ -88,11 +87,11 @@ async def known(agent: AsyncAgent, count: int) -> None:
         await apply.apply_operations([one], **memory)
 
 
-@pytest.mark.parametrize(("a_wave", "visited"), [(1, 8), (1_000, 15)])
-async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_wave: int, visited: int
+@pytest.mark.parametrize(("a_batch", "visited"), [(1, 7), (1_000, 14)])
+async def test_the_more_entities_the_more_batches_a_visit_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_batch: int, visited: int
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", a_batch)
     settings = SMALL.model_copy(update={"min_observations": 1})
     people = LEAST_CALLS * ENTITIES_A_CALL
     of = nightwork.work_of
@@ -111,10 +110,10 @@ async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_m
     assert read == visited
 
 
-async def test_the_budget_is_looked_at_between_the_waves_of_one_visit(
+async def test_the_budget_is_checked_between_the_batches_of_one_visit(
     agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", 1)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", 1)
     settings = SMALL.model_copy(update={"night_calls_per_100": 75})
     report = (await agent.ainvoke({"request": "sleep"}, context=settings))["report"]["night"]
     assert sum(one["llm_calls"] for one in report["steps"]) == 9

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from memory.dreaming.relations import Claim, settle
-from memory.fact_changes import facts_after, fields_after, without_circles
+from memory.fact_changes import facts_after, fields_after
 from memory.operations import add_fact, change_entity, change_fact, supersede_fact
-from memory.overlay import Changes, profiles_after
+from memory.overlay import Changes, Unstored, profiles_after
 from memory.records import Fact, Operation
 from memory.semantic import SemanticMemory
-from memory.unstored import Unstored
 from memory.vectorstore.table import Row
 from tests.facts import draft, memory_at
 from tests.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
@@ -107,18 +106,7 @@ def test_lists_are_joined_with_what_others_added_meanwhile() -> None:
     }
 
 
-def test_two_facts_never_take_each_others_places() -> None:
-    one = supersede_fact(fact("a"), "b", NOW, [], "by one batch")
-    other = supersede_fact(fact("b"), "a", NOW, [], "by another one")
-    third = supersede_fact(fact("b"), "c", NOW, [], "by a third one")
-    assert without_circles([one, other, third]) == [one, third]
-    longer = [one, third, supersede_fact(fact("c"), "a", NOW, [], "round")]
-    assert without_circles(longer) == [one, third]
-    after = facts_after({"a": fact("a"), "b": fact("b")}, [one, other])
-    assert [after[op]["invalid_at"] for op in ("a", "b")] == [NOW, None]
-
-
-async def test_nor_do_they_when_it_is_applied(memory: Memory) -> None:
+async def test_two_facts_never_supersede_each_other(memory: Memory) -> None:
     a, b = await memory.hold([draft("a", "Ada grows beans."), draft("b", "Ada grows peas.")])
     await memory.apply(
         [supersede_fact(a, "b", NOW, [], "one"), supersede_fact(b, "a", NOW, [], "other")]

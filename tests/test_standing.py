@@ -10,7 +10,7 @@ import pytest
 
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.relations import Claim, settle
-from memory.dreaming.undo import inverse
+from memory.night_undo import inverse
 from memory.operations import (
     add_entry,
     add_fact,

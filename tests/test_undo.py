@@ -13,8 +13,8 @@ from langgraph.store.base import PutOp
 from memory import apply
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.relations import Claim, settle
-from memory.dreaming.undo import built_on, inverse
 from memory.errors import MemoryStoreError
+from memory.night_undo import built_on, inverse
 from memory.operations import (
     add_entry,
     add_fact,
