@@ -293,7 +293,7 @@ async def _called_away(context: NightContext) -> str | None:
     nothing that waits ends it early.
     """
     record, settings = context.record, context.settings
-    dreaming = "compacting" in record["applied"] and "dreaming" not in record["applied"]
+    dreaming = "compacting" in record["applied"] and "gate" not in record
     if record["dry_run"] or not dreaming:
         return None
     if why := called_away(context.state, settings, context.resources.clock()):

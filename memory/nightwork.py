@@ -7,12 +7,12 @@ from datetime import datetime
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from memory import entities, journal, night
-from memory.apply import REFLECTION, UNDREAMED
+from memory import entities, journal, journal_days, night
+from memory.apply import REFLECTION, UNDREAMED, last_reflection
 from memory.dreaming.attributes import ripe
 from memory.dreaming.pruning import stale
 from memory.night_steps import NightContext
-from memory.reflected import counted_entries, cumulative_importance, last_reflection
+from memory.records import JournalEntry
 from memory.scope import Scope
 from memory.settings import Settings
 from memory.state import State
@@ -47,7 +47,8 @@ async def work_waits(
         return True
     if REFLECTION in decided:
         return False
-    return await cumulative_importance(store, scope) >= settings.reflection_threshold
+    counted = await counted_entries(store, scope, await last_reflection(store, scope))
+    return sum(entry["importance"] for entry in counted) >= settings.reflection_threshold
 
 
 async def work_of(context: NightContext) -> Work:
@@ -66,6 +67,15 @@ async def work_of(context: NightContext) -> Work:
         "entities": [id_ for id_ in ripened if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
+
+
+async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
+    """The entries after `since` that count towards a reflection (ruling 2).
+
+    Insights, archives and the assistant's entries about itself do not.
+    """
+    entries = await journal_days.since(store, scope, since)
+    return [entry for entry in entries if journal.counts(entry)]
 
 
 async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:

@@ -1,7 +1,7 @@
-"""Memory as a night sees it: what is stored, and the night's operations so far.
+"""Memory as a night sees it: what is stored, with the night's operations so far applied.
 
-Whether those operations are applied already makes no difference: applying is idempotent, and a
-preview that applies nothing sees the same as the night itself. Facts are known by operation id.
+It makes no difference whether those operations are applied already, because applying is idempotent.
+So a preview, which applies nothing, sees the same as the night itself. Facts go by operation id.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from memory.semantic import SemanticMemory
 from memory.vectorstore.table import Row, Vector
 
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
-"""How much likeness, shared words, shared entities and nearness in time make a neighbour."""
+"""Weights of similarity in meaning, shared words, shared entities and nearness in time."""
 DEPTH = 4
-"""Candidates looked at for each neighbour, by meaning and by words."""
+"""Candidates per neighbour wanted, from each of the two searches."""
 MOST_WORDS = 8
-"""Words of a fact that its neighbours are looked up by; all words that both have are weighed."""
+"""Words of a fact in the search for its neighbours. All shared words are weighed later."""
 _WORD = re.compile(r"\w+")
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 WEEK = 7 * 24 * 3600.0
@@ -62,10 +62,10 @@ class Overlay:
         self._on: dict[str, list[Operation]] = {}
         self._added: dict[str, FactDraft] = {}
         self._looked_up: tuple[int, Unstored] | None = None
-        """How many facts were added then, and those of them that were not stored."""
+        """(number of facts added, an index of those that were not stored), as last looked up."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
-        """Itself, with what came to the night's `operations` since the last time."""
+        """Take in the operations that were added since the last call; returns itself."""
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
         for one in told(new):
@@ -93,10 +93,10 @@ class Overlay:
         return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
-        """The facts that stand nearest to `fact` and hold, the nearest first.
+        """The facts nearest to `fact` that hold, the nearest first.
 
-        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). The words
-        are weighed by themselves, and not by how rare they are, which a new fact would change.
+        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). Words are
+        not weighed by how rare they are, because every new fact would change that.
         """
         new, depth = await self._new(), DEPTH * limit
         vector = new.vectors.get(fact["op"])
@@ -120,12 +120,12 @@ class Overlay:
         return [after[op] for score, op in scored[:limit] if score > TIME]
 
     def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
-        """Facts by operation id, with what the operations on `ops` change of them."""
+        """Facts by operation id, changed by the operations on `ops`."""
         mine = [one for op in dict.fromkeys(ops) for one in self._on.get(op, ())]
         return facts_after({fact["op"]: fact for fact in facts}, mine)
 
     async def _new(self) -> Unstored:
-        """The facts that the operations add and that are not stored; looked up once."""
+        """The facts that the operations add and that are not stored yet."""
         if self._looked_up is None or self._looked_up[0] != len(self._added):
             added = dict(self._added)
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
@@ -149,7 +149,10 @@ class Overlay:
 
 
 class Unstored:
-    """A small index of facts. `vectors`: theirs, in their order, each of length 1."""
+    """A search index of facts that are decided and not stored yet.
+
+    `vectors`: one per fact, in the same order, each of length 1.
+    """
 
     def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
         self.facts = facts
@@ -171,7 +174,7 @@ class Unstored:
         return [(self.facts[place], float(scores[place])) for place in best]
 
     def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
-        """The `limit` that share most words with `text`, with how many those are."""
+        """The `limit` facts that share most words with `text`, with the number of words."""
         having = [self._having[term] for term in set(terms(text)) if term in self._having]
         if not having:
             return []
@@ -190,12 +193,12 @@ def _near(fact: Fact, other: Fact, meaning: float) -> float:
 
 @cached_by_text(20_000)
 def _words(text: str) -> frozenset[str]:
-    """The index terms of a text; a fact is compared with many."""
+    """The index terms of a text; cached, since a fact is compared with many others."""
     return frozenset(terms(text))
 
 
 def _telling(text: str) -> str:
-    """The longest words of a text: common ones are short (Zipf), and each costs a look-up."""
+    """The longest words of a text: common words are short (Zipf), and each costs a look-up."""
     words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
     return " ".join(words[:MOST_WORDS])
 
@@ -211,16 +214,16 @@ def _seconds(at: str) -> float:
 
 
 class Changes(NamedTuple):
-    """Memories as a night would leave them, for a recall that tries it out."""
+    """Memories as a night would leave them, for recalls that try the night out."""
 
     facts: Mapping[str, Fact | None]
-    """Changed facts by id; None: gone."""
+    """Changed facts by id; None for a fact that is gone."""
     scores: Mapping[str, int] = MappingProxyType({})
-    """Importance of journal entries by id, where the night weighed them anew."""
+    """Importance of journal entries that the night scored, by id."""
 
     @classmethod
     def of(cls, operations: Sequence[Operation], stored: Mapping[str, Fact]) -> Changes:
-        """What `operations` change of the facts that are `stored` (by operation id)."""
+        """The changes of `operations` to the `stored` facts (by operation id)."""
         before, after = facts_after(stored, []), facts_after(stored, operations)
         changed = {
             fact["id"]: after.get(op) for op, fact in stored.items() if after.get(op) != before[op]
@@ -228,11 +231,11 @@ class Changes(NamedTuple):
         return cls(changed)
 
     def gone(self) -> set[str]:
-        """The ids of what is not to be found."""
+        """The ids of memories that recall must not find."""
         return {id_ for id_, fact in self.facts.items() if fact is None}
 
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """Found rows as they would be."""
+        """The rows found, with the changes made."""
         return [(row, score) for one, score in rows if (row := self._row(one)) is not None]
 
     def _row(self, row: Row) -> Row | None:

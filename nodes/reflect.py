@@ -13,13 +13,14 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory import journal, rendering
+from memory.apply import last_reflection
 from memory.dreaming import insights as rules
 from memory.night_batches import entry_lines
 from memory.night_steps import NightContext, Thought, night_in_hand, plan, proceed
+from memory.nightwork import counted_entries
 from memory.operations import reflected
 from memory.recall import recall
 from memory.records import JournalEntry, RecallHit
-from memory.reflected import counted_entries, last_reflection
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
