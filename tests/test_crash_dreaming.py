@@ -216,7 +216,7 @@ def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, J
     """Data folders in which there is a preview, and a night that was applied."""
     jobs = {}
     for deed, (first, _) in DEEDS.items():
-        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed), 3)
+        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed))
         workers().done(replace(jobs[deed], inputs=first))
         jobs[deed].log.unlink()
     return jobs
@@ -249,7 +249,7 @@ async def test_killed_while_a_night_is_applied_or_taken_back(
 
 
 async def test_twice_the_same_night_is_once(lived: Path, tmp_path: Path) -> None:
-    job = job_in(lived, tmp_path, 3)
+    job = job_in(lived, tmp_path)
     # Its threshold is so low here that there is always something to compact.
     job = replace(job, settings={**job.settings, "compact_enabled": False})
     workers().done(job)

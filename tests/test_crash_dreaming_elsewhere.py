@@ -37,7 +37,7 @@ KILLED = {
 async def test_killed_on_a_server(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
 ) -> None:
-    job = job_in(lived, tmp_path, 3, plain=True)
+    job = job_in(lived, tmp_path, plain=True)
     workers().killed(replace(job, point=AT[name]))
     # Before its first checkpoint a server has lost the request itself: it is given again.
     given = "request: sleep" if name == "once the night is begun" else list(NEXT)[len(name) % 4]
