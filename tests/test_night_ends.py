@@ -27,7 +27,7 @@ from tests.test_undo_resumed import breaks_off_a_tick
 __all__ = ["lived"]
 
 
-async def test_a_tick_broken_off_behind_a_night_in_the_same_run_is_none_of_the_nights(
+async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
     lived: Path, clock: Clock
 ) -> None:
     model = dreamer()
@@ -64,7 +64,7 @@ DOWN = "the model gives no usable answer"
 
 
 @pytest.mark.parametrize("tried", [False, True])
-async def test_a_night_stopped_by_its_model_says_so_at_its_end_and_asks_no_more(
+async def test_a_night_stopped_by_a_failing_model_reports_it_and_asks_no_more(
     lived: Path, clock: Clock, tried: bool
 ) -> None:
     model = failing_at("Dream")
@@ -79,7 +79,7 @@ async def test_a_night_stopped_by_its_model_says_so_at_its_end_and_asks_no_more(
     assert asked(model, "Attributes") + asked(model, "Questions") == 0
 
 
-async def test_what_cut_a_night_is_said_and_not_what_holds_at_its_end(
+async def test_the_report_gives_the_first_reason_for_stopping(
     lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weigh = weigh_night._weighed
@@ -97,7 +97,7 @@ async def test_what_cut_a_night_is_said_and_not_what_holds_at_its_end(
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
-async def test_a_night_that_its_hours_woke_before_it_was_gone_on_with_says_the_hours(
+async def test_a_resumed_night_after_its_hours_gives_the_hours_as_reason(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))

@@ -64,9 +64,7 @@ async def steps_of(out: dict[str, Any]) -> list[str]:
     return [one["step"] for one in out["report"]["night"]["steps"]]
 
 
-async def test_dreaming_stops_at_the_end_of_its_hours_and_the_next_night_takes_the_rest(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_dreaming_stops_when_the_sleeping_hours_end(tmp_path: Path, clock: Clock) -> None:
     clock.set(at("2026-01-10T02:00"))
     model = slow(clock, "Dream", at("2026-01-10T06:00"), nth=2)
     async with opened(tmp_path, model, clock, settings=NIGHTLY) as agent:
@@ -86,7 +84,7 @@ async def test_dreaming_stops_at_the_end_of_its_hours_and_the_next_night_takes_t
     assert (again.count("Scores"), again.count("facts"), again.count("Dream") > 0) == (0, 0, True)
 
 
-async def test_compacting_goes_on_over_the_end_of_its_hours_and_nothing_is_dreamt(
+async def test_compacting_goes_on_after_the_sleeping_hours_and_dreaming_does_not_begin(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))
@@ -102,7 +100,7 @@ async def test_compacting_goes_on_over_the_end_of_its_hours_and_nothing_is_dream
 
 
 @pytest.mark.parametrize("asked", ["before its hour", "within its hours"])
-async def test_a_night_that_a_person_asked_for_does_not_end_with_any_hours(
+async def test_a_requested_night_ignores_the_sleeping_hours(
     tmp_path: Path, clock: Clock, asked: str
 ) -> None:
     clock.set(at("2026-01-10T01:00" if asked == "before its hour" else "2026-01-10T03:00"))
@@ -115,7 +113,7 @@ async def test_a_night_that_a_person_asked_for_does_not_end_with_any_hours(
     assert (night["complete"], night["stopped"], out["mode"]) == (True, None, "sleep")
 
 
-async def test_a_preview_in_its_hours_is_thought_out_to_the_end(
+async def test_a_preview_ignores_the_end_of_the_sleeping_hours(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))

@@ -42,7 +42,7 @@ async def weighed(agent: AsyncAgent) -> None:
         await agent.store.abatch(journal.puts(agent.scope, changed))
 
 
-async def test_a_night_of_a_hundred_entries_makes_fifteen_calls_at_most_one_after_the_other(
+async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
     tmp_path: Path, clock: Clock
 ) -> None:
     running, most = 0, 0
@@ -70,7 +70,7 @@ async def test_a_night_of_a_hundred_entries_makes_fifteen_calls_at_most_one_afte
     assert {one["step"] for one in slept["steps"]} >= {"dream", "reflect"}
 
 
-async def test_with_its_budget_used_up_it_stops_says_so_and_the_next_goes_on_with_the_best(
+async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_importance(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = SETTINGS.model_copy(
@@ -109,7 +109,7 @@ def plots(messages: list[BaseMessage]) -> list[int]:
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
 
 
-async def test_a_night_that_stopped_tells_it_in_its_record_and_lists_the_rest(
+async def test_a_stopped_night_records_the_reason_and_the_entries_left(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = SETTINGS.model_copy(update={"night_tokens": 1})

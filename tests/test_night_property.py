@@ -167,7 +167,7 @@ class Life:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(acts=st.lists(ACTS, min_size=3, max_size=9))
-def test_whatever_follows_each_other_all_that_is_named_is_there(
+def test_random_sequences_leave_no_dangling_reference(
     semantic: SemanticMemory, acts: list[tuple[str, Any]]
 ) -> None:
     async def lived() -> None:
@@ -179,7 +179,7 @@ def test_whatever_follows_each_other_all_that_is_named_is_there(
     asyncio.run(lived())
 
 
-async def test_what_was_cited_since_it_was_to_be_pruned_stays(semantic: SemanticMemory) -> None:
+async def test_an_entry_cited_after_the_plan_is_not_pruned(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     decided = [prune_entry(entry(id_), "old") for id_ in ENTRIES[1:]]
     await memory.apply(
@@ -194,7 +194,7 @@ async def test_what_was_cited_since_it_was_to_be_pruned_stays(semantic: Semantic
     assert left == [ENTRIES[0], ENTRIES[1], ENTRIES[2]]
 
 
-async def test_an_insight_on_which_somebody_built_is_not_taken_back(
+async def test_an_insight_that_was_built_on_blocks_the_undo(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -210,7 +210,7 @@ async def test_an_insight_on_which_somebody_built_is_not_taken_back(
     assert await memory.conflicts(inverse(night)) == [insight["id"]]
 
 
-async def test_an_undo_that_was_broken_off_stands_in_its_own_way_nowhere(
+async def test_an_interrupted_undo_does_not_conflict_with_itself(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -224,7 +224,7 @@ async def test_an_undo_that_was_broken_off_stands_in_its_own_way_nowhere(
     assert await memory.conflicts(inverse(night[1:])) == ["n8"]
 
 
-async def test_nothing_is_linked_to_what_does_not_exist(semantic: SemanticMemory) -> None:
+async def test_no_link_leads_to_a_missing_memory(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     before = await memory.links()
     fact = await memory.fact("f1")
@@ -239,7 +239,7 @@ async def test_nothing_is_linked_to_what_does_not_exist(semantic: SemanticMemory
     assert await memory.links() == before
 
 
-async def test_what_goes_leaves_no_link_behind(semantic: SemanticMemory) -> None:
+async def test_removed_memories_leave_no_link(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     new = draft("n9", "Ada grows kale.", source_entries=[])
     night = [add_fact(new, "told")]
@@ -250,7 +250,7 @@ async def test_what_goes_leaves_no_link_behind(semantic: SemanticMemory) -> None
     assert sorted(await memory.links()) == sorted([ENTRIES[0], (await memory.fact("f0"))["id"]])
 
 
-async def test_what_is_noticed_while_a_night_is_open_stays(semantic: SemanticMemory) -> None:
+async def test_observations_made_during_a_night_stay(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     night = Night(await memory.semantic.all(memory.scope))
     night.do("consolidate", 0, 0)
@@ -272,7 +272,7 @@ async def test_what_is_noticed_while_a_night_is_open_stays(semantic: SemanticMem
     assert profile["attributes"] == {}
 
 
-async def test_an_operation_that_a_forget_stripped_is_read_by_everyone(
+async def test_every_reader_accepts_a_forgotten_operation(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -297,7 +297,7 @@ async def test_an_operation_that_a_forget_stripped_is_read_by_everyone(
     assert gate.heirs(bare, {}) == {}
 
 
-def test_a_night_that_a_forget_stripped_is_still_shown() -> None:
+def test_a_night_with_forgotten_operations_is_still_shown() -> None:
     told = add_fact(draft("told", "Beans are tall."), "told")
     bare: Any = {**add_fact(draft("gone", "Zora."), "told"), "before": None, "after": None}
     report: Any = {

@@ -13,7 +13,9 @@ from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
 
 
-async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clock: Clock) -> None:
+async def test_each_step_tells_begin_progress_and_end_with_counts(
+    tmp_path: Path, clock: Clock
+) -> None:
     heard: list[NightEvent] = []
     async with opened(tmp_path, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, [*SATURDAY, *SUNDAY])
@@ -41,11 +43,11 @@ async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clo
     assert dreamt[-1]["operations"] > 10
 
 
-def test_what_a_tool_sends_is_no_event_of_a_night() -> None:
+def test_custom_events_of_tools_are_no_night_events() -> None:
     assert not is_night_event({"type": "night"})
     assert not is_night_event({"step": "x"})
     assert not is_night_event("night")
 
 
-def test_outside_of_a_run_nobody_is_told(clock: Clock) -> None:
+def test_telling_progress_outside_of_a_run_does_nothing(clock: Clock) -> None:
     tell(new_night(clock(), [], []), Plans(), "dream", "begin")

@@ -120,7 +120,7 @@ async def test_the_budget_is_checked_between_the_batches_of_one_visit(
     assert report["held"]
 
 
-def test_neighbours_are_looked_up_by_the_longest_words() -> None:
+def test_neighbours_are_searched_by_the_longest_words() -> None:
     words = [f"{'w' * size}" for size in range(1, 20)]
     assert _telling(" ".join(words)).split() == words[::-1][:MOST_WORDS]
     assert _telling("to be") == "to be"

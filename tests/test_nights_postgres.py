@@ -65,9 +65,7 @@ async def live(data: Path | None, clock: Clock) -> None:
         await day(agent, clock, SUNDAY, first=len(SATURDAY))
 
 
-async def test_tried_out_applied_and_undone_it_is_what_it_is_in_a_folder(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_preview_apply_and_undo_work_as_in_a_folder(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         slept = await agent.sleep()
         itself = await whole(agent)
@@ -92,9 +90,7 @@ async def test_tried_out_applied_and_undone_it_is_what_it_is_in_a_folder(
         assert kinds(await agent.sleep()) == KINDS
 
 
-async def test_what_stands_in_the_way_is_said_and_nothing_is_changed(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_a_conflict_is_named_and_nothing_is_changed(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         first = str((await agent.nights())[0]["id"])
         tried = await agent.sleep(dry_run=True)
@@ -108,9 +104,7 @@ async def test_what_stands_in_the_way_is_said_and_nothing_is_changed(
         assert (await agent.discard_night(str(tried["id"])))["status"] == "discarded"
 
 
-async def test_a_night_that_is_held_back_waits_and_is_applied_or_let_go(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_a_held_night_is_applied_or_discarded(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         await agent.sleep()
         itself = await whole(agent)
@@ -143,7 +137,7 @@ async def test_no_table_holds_a_byte_of_what_is_forgotten_after_a_night(
         assert holding(postgres, ("marmalade", "zora")) == []
 
 
-async def test_the_same_life_in_a_folder_and_in_a_database_ends_in_the_same_memory(
+async def test_a_folder_and_a_database_end_in_the_same_memory(
     lives: Lives, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memories = []

@@ -54,7 +54,7 @@ async def breaks_off_a_tick(agent: AsyncAgent, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_tick_that_was_broken_off_goes_on_behind_the_undo(
+async def test_an_interrupted_tick_goes_on_after_the_undo(
     lived: Path, clock: Clock, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stood: list[str] = []
@@ -89,7 +89,7 @@ async def test_a_tick_that_was_broken_off_goes_on_behind_the_undo(
     assert report["notes"].count(told) == 1
 
 
-async def test_an_import_finishes_an_undo_that_the_file_was_written_in_the_middle_of(
+async def test_an_import_finishes_an_undo_interrupted_in_the_export(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path / "old", dreamer(), clock, settings=SETTINGS) as agent:
