@@ -1,21 +1,22 @@
-"""A long night has longer visits and not more of them, for each visit reads the night anew."""
+"""Visits to the steps of a night: how many batches each has, and which an earlier record holds."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
-from memory import apply, night, night_steps, nightwork
+from memory import apply, journal, night, night_steps, nightwork
 from memory.dreaming.budget import LEAST_CALLS
-from memory.operations import observe_entity
+from memory.operations import observe_entity, score_entry
 from memory.overlay import MOST_WORDS, _telling
 from memory.profiles import Observation, entity_id
+from memory.records import PlanRecord
 from memory.settings import Settings
 from nodes.consolidate_entities import ENTITIES_A_CALL
 from tests.agents import opened
@@ -118,6 +119,35 @@ async def test_the_budget_is_checked_between_the_batches_of_one_visit(
     report = (await agent.ainvoke({"request": "sleep"}, context=settings))["report"]["night"]
     assert sum(one["llm_calls"] for one in report["steps"]) == 9
     assert report["held"]
+
+
+async def test_a_night_recorded_with_batches_side_by_side_goes_on(agent: AsyncAgent) -> None:
+    """Earlier versions wrote `wave` into plans; here the first plan of the wave was lost."""
+    store, scope, now = agent.store, agent.scope, agent.resources.clock()
+    entries = await journal.pending(store, scope)
+    ids = [entry["id"] for entry in entries]
+    record = night.new_night(now, ids, [])
+    done: dict[str, Any] = {
+        "key": night.plan_key(record["id"], "score_importance", 0, ids[2:4]),
+        "order": 1,
+        "step": "score_importance",
+        "phase": "compacting",
+        "operations": [score_entry(entry, 7, "scored") for entry in entries[2:4]],
+        "inputs": ids[2:4],
+        "left": [],
+        "errors": [],
+        "llm_calls": 1,
+        "tokens": 10,
+        "seconds": 0.1,
+        "exchange": [],
+        "wave": [0, 2],
+    }
+    plan = night.plan_put(scope, record["id"], cast(PlanRecord, done))
+    await store.abatch([*night.begin_puts(scope, record), plan])
+    report = (await agent.ainvoke(None))["report"]["night"]
+    assert (report["id"], report["complete"], report["held"]) == (record["id"], True, [])
+    (step,) = [one for one in report["steps"] if one["step"] == "score_importance"]
+    assert (step["done"], step["llm_calls"]) == (LIVED, LIVED // 2)
 
 
 def test_neighbours_are_searched_by_the_longest_words() -> None:
