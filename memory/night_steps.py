@@ -7,8 +7,7 @@ goes on (`proceed`). A plan is written before the next batch is begun.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -215,8 +214,8 @@ async def plan(
     key = night.plan_key(context.record["id"], step, iteration, inputs)
     if kept := context.plans.with_key(key):
         return kept
-    with _measured(step, context.record["id"]) as took:
-        thought = await _thought(step, inputs, iteration, think)
+    began = time.perf_counter()
+    thought = await _thought(context, step, inputs, iteration, think)
     made: PlanRecord = {
         "key": key,
         "order": context.plans.next_order(),
@@ -228,7 +227,7 @@ async def plan(
         "errors": thought.errors,
         "llm_calls": thought.usage["llm_calls"],
         "tokens": thought.usage["tokens"],
-        "seconds": took(),
+        "seconds": time.perf_counter() - began,
         "exchange": thought.exchange,
         "finished": thought.finished,
         "overflowed": thought.overflowed,
@@ -243,9 +242,13 @@ async def plan(
     return made
 
 
-async def _thought(step: str, inputs: Sequence[str], iteration: int, think: Think) -> Thought:
+async def _thought(
+    context: NightContext, step: str, inputs: Sequence[str], iteration: int, think: Think
+) -> Thought:
+    """What `think` decides, in a span; a failure of the model leaves the inputs."""
     try:
-        return await think()
+        with tracing.night_step(step, context.record["id"]):
+            return await think()
     except ContextOverflow as error:
         halves = len(inputs) > 1 and iteration == 0
         errors = [] if halves else [f"{step}: {error}"]
@@ -255,14 +258,6 @@ async def _thought(step: str, inputs: Sequence[str], iteration: int, think: Thin
         alone, lost = isinstance(error, CircuitOpen), in_vain(error)
         errors = [f"{step}: {error}"]
         return Thought(left=list(inputs), errors=errors, left_alone=alone, usage=lost)
-
-
-@contextmanager
-def _measured(step: str, night_id: str) -> Iterator[Callable[[], float]]:
-    """A span around a step's thinking; gives a function that tells the seconds since it began."""
-    began = time.perf_counter()
-    with tracing.night_step(step, night_id):
-        yield lambda: time.perf_counter() - began
 
 
 async def proceed(context: NightContext, *, compaction_done: bool = False) -> NightCursor:
