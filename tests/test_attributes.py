@@ -1,4 +1,4 @@
-"""What observations come to: attributes with their evidence, and nothing lost beside."""
+"""Attributes from observations, with their evidence, and nothing lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction through the graph, whatever the model does: by day, by night, tried out, held back."""
+"""Compaction through the graph with any model behaviour: awake, asleep, previewed, held back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model_of(
     summary: Callable[[], Any] = lambda: "They spoke.",
     extraction: Callable[[int], Any] = lambda done: call("noop"),
 ) -> ScriptedChatModel:
-    """A model that answers a summary so, and the n-th call of an extraction so (from 0)."""
+    """A model with these answers to the summary and to the nth extraction call (from 0)."""
 
     def answer(messages: list[BaseMessage], tools: list[str]) -> Any:
         if tools == EXTRACTING:
@@ -50,7 +50,7 @@ def model_of(
 
 
 def fails(error: Exception) -> Callable[..., Any]:
-    """What raises it."""
+    """A behaviour that raises `error`."""
 
     def raising(*_: Any) -> Any:
         raise error
@@ -71,7 +71,7 @@ WAYS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 async def talk(agent: AsyncAgent, first: int, last: int) -> dict[str, Any]:
-    """The last output of messages of about 620 tokens, each with a number."""
+    """Send numbered messages of about 620 tokens; returns the last output."""
     for number in range(first, last):
         text = f"Number {number} is on 2026-03-{number + 1:02}. " + "word " * 490
         out = await agent.ainvoke(said(text, id=f"m{number}"))

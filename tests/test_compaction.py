@@ -40,7 +40,7 @@ def call(number: int) -> list[AnyMessage]:
 def forced(
     messages: list[AnyMessage], window: int, *, fits: int, calibration: float
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(what goes, what stays as it stays)."""
+    """(messages that go, messages that stay)."""
     parts = cut(messages, window, fits=fits, calibration=calibration)
     return parts.old, replaced(parts, SystemMessage(""), fits=fits, calibration=calibration)[1:]
 
@@ -135,7 +135,7 @@ def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> N
 
 
 def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
-    """Asks 22 times at once; then the prompt is too long until compaction was done."""
+    """A model that calls 22 tools, then overflows until the history is compacted."""
     if tools == EXTRACTING:
         return "Nothing more."
     if not tools:
@@ -192,7 +192,7 @@ FULL = Settings(
 
 
 async def talked(agent: Any, count: int) -> dict[str, Any]:
-    """The last output of `count` messages of about 130 tokens."""
+    """Send `count` messages of about 130 tokens; returns the last output."""
     for number in range(count):
         out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
     result: dict[str, Any] = out

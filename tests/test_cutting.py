@@ -1,4 +1,4 @@
-"""What holds of every compaction, whatever the history and whatever the model answers."""
+"""Properties of every compaction, for any history and any model answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWERS = {
 def compacted(
     messages: list[AnyMessage], window: int, fits: int, calibration: float, answer: str
 ) -> list[AnyMessage]:
-    """The history after a compaction in which the model answers so."""
+    """The history after a compaction with this model answer."""
     parts = cut(messages, window, fits=fits, calibration=calibration)
     stands = None
     if parts.gives_way(calibration):

@@ -1,4 +1,4 @@
-"""Nights that would take too much from memory wait for a person, who applies them or not."""
+"""Nights that would take too much from memory wait for a person."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def beds(count: int) -> list[FactDraft]:
 
 
 def ruler(gone: int) -> ScriptedChatModel:
-    """A model that lets the new rule take the place of so many beds."""
+    """A model that supersedes `gone` beds by the new rule."""
     return dreamer(*(("New rule", f"Bed {n:02} ", "supersedes") for n in range(gone)))
 
 
 async def a_day_with_a_rule(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """So many beds, then a rule."""
+    """A day with `count` beds, then a rule."""
     clock.advance(days=60)
     await agent.resources.semantic.add(agent.scope, beds(count))
     await day(agent, clock, RULE)
 
 
 async def ruled(agent: AsyncAgent, clock: Clock, count: int) -> dict[str, Any]:
-    """The report of the night after such a day."""
+    """The report of the night after a day with a rule."""
     await a_day_with_a_rule(agent, clock, count)
     report: dict[str, Any] = dict(await agent.sleep())
     return report

@@ -1,4 +1,4 @@
-"""What a night says of itself: what was paid for, what was refused, and who let it go."""
+"""What a night reports about its model answers: their cost, and what was refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scripted import ScriptedChatModel, calls, scripted
 
 
 def model_that(step: str, instead: AIMessage | str) -> ScriptedChatModel:
-    """Answers `step` with something else than what was asked for."""
+    """A model that answers `step` with `instead`."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return instead if tools == [step] else answer(messages, tools)

@@ -1,4 +1,4 @@
-"""What a night may spend, and when it stops."""
+"""The budget of a night, and when it stops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan(step: str = "dream", **fields: Any) -> PlanRecord:
 
 
 def night_of(entries: list[str], calls: int = 0, **fields: Any) -> NightRecord:
-    """A night with these entries that made so many calls."""
+    """The record of a night over `entries` that made `calls` calls."""
     steps = [{"step": "dream", "llm_calls": calls}, {"step": "compact", "llm_calls": 50}]
     made = new_night(datetime(2026, 5, 3, 2, tzinfo=UTC), entries, [])
     return cast(NightRecord, {**made, "steps": steps, **fields})
@@ -100,7 +100,7 @@ def test_the_budget_adds_up_all_steps() -> None:
 def test_many_small_nights_cost_no_more_than_one_large_night(
     nights: list[tuple[int, int]],
 ) -> None:
-    """Each wants as many calls as are drawn, makes those that it may, and has new entries."""
+    """Each night wants a drawn number of calls and makes those that its budget allows."""
     earlier: list[NightRecord] = []
     made = heard = 0
     for entries, wants in nights:

@@ -1,4 +1,4 @@
-"""How a night ends, and what is said of it: why it stopped, and whether there is more to it."""
+"""How a night ends, and what its report says: why it stopped, and whether work is left."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
 
 
 def failing_at(*steps: str) -> ScriptedChatModel:
-    """Answers all that a night asks, but for these steps."""
+    """A model that fails at these steps only."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         if tools and tools[0] in steps:

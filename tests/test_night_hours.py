@@ -1,4 +1,4 @@
-"""A night within its hours: it ends with them, compacting is finished, and the rest comes later."""
+"""A night and its hours: dreaming ends with them, compacting is finished."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def at(text: str) -> datetime:
 
 
 def slow(clock: Clock, step: str, until: datetime, *, nth: int = 1) -> ScriptedChatModel:
-    """Answers all that a night asks; while it answers `step` for the nth time, time passes."""
+    """A model that lets time pass while it answers `step` for the nth time."""
     asked = 0
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -52,7 +52,7 @@ def slow(clock: Clock, step: str, until: datetime, *, nth: int = 1) -> ScriptedC
 
 
 def asked_for(model: ScriptedChatModel) -> list[str]:
-    """The steps that asked, one name a call."""
+    """The steps that asked, one name per call."""
     return [one.tools[0] if len(one.tools) == 1 else "facts" for one in model.calls]
 
 

@@ -1,4 +1,4 @@
-"""What a night may spend, through the whole night: it stops at a step's end, and says why."""
+"""The budget through a whole night: it stops after a batch, and says why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.scripted import ScriptedChatModel
 
 
 async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """So many things are overheard at once, some of them more important than others."""
+    """The agent overhears `count` messages of different importance."""
     events = [
         {
             "id": f"e{n:03}",
@@ -35,7 +35,7 @@ async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
 
 
 async def weighed(agent: AsyncAgent) -> None:
-    """Every third one is of weight already, before the night."""
+    """Make every third entry important before the night."""
     for entry in await entries(agent):
         number = int(re.findall(r"Plot (\d+)", entry["content"])[0])
         changed: Any = {**entry, "importance": 5 if number % 3 == 0 else 3}

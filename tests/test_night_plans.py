@@ -1,4 +1,4 @@
-"""What a night decided so far: the same however it came, and nothing of it read twice."""
+"""The plans of a night: the same in whatever portions they come, and each read once."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ OLD = fact("old", importance=3)
 
 
 def plan(order: int, phase: str, *operations: Operation) -> PlanRecord:
-    """What a step decided."""
+    """A plan record."""
     made: dict[str, Any] = {"key": f"k{order}", "order": order, "step": "dream", "phase": phase}
     made["operations"] = list(operations)
     return cast(PlanRecord, made)
 
 
 def one_of(place: int) -> Operation:
-    """An operation of a few that bear on the same memories."""
+    """One of seven operations on the same few memories."""
     first = next(iter(ENTRIES.values()))
     return [
         score_entry(first, 9, "vital"),

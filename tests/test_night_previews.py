@@ -1,4 +1,4 @@
-"""A night that is tried out: it changes nothing, and applied it is the night itself."""
+"""Previews: they change nothing, and applied they equal the night itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MONTH = 40
 
 @pytest.fixture
 async def lived(tmp_path: Path, clock: Clock) -> Path:
-    """A day, a night and, long after, a second day: all that a night can do is to be done."""
+    """A day, a night, and long after a second day: the next night has work of every kind."""
     data = tmp_path / "lived"
     async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, SATURDAY)
@@ -51,7 +51,7 @@ async def copy_of(
 
 
 async def state_of(agent: AsyncAgent) -> dict[str, Any]:
-    """The state, but for what a run tells of itself."""
+    """The state without the keys about the last run."""
     values = (await agent.aget_state()).values
     return {key: one for key, one in values.items() if key not in ("report", "turn", "night")}
 
@@ -118,7 +118,7 @@ async def test_events_keep_waiting_during_a_preview_and_its_application(
 
 
 async def an_entry(agent: AsyncAgent) -> str:
-    """An entry of Sunday is forgotten with its day."""
+    """Remove an entry of Sunday."""
     entry = (await journal.newest(agent.store, agent.scope, limit=1))[0]
     changed: Any = {**entry, "importance": 10, "scoring_method": "manual"}
     await agent.store.abatch(journal.puts(agent.scope, changed))

@@ -1,5 +1,6 @@
-"""Whatever nights, previews, undos and corrections follow each other: links go both ways and lead
-somewhere, what anything stands on is there, and what was noticed meanwhile stays."""
+"""Random sequences of nights, previews, undos and corrections keep memory consistent.
+
+Links go both ways and lead somewhere, cited memories exist, and new observations stay."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemor
 
 
 class Life:
-    """A memory, the nights that were applied, and those that were only tried out."""
+    """A memory, its applied nights and its previews."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -69,7 +70,7 @@ class Life:
         self.previews.append(await self._thought_out(deeds))
 
     async def apply(self, place: int) -> None:
-        """Make a preview so, unless something stands in the way."""
+        """Apply a preview unless it conflicts."""
         if not self.previews:
             return
         operations = self.previews.pop(place % len(self.previews))
@@ -77,12 +78,12 @@ class Life:
             await self._apply(operations)
 
     async def resume(self, place: int) -> None:
-        """A night that was open while other things happened is applied: nothing is asked."""
+        """Apply a night that was open while memory changed, without a check."""
         if self.previews:
             await self._apply(self.previews.pop(place % len(self.previews)))
 
     async def undo(self, place: int) -> None:
-        """Take a night back, unless a later one built on it or something was changed."""
+        """Undo a night unless a later night built on it or it conflicts."""
         if not self.nights:
             return
         at = place % len(self.nights)
@@ -96,7 +97,7 @@ class Life:
         del self.nights[at]
 
     async def correct(self, place: int) -> None:
-        """Somebody says what is true instead of a fact."""
+        """Supersede a fact by a correction."""
         facts = await self.memory.semantic.all(self.memory.scope)
         facts = sorted((one for one in facts if not one["invalid_at"]), key=lambda one: one["op"])
         if not facts:
@@ -114,7 +115,7 @@ class Life:
         )
 
     async def cite(self, place: int) -> None:
-        """A fact is made of an entry, awake: nothing links them, the fact cites it."""
+        """Awake, make a fact that cites an entry without a link."""
         id_ = ENTRIES[place % len(ENTRIES)]
         if await self.memory.entry(id_):
             op = f"s{next(self._names)}"
@@ -122,7 +123,7 @@ class Life:
             await self.memory.apply([add_fact(made, "told")])
 
     async def notice(self, place: int) -> None:
-        """Something is noticed of Ada, awake."""
+        """Awake, observe something of Ada."""
         number = 50 + next(self._names)
         self.seen.append(f"o{number}")
         sources = [ENTRIES[place % len(ENTRIES)]]
@@ -143,7 +144,7 @@ class Life:
         self.nights.append((f"night_{next(self._names)}", operations))
 
     async def check(self) -> None:
-        """Nothing dangles, and nothing that anything stands on is gone."""
+        """Assert that no link dangles and that every cited memory exists."""
         items = await self.memory.store.asearch(self.memory.scope.namespace(links.LINKS), limit=999)
         ends = {item.key: links.end_of(item.value) for item in items}
         facts = await self.memory.semantic.all(self.memory.scope)

@@ -1,4 +1,4 @@
-"""What a night prunes of an agent's journal: nothing that something stands on, or may yet."""
+"""Which journal entries a night prunes: none that is cited, or may yet be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KEPT: dict[str, list[Operation]] = {
 
 
 async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
-    """The contents of the entries that are left of those that were old."""
+    """The contents of the old entries that are left."""
     to_dream_of = add_fact(draft("new", "There is something to dream of."), "x")
     await apply_operations(
         [*operations, to_dream_of],

@@ -1,4 +1,4 @@
-"""What a night tells while it goes on, to whoever streams with the mode `custom`."""
+"""The progress events of a night in the stream mode `custom`."""
 
 from __future__ import annotations
 

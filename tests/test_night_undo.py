@@ -1,4 +1,4 @@
-"""A night that is taken back: memory is as it was, or it is said what stands in the way."""
+"""Undoing a night restores memory, or names what prevents it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_an_undo_restores_memory_and_the_next_night_does_the_work_again(
 
 
 def told(operation: Any) -> tuple[Any, ...]:
-    """What an operation does, whatever night it is of: insights have ids of their own night."""
+    """An operation without the ids that differ from night to night."""
     of_night = operation["target"].startswith("insight_")
     return operation["kind"], None if of_night else operation["target"], operation["reason"]
 

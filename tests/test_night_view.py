@@ -31,7 +31,7 @@ FACTS = {
 
 
 def related(one: str, other: str, relation: Relation) -> list[Operation]:
-    """What comes of a relation."""
+    """The operations that a relation leads to."""
     return settle([Claim(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
 
 

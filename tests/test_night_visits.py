@@ -1,4 +1,4 @@
-"""Visits to the steps of a night: how many batches each has, and which an earlier record holds."""
+"""Visits to the steps of a night: how many batches each visit has."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def agent(tmp_path: Path) -> AsyncIterator[AsyncAgent]:
 
 
 async def visits(agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, Any]]:
-    """How often the night was read, and its report."""
+    """(how often the night was read, its report)."""
     read = []
     of = night.plans_of
 
@@ -70,7 +70,7 @@ async def test_the_longer_a_night_the_more_batches_a_visit_has(
 
 
 async def known(agent: AsyncAgent, count: int) -> None:
-    """So many people of whom something was observed."""
+    """Observe something of each of `count` people."""
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
     now = agent.resources.clock().isoformat()
     for number in range(count):

@@ -1,4 +1,4 @@
-"""What a night leaves to the next one, or waits for, is said everywhere in the same way."""
+"""What a night leaves to the next one, or waits for, is shown alike in report, list and log."""
 
 from __future__ import annotations
 

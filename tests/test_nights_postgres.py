@@ -1,4 +1,4 @@
-"""Nights on PostgreSQL that are tried out, held back and taken back: the same as in a folder."""
+"""Previews, held nights and undo on PostgreSQL work as in a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lives:
     async def copy(
         self, clock: Clock, model: ScriptedChatModel, settings: Settings = SETTINGS
     ) -> AsyncIterator[AsyncAgent]:
-        """An agent that has lived as the agents in the folders have."""
+        """An agent with a copy of the life."""
         url = self._server.database()
         name, lived = (conninfo_to_dict(one)["dbname"] for one in (url, self._url))
         self._server.execute(f"DROP DATABASE {name}", f"CREATE DATABASE {name} TEMPLATE {lived}")
@@ -50,7 +50,7 @@ class Lives:
 async def lives(
     postgres: Postgres, postgres_url: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> Lives:
-    """A day, a night and, long after, a second day, as `lived` has them in a folder."""
+    """A day, a night, and long after a second day, as `lived` has them in a folder."""
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     await live(None, clock)
     return Lives(postgres, postgres_url, monkeypatch)

@@ -35,7 +35,7 @@ def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
 
 
 def seen(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """What says the same of a fact, stored or not."""
+    """A fact without the fields that depend on whether it is stored."""
     hidden = ("id", "superseded_by", "access_count", "last_access")
     return [{key: one for key, one in fact.items() if key not in hidden} for fact in facts]
 
@@ -192,7 +192,7 @@ NEW = [
 
 
 async def dreamt(memory: Memory) -> list[Operation]:
-    """What a night decides of them."""
+    """The operations that a night decides about these facts."""
     stored = {one["op"]: one for one in await memory.hold(STANDING)}
     added = [add_fact(one, "made from this entry") for one in NEW]
     facts = facts_after(stored, added)

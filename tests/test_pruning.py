@@ -1,4 +1,4 @@
-"""What a night forgets, and what it never does."""
+"""Which entries a night prunes, and which it never does."""
 
 from __future__ import annotations
 

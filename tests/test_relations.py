@@ -1,4 +1,4 @@
-"""How new facts stand to their neighbours: what comes of a model's claims."""
+"""Relations of new facts to their neighbours: the operations that claims lead to."""
 
 from __future__ import annotations
 

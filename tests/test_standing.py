@@ -1,4 +1,4 @@
-"""What stands in the way of a night that was tried out or held back, and of taking one back."""
+"""Conflicts that prevent the application of a waiting night, or an undo."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
 
 
 async def night(memory: Memory) -> list[Operation]:
-    """Operations of every kind, on what stands and on what they make."""
+    """Operations of every kind, on existing and on new memories."""
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
     likes = [Synthesis("drink", "Likes tea.", ["o1"])]

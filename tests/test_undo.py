@@ -1,4 +1,4 @@
-"""Taking a night back: the inverse restores what stood, unless a later night built on it."""
+"""Undo: the inverse operations restore memory, unless a later night built on the night."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemor
 
 
 def each_kind() -> list[Operation]:
-    """An operation of each kind that a night makes and that can be taken back."""
+    """An operation of each kind that has an inverse."""
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [Synthesis("drink", "Likes tea.", ["o1"])]
