@@ -70,7 +70,8 @@ async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
     or has too few observations by now, needs no attributes.
     """
     left, settings = entities_left(context.record, context.plans), context.settings
-    ahead = [id_ for id_ in order if id_ in set(left)][:ENTITIES_A_CALL]
+    waiting = set(left)
+    ahead = [id_ for id_ in order if id_ in waiting][:ENTITIES_A_CALL]
     profiles = await context.pending_view().profiles(ahead)
     ripened = [one for one in profiles.values() if ripe(one, settings.min_observations)]
     batch = next_batch(
@@ -81,7 +82,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
         shown=partial(_lines, settings=settings),
     )
     jobs = [Job([one["id"] for one in batch], partial(_think, context, batch))] if batch else []
-    passed_over = {*left}.difference(order) | {*ahead}.difference(one["id"] for one in ripened)
+    passed_over = waiting.difference(order) | {*ahead}.difference(one["id"] for one in ripened)
     gone = [id_ for id_ in left if id_ in passed_over]
     return [*jobs, Job(gone, _nothing)] if gone else jobs
 

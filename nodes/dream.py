@@ -84,7 +84,8 @@ async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
     needs no neighbours.
     """
     left, settings = facts_left(context.record, context.plans), context.settings
-    ahead = [op for op in order if op in set(left)][: settings.dream_batch_size]
+    waiting = set(left)
+    ahead = [op for op in order if op in waiting][: settings.dream_batch_size]
     facts = await context.pending_view().facts(ahead)
     holding = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
     batch = next_batch(
@@ -95,7 +96,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
         shown=_line,
     )
     jobs = [Job([fact["op"] for fact in batch], partial(_think, context, batch))] if batch else []
-    passed_over = {*left}.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
+    passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
     gone = [op for op in left if op in passed_over]
     return [*jobs, Job(gone, partial(_pass_over, gone))] if gone else jobs
 
