@@ -26,7 +26,7 @@ from memory.store_access import write_batch
 
 OPEN_UNDO = "open_undo"
 SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
-"""Kinds whose inverse is the same with before and after exchanged."""
+"""Kinds whose inverse is the same kind with before and after exchanged."""
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
     "prune_entry": "add_entry",
@@ -40,10 +40,10 @@ OPPOSITE: dict[OperationKind, OperationKind] = {
 
 
 class Begun(TypedDict):
-    """An undo on its way."""
+    """An undo that was begun."""
 
     id: str
-    """The night's."""
+    """The night's id."""
     at: str
     """When it was asked for, ISO 8601."""
     who: str
@@ -58,22 +58,22 @@ async def take_back(
     at: datetime,
     who: str,
 ) -> None:
-    """Restore memory as it was before a night. Nothing is looked at that stands in its way."""
+    """Restore memory as it was before a night, without a check for conflicts."""
     begun: Begun = {"id": night_id, "at": at.isoformat(), "who": who}
     await write_batch(store, [_pointer(scope, begun)])
     await finish(store, semantic, scope)
 
 
 async def unfinished(store: BaseStore, scope: Scope) -> Begun | None:
-    """The undo that was begun and not ended, if any."""
+    """The undo that was begun and not finished, if any."""
     item = await store.aget(scope.namespace(OPEN_UNDO), "open")
     return cast(Begun, item.value) if item else None
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Go on with an undo that was broken off; the night's id, None where there is none.
+    """Finish an interrupted undo; returns the night's id, or None if there is no such undo.
 
-    Twice is the same as once. That it is done is written behind all else, and told in the log then.
+    Finishing twice is the same as once: the mark and the line of the audit log are written last.
     """
     begun = await unfinished(store, scope)
     if begun is None:
@@ -94,12 +94,12 @@ async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> st
 
 
 def applied(record: NightRecord, plans: Plans) -> list[Operation]:
-    """What a night made so: the operations of the phases that were applied."""
+    """The operations of the phases that the night applied."""
     return [one for phase in record["applied"] for one in plans.operations(phase)]
 
 
 def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:
-    """Without what the night's compaction had kept."""
+    """Writes that remove the summaries that the night's compaction stored."""
     cuts = [plan["inputs"] for plan in plans if plan["step"] == "compact"]
     namespace = scope.namespace(SUMMARIES)
     return [
@@ -113,9 +113,9 @@ def _pointer(scope: Scope, begun: Begun | None) -> PutOp:
 
 
 def inverse(operations: Sequence[Operation]) -> list[Operation]:
-    """What takes `operations` back, the last one first.
+    """The operations that undo `operations`, in reverse order.
 
-    What has no inverse (meeting someone, cutting the live conversation) is left out.
+    Operations without an inverse (meeting someone, cutting the conversation) are left out.
     """
     taken = (_inverse(one) for one in reversed(operations))
     return [one for one in taken if one is not None]
@@ -140,7 +140,7 @@ def _inverse(one: Operation) -> Operation | None:
 
 
 def made_or_changed(operations: Iterable[Operation]) -> set[str]:
-    """The ids that a later night may have built on: what these operations made or changed."""
+    """The ids that these operations made or changed, on which a later night may have built."""
     return {one["target"] for one in operations if one["kind"] not in ("settle_fact", "reflected")}
 
 
@@ -149,11 +149,15 @@ def built_on(
     later: Sequence[tuple[str, Sequence[Operation]]],
     facts: Mapping[str, str],
 ) -> dict[str, list[str]]:
-    """Which later nights build on these operations: night id -> the ids in question.
+    """The later nights that build on these operations: night id -> the shared ids.
 
-    A later night builds on this one where it changed, linked or cited what this one made or
-    changed. Pruning what this one changed is building on it, too. `facts`: the ids of facts by
-    operation id, since an insight cites a fact by the id it has.
+    A later night builds on this one if it changed, pruned, linked or cited anything that this one
+    made or changed.
+
+    Args:
+        operations: Of this night.
+        later: (night id, operations) of each later night.
+        facts: Ids of facts by operation id, since an insight cites a fact by its own id.
     """
     mine = made_or_changed(operations)
     mine |= {facts[one] for one in mine if one in facts}
@@ -171,7 +175,7 @@ def built_on(
 
 
 def _ends(operation: Operation) -> list[str]:
-    """The other end of a link, and what an insight stands on."""
+    """The other end of a link, or the evidence of an insight."""
     value = operation["after"] or operation["before"] or {}
     other = [value["other"]] if operation["kind"] in ("link", "unlink") and value else []
     return [*other, *(value.get("evidence", ()) if operation["kind"] == "add_entry" else ())]

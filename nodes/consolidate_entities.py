@@ -1,4 +1,4 @@
-"""Make attributes of what was observed of people and things (data-flow-03, 4.2; O-Mem)."""
+"""Make attributes from observations of people and things (data-flow-03, 4.2; O-Mem)."""
 
 from __future__ import annotations
 
