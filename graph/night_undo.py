@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from graph.nights import find_night, in_words, named, night_report
 from memory import night, standing
-from memory.dreaming.undo import built_on, inverse
 from memory.errors import ConflictError, InputError
 from memory.night import status_of
-from memory.night_undo import applied, finish, take_back
+from memory.night_undo import applied, built_on, finish, inverse, take_back
 from memory.records import NightRecord, Operation
 from memory.reports import NightReport
 

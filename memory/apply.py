@@ -1,10 +1,12 @@
-"""Applying operations: the one function that changes long-term memory.
+"""Apply operations: the one function that changes long-term memory.
 
-Idempotent and in order. Facts first (each under a unique index of its operation id), then changes
-of facts, then everything in the store in one transaction, so that a mark never stands for a fact
-that is missing. Facts that go are the last, when nothing names them any more, and the mark of the
-caller comes behind them. What goes from the store leaves the indexes before: found and gone at once
-is mended by the next try, gone and still found would stay so.
+Applying is idempotent and keeps the order of the operations, in these steps:
+
+1. New facts, each under a unique index of its operation id; then changes of facts.
+2. Everything in the store in one transaction, so that no mark stands for a missing fact. A journal
+   entry that goes leaves the search index first: an entry without an index entry is mended by the
+   next try, an index entry without its journal entry would stay.
+3. Facts that go, when nothing names them any more, and last of all the caller's own mark.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Literal, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory import citations, entities, journal, links
-from memory.fact_changes import fields_after, without_circles
+from memory.fact_changes import fields_after
 from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 from memory.scope import Scope
@@ -29,7 +31,7 @@ LINKS = links.LINKS
 UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
 REFLECTION = "reflection"
-"""Store namespace: `last` -> {at}, when insights were stored last."""
+"""Store namespace: `last` -> {at}, when insights were last stored."""
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -41,13 +43,20 @@ async def apply_operations(
     scope: Scope,
     also: Sequence[PutOp] = (),
 ) -> list[str]:
-    """Make `operations` so; return the ids of what was written, in order.
+    """Apply `operations`; return the ids of the new memories, in order.
 
-    `also` are store writes of the caller that say that it is done, such as the mark of a phase: in
-    the same transaction as all else in the store or, where facts go, after them. Twice is the same
-    as once. What somebody changed meanwhile is passed over.
+    Applying twice is the same as applying once. An operation on something that was changed
+    meanwhile is skipped.
+
+    Args:
+        operations: In order.
+        store: Journal, profiles and links.
+        semantic: Facts.
+        scope: Whose memory.
+        also: The caller's own writes that mark the work as done, such as that of a phase. They are
+            in the transaction of the other writes or, if facts go, after them.
     """
-    operations = without_circles(told(operations))
+    operations = told(operations)
     facts = await _write_facts(operations, semantic, scope)
     ids = {op: fact["id"] for op, fact in facts.items()}
     await _change_facts(operations, ids, semantic, scope)
@@ -75,11 +84,11 @@ async def apply_operations(
 async def _write_facts(
     operations: Sequence[Operation], semantic: SemanticMemory, scope: Scope
 ) -> dict[str, Fact]:
-    """Write new facts; return all that the operations name, by operation id."""
+    """Write new facts; return all facts that the operations name, by operation id."""
     drafts = [cast(FactDraft, o["after"]) for o in operations if o["kind"] == "add_fact"]
     made = await semantic.add(scope, drafts) if drafts else []
     known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
-    # Asked only when needed: a write of entries alone must not fail with the facts' file.
+    # Read only if needed: a write of entries alone must not fail with the facts' file.
     missing = sorted(_named(operations) - known.keys())
     return known | (await semantic.by_op(scope, missing) if missing else {})
 
@@ -99,7 +108,7 @@ def _named(operations: Sequence[Operation]) -> set[str]:
 
 
 def _gone(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
-    """The ids of the facts to remove; one that stood before, and was only said again, stays."""
+    """The ids of the facts to remove. A fact that existed before, and was said again, stays."""
     ops = [one["target"] for one in operations if one["kind"] == "remove_fact"]
     return [facts[op]["id"] for op in ops if op in facts and facts[op]["op"] == op]
 
@@ -112,7 +121,7 @@ async def _change_facts(
 ) -> None:
     """Change fields of facts that still have the values to be replaced.
 
-    No fact leaves recall for one that is not there, or for itself.
+    No fact is superseded by a fact that is missing, by itself, or by a fact that it superseded.
     """
     for operation in operations:
         if operation["kind"] != "change_fact":
@@ -124,16 +133,24 @@ async def _change_facts(
         changed = fields_after(fact, before, after)
         if changed == {}:
             continue
-        by = after.get("superseded_by")
-        lost = by is not None and (by == fact["id"] or await semantic.get(scope, by) is None)
-        if lost or changed is None:
-            log.warning("passed over, as memory changed meanwhile: %s", operation["id"])
+        if changed is None or await _without_heir(
+            fact, after.get("superseded_by"), semantic, scope
+        ):
+            log.warning("skipped, as memory changed meanwhile: %s", operation["id"])
             continue
         await semantic.update(scope, fact["id"], changed)
 
 
+async def _without_heir(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
+    """Whether no other fact would hold in the place of this one."""
+    if by is None:
+        return False
+    heir = await semantic.get(scope, by)
+    return heir is None or heir["id"] == fact["id"] or heir["superseded_by"] == fact["id"]
+
+
 def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:
-    """`values` with the fact's id where an operation names what supersedes by its own."""
+    """`values` with `superseded_by` as a fact's id in place of an operation id."""
     by = values.get("superseded_by")
     named = {"superseded_by": facts.get(by, by)} if by else {}
     return {**values, **named}
@@ -142,7 +159,7 @@ def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, 
 async def _without_cited(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[Operation]:
-    """All but those that would take an entry away on which something was founded meanwhile."""
+    """The operations without the pruning of entries that something cites by now."""
     pruned = [one["target"] for one in operations if one["kind"] == "prune_entry"]
     standing = await journal.read_many(store, scope, pruned)
     if not standing:
@@ -150,17 +167,14 @@ async def _without_cited(
     cited = await citations.cited(standing, operations, store=store, semantic=semantic, scope=scope)
     kept = {id_ for id_, one in standing.items() if citations.stands_under(one, cited)}
     for id_ in sorted(kept):
-        log.warning("passed over, as memory stands on it: %s", id_)
+        log.warning("skipped, as memory stands on it: %s", id_)
     return [one for one in operations if one["kind"] != "prune_entry" or one["target"] not in kept]
 
 
 async def _entry_puts(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> tuple[list[PutOp], list[str]]:
-    """The writes that make the touched journal entries stand, or go, and the ids of those that go.
-
-    An entry that is gone already is among them, for what else is to go with it.
-    """
+    """(writes for the journal entries that change or go, ids of those that go)."""
     kinds = ("add_entry", "score_entry", "mark_entry", "prune_entry")
     changed = {o["target"] for o in operations if o["kind"] in kinds}
     standing = await journal.read_many(store, scope, changed)
@@ -181,9 +195,9 @@ async def _missing(
     scope: Scope,
     store: BaseStore,
 ) -> list[str]:
-    """The ends of new links that do not exist: nothing is linked to them.
+    """The ends of new links that do not exist, so that nothing is linked to them.
 
-    `facts`: ids of facts that exist; `pruned`: ids of entries that are about to go.
+    `facts`: the ids of existing facts; `pruned`: the ids of entries about to go.
     """
     made = [one for one in operations if one["kind"] == "link"]
     added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
@@ -196,12 +210,12 @@ async def _missing(
 def entries_after(
     entries: dict[str, JournalEntry], operations: Sequence[Operation]
 ) -> dict[str, JournalEntry]:
-    """The overlay: entries as they stand once `operations` are applied, in order.
+    """Entries by id once `operations` are applied, in order. Pure.
 
-    An entry that stands is not written again: the same write twice is one entry, and what a night
-    did with it stays. An event that comes again under its id with other words counts as it says
-    now; one that had been set aside loses that tag when it is acted on after all. An entry that is
-    not as the operation expects it was changed meanwhile, and stays.
+    An existing entry is not written again, and keeps what a night did with it. An event that comes
+    again under its id with other words replaces the entry; an event that was set aside loses that
+    tag when it is acted on after all. An entry that is not as its operation expects was changed
+    meanwhile, and stays.
     """
     after = dict(entries)
     for operation in told(operations):
@@ -226,7 +240,7 @@ def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
 
 
 def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
-    """What is noted beside: which facts wait to be looked at with their neighbours."""
+    """The marks of facts that wait to be seen with their neighbours."""
     kind, target = operation["kind"], operation["target"]
     settled = kind == "settle_fact" and operation["after"]["dreamed"]
     if kind == "remove_fact" or settled:
@@ -239,17 +253,22 @@ def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
 async def _reflections(
     operations: Sequence[Operation], store: BaseStore, scope: Scope
 ) -> list[PutOp]:
-    """When insights were stored last, unless others were stored since."""
+    """The time of the last insights, unless others were stored since."""
     mine = [one for one in operations if one["kind"] == "reflected"]
     if not mine:
         return []
-    item = await store.aget(scope.namespace(REFLECTION), "last")
-    standing = at = item.value["at"] if item else None
+    standing = at = await last_reflection(store, scope)
     for one in mine:
         at = one["after"]["at"] if at == one["before"]["at"] else at
     if at == standing:
         return []
     return [PutOp(scope.namespace(REFLECTION), "last", {"at": at} if at else None)]
+
+
+async def last_reflection(store: BaseStore, scope: Scope) -> str | None:
+    """When insights were last stored, ISO 8601."""
+    item = await store.aget(scope.namespace(REFLECTION), "last")
+    return cast(str, item.value["at"]) if item else None
 
 
 def _written(operation: Operation, facts: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The state between two runs: without what only the run in hand needs. Pure."""
+"""The state between two runs, without the keys that only a run needs. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ IN_HAND = (
     *("turn", "event", "classification", "resuming", "context", "assessment", "pattern", "loop"),
     *("delegated", "exchange", "night", "report", "tool_cache"),
 )
-"""Keys of the run, the tick or the night in hand.
+"""Keys of the current run, tick or night.
 
-What is dropped with them is done again: an event is in the inbox until its tick is committed, and
-a night stands in the store.
+Dropping them loses nothing: an event stays in the inbox until its tick is committed, and a night is
+in the store.
 """
 EPHEMERAL = ("request", "events", "returning")
 """Keys of one run's input."""
 
 
 def at_rest(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A thread's values as they are between two runs; {} where the agent has never run."""
+    """A thread's values as they are between two runs; {} if the agent has never run."""
     if not values.get("schema_version"):
         return {}
     fresh: Mapping[str, Any] = fresh_state()

@@ -1,4 +1,4 @@
-"""Budgets: which part of a prompt gives way first. Pure."""
+"""Token budgets of a prompt: which part is shortened first. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ GIVES_WAY_FIRST = (
     # What is being worked on: without it a long task starts anew.
     "project_tokens",
 )
-"""The settings that bound the lists of a prompt. When the components fill more than their share of
-the context, the first of these shrinks to nothing before the next is touched; a user's own
-components come after them all. The system prompt and the persona are the user's and stay whole."""
+"""The settings that bound the lists of a prompt, in the order in which the lists are shortened.
+
+When the components fill more than their share of the context, the first list shrinks to nothing
+before the next is touched. A user's own components come after all of them. The system prompt and
+the persona are the user's, and stay whole."""
 
 SHARE = 0.5
-"""Of the context limit: what the components of the system message may fill together."""
+"""The share of the context limit for all components of the system message."""
 
 
 def give_way(
@@ -33,10 +35,14 @@ def give_way(
     over: Callable[[Mapping[str, str]], int],
     size: Callable[[str], int],
 ) -> dict[str, str]:
-    """`texts` by name, made shorter in `order` until nothing is over.
+    """The texts by name, shortened in `order` until all fit.
 
-    `render(name, tokens)` gives a text within so many tokens, `over(texts)` how many tokens all are
-    above their share, `size` the tokens of a text.
+    Args:
+        texts: By name.
+        order: Names, the first to shorten first.
+        render: Gives the text of a name in at most so many tokens.
+        over: Gives the tokens by which all texts exceed their share.
+        size: Gives the tokens of a text.
     """
     shorter = dict(texts)
     for name in order:

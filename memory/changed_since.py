@@ -1,7 +1,7 @@
-"""What changed of that which a night was decided on, while it waited for a person.
+"""What changed in memory while a preview or a held night waited for a person.
 
-Stricter than `memory.standing`, which lets pass what already is as an operation would leave it: a
-preview applied beside the night that did the same would make everything twice.
+Stricter than the check before an undo, which accepts a value that already is as the operation would
+leave it: a preview applied after a night that did the same would make everything twice.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from memory import entities, journal, links
-from memory.apply import UNDREAMED
+from memory.apply import UNDREAMED, last_reflection
 from memory.fact_changes import JOINED
 from memory.operations import BLANK, told
 from memory.profiles import EntityProfile
 from memory.records import Fact, JournalEntry, Operation
-from memory.reflected import last_reflection
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.store_access import list_items
@@ -28,25 +27,25 @@ Fields = dict[str, Any]
 
 @dataclass
 class Expected:
-    """What operations found when they were decided, by what they are about. Pure.
+    """The values that operations found when they were decided, by target. Pure.
 
-    Of several on one thing the first says what was found; whatever they make themselves is not
-    looked for.
+    Of several operations on one target the first tells what was found. Memories that the operations
+    make themselves are not expected.
     """
 
     entries: dict[str, Fields] = field(default_factory=dict)
     facts: dict[str, Fields] = field(default_factory=dict)
-    """By operation id; {} where it is only named."""
+    """By operation id; {} for a fact that is only named."""
     profiles: dict[str, tuple[Fields, Fields]] = field(default_factory=dict)
     """Attributes by name and observations by id."""
     undreamed: list[str] = field(default_factory=list)
     new: dict[str, None] = field(default_factory=dict)
-    """What they make: journal ids, and operation ids of facts."""
+    """Ids of new memories: journal ids, and operation ids of facts."""
     reflection: list[str | None] = field(default_factory=list)
 
     @classmethod
     def by(cls, operations: Sequence[Operation]) -> Expected:
-        """Read them."""
+        """The values that `operations` found."""
         found = cls()
         for one in told(operations):
             found._read(one)
@@ -91,9 +90,9 @@ class Expected:
 async def changed_since(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of what is not as `operations` found it, each once; [] where they can be applied.
+    """The ids of memories that are not as `operations` found them; [] if they can be applied.
 
-    Journal ids, operation ids of facts, ids of profiles; `reflection` for insights stored since.
+    Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
     """
     expected = Expected.by(operations)
     entries = await journal.read_many(store, scope, [*expected.entries, *expected.new])
@@ -116,7 +115,7 @@ def _as_was(entry: JournalEntry | None, fields: Fields) -> bool:
 
 
 def _holds_as(fact: Fact | None, fields: Fields) -> bool:
-    """Whether the fact still holds, and is as it was."""
+    """Whether the fact still holds and has these values."""
     if fact is None or fact["invalid_at"] is not None:
         return False
     now: Mapping[str, Any] = fact

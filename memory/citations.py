@@ -1,4 +1,4 @@
-"""What memory stands on: the ids that facts, observations, insights and links name."""
+"""Citations: the ids that facts, observations, insights and links stand on."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def cited(
     semantic: SemanticMemory,
     scope: Scope,
 ) -> set[str]:
-    """The ids that something stands on once `operations` are applied.
+    """The ids of entries, events and facts that memory cites once `operations` are applied.
 
-    Entries, events and facts; of what is only linked, those among `ids`.
+    Memories that are only linked are given as far as they are among `ids`.
     """
     operations = told(operations)
     stored = {fact["op"]: fact for fact in await semantic.all(scope)}
@@ -55,6 +55,6 @@ async def _linked(
 
 
 def stands_under(entry: JournalEntry, cited: Collection[str]) -> bool:
-    """Whether something stands on the entry: on it, or on the event that it holds the words of."""
+    """Whether the entry is cited, or the event whose words it holds."""
     of_event = entry["id"].startswith("event_")
     return entry["id"] in cited or (of_event and any(one in cited for one in entry["sources"]))

@@ -1,4 +1,4 @@
-"""What a compaction and the extraction before it came to: the lines of a report (data-flow-01)."""
+"""The results of a compaction and of the extraction before it, for the report (data-flow-01)."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ class ExtractionResult(TypedDict):
     """What was journaled before a compaction (data-flow-01, section 3)."""
 
     success: bool
-    """False where the model gave no usable answer."""
+    """False if the model gave no usable answer."""
     facts_recorded: int
     """Journal entries."""
     iterations: int
     """Answers of the model."""
     ended: EndedBy | None
-    """None: it was broken off."""
+    """None if it was interrupted."""
 
 
 class CompactionResult(TypedDict):
-    """What was cut, and what stands for it."""
+    """How a compaction changed the history."""
 
     success: bool
     skipped: NotRequired[bool]
-    """Nothing was there to be cut."""
+    """True if there was nothing to cut."""
     by: Literal["summary", "extract", "masking"]
-    """The model's words; the conversation's own; or old tool outputs were masked, no more."""
+    """Summarised by the model, quoted from the conversation, or only old tool outputs masked."""
     compacted_count: int
-    """Messages that the summary stands for."""
+    """Messages that the summary replaced."""
     preserved_count: int
     tokens_before: int
-    """Of the history, calibrated."""
+    """Tokens of the history, calibrated."""
     tokens_after: int
     archive: str | None
-    """The journal entry that keeps the text."""
+    """The journal entry with the text."""
     error: str | None
-    """Why no summary of the model stands there."""
+    """Why there is no summary by the model."""
 
 
 class Results(TypedDict):
-    """Both, as far as there was any."""
+    """The results that a night has."""
 
     extraction: NotRequired[ExtractionResult]
     compaction: NotRequired[CompactionResult]
@@ -53,7 +53,7 @@ class Results(TypedDict):
 def after_answer(
     before: ExtractionResult | None, *, facts: int, ended: EndedBy | None
 ) -> ExtractionResult:
-    """The result with one more answer of the model, or with none where it ended by an error."""
+    """The result after one more answer of the model, or after an error in place of one."""
     had = before or {"success": True, "facts_recorded": 0, "iterations": 0, "ended": None}
     return {
         "success": ended != "error",
@@ -64,7 +64,7 @@ def after_answer(
 
 
 def results_of(plans: Sequence[Mapping[str, Any]]) -> Results:
-    """What a night's plans say of it."""
+    """The results in a night's plans."""
     found: Results = {}
     for plan in plans:
         told = plan.get("result")
@@ -77,7 +77,7 @@ def results_of(plans: Sequence[Mapping[str, Any]]) -> Results:
 
 
 def compaction_line(result: CompactionResult) -> str:
-    """The compaction in a sentence, for a person."""
+    """The compaction as a sentence for a person."""
     before, after = f"{result['tokens_before']:,}", f"{result['tokens_after']:,}"
     if result["by"] == "masking":
         return f"Old tool outputs were taken out of the history: {before} -> {after} tokens."
@@ -91,7 +91,7 @@ def compaction_line(result: CompactionResult) -> str:
 
 
 def extraction_line(result: ExtractionResult) -> str:
-    """The extraction in a sentence, for a person."""
+    """The extraction as a sentence for a person."""
     facts, answers = result["facts_recorded"], result["iterations"]
     told = f"{facts} {'fact' if facts == 1 else 'facts'} journaled before that"
     how = "" if result["success"] else "; then the model gave no usable answer"

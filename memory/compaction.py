@@ -1,6 +1,6 @@
-"""Compaction: when it is due, what stands for what was cut, and how outputs are masked.
+"""Compaction of the history: its size, the masking of tool outputs, and the summary message.
 
-Where the history is cut is `memory.cutting`'s (data-flow-01, section 1).
+`memory.cutting` decides where the history is cut (data-flow-01, section 1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MASK = "[tool output removed by compaction]"
 
 
 def history_share(messages: Sequence[AnyMessage], calibration: float, limit: int) -> float:
-    """The share (0..) of `limit` tokens that the conversation history alone fills (ruling 8)."""
+    """The share (0..) of `limit` tokens that the history alone fills (ruling 8)."""
     return size_of(messages, calibration) / limit
 
 
@@ -32,22 +32,22 @@ def room(
     overflowed: bool,
     calibration: float,
 ) -> int:
-    """How many tokens (calibrated) a compaction leaves at most: less than `share` of `limit`.
+    """The most tokens (calibrated) that the history may have after a compaction.
 
-    Where the provider refused the prompt, the limit is known to be wrong: then at most half of
-    what the history has.
+    That is less than `share` of `limit`. If the provider refused the prompt (`overflowed`), the
+    limit is wrong, and at most half of the history's tokens may stay.
     """
     fits = max(0, ceil(limit * share) - 1)
     return min(fits, size_of(messages, calibration) // 2) if overflowed else fits
 
 
 def size_of(messages: Sequence[AnyMessage], calibration: float) -> int:
-    """Tokens of messages, calibrated."""
+    """Tokens of the messages, calibrated."""
     return calibrated(approximate_tokens(messages), calibration)
 
 
 def masked(message: AnyMessage, *, always: bool = False) -> AnyMessage:
-    """The message without its output, where it is a tool's and the mask is shorter, or `always`."""
+    """A tool message with its output masked if that is shorter, or `always`; others unchanged."""
     if not isinstance(message, ToolMessage) or message.content == MASK:
         return message
     bare = message.model_copy(update={"content": MASK})
@@ -58,7 +58,7 @@ def masked(message: AnyMessage, *, always: bool = False) -> AnyMessage:
 def masked_to_fit(
     messages: Sequence[AnyMessage], fits: int, calibration: float
 ) -> list[AnyMessage]:
-    """The messages with tool outputs masked, oldest first, until they fit `fits` tokens."""
+    """The messages with tool outputs masked, oldest first, until they fit into `fits` tokens."""
     left = list(messages)
     over = size_of(left, calibration) - fits
     for place, message in enumerate(left):
@@ -74,9 +74,9 @@ def masked_to_fit(
 def marker(
     summary: str, *, compacted: Sequence[AnyMessage], now: datetime, by: str = "summary"
 ) -> SystemMessage:
-    """The message that stands for what was cut. Its id comes from the messages it covers.
+    """The summary message in place of the `compacted` messages; its id is made from theirs.
 
-    `by`: `summary`, or `extract` where its newest part is in the conversation's own words.
+    `by`: `summary`, or `extract` if its newest part quotes the conversation.
     """
     metadata: dict[str, Any] = {
         "type": "compaction",
@@ -93,16 +93,16 @@ def marker(
 
 
 SUMMARIES = "summaries"
-"""Store namespace: key of `kept_keys` -> {text, at, by, error}, until it stands in the history.
+"""Store namespace: a key of `kept_keys` -> {text, at, by, error}, a summary not in the history yet.
 
-Made again when needed.
+A lost one is made again.
 """
 
 
 def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
-    """Under which keys what stands for the messages `ids` is kept: a summary, and an extract.
+    """The store keys of a summary and of an extract of the messages `ids`.
 
-    An extract is kept for the event or the night (`origin`) alone.
+    An extract is valid for one event or night (`origin`) only: the next one asks the model again.
     """
     return {
         "summary": operation_id("compaction", *ids),
@@ -111,7 +111,7 @@ def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
 
 
 def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
-    """The events that `messages` carry, earlier summaries included; oldest first."""
+    """The event ids that `messages` and summaries among them cover, oldest first."""
     found: dict[str, None] = {}
     for message in messages:
         kept = message.additional_kwargs.get("metadata", {})

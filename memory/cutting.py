@@ -1,4 +1,4 @@
-"""Where a compaction cuts the history, and how long what stands for the old part may be. Pure."""
+"""Where a compaction cuts the history, and how long the summary may be. Pure."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from memory.history import is_summary
 from memory.tokens import approximate_tokens, calibrated
 
 SUMMARIES_SHARE = 8
-"""All summaries together have 1 of so many parts of what a compaction leaves."""
+"""All summaries together get one in so many tokens that a compaction leaves."""
 NEW_SHARE = 4
-"""Of that, what is newly cut has 1 of so many parts, however long the earlier summaries are."""
+"""The new summary gets at least one in so many of these tokens."""
 LEAST = 96
-"""Tokens that they have in a small context, up to half of it."""
+"""Tokens for all summaries in a small context, but at most half of it."""
 HEAD = 12
-"""Tokens of a marker without its text."""
+"""Tokens of a summary message without its text."""
 
 
 class Cut(NamedTuple):
     """The history in two parts."""
 
     old: list[AnyMessage]
-    """What goes, earlier summaries included."""
+    """The messages to replace, earlier summaries included."""
     kept: list[AnyMessage]
-    """What stays, as it is: what of it is masked is seen when the summary stands."""
+    """The messages to keep. Which of them are masked depends on the summary's final length."""
     summaries: int
-    """Tokens (calibrated) for the text that stands for `old`."""
+    """Tokens (calibrated) for the text in place of `old`."""
 
     @property
     def earlier(self) -> str:
-        """What earlier compactions left, as one text."""
+        """The earlier summaries as one text."""
         texts = [str(one.text) for one in self.old if is_summary(one)]
         return "\n\n".join(text.removeprefix(MARK).strip() for text in texts)
 
     @property
     def fresh(self) -> list[AnyMessage]:
-        """What nothing stands for yet."""
+        """The messages that no summary covers yet."""
         return [one for one in self.old if not is_summary(one)]
 
     def gives_way(self, calibration: float) -> bool:
-        """Whether there is anything to put a text in the place of.
+        """Whether there is anything to replace.
 
-        Earlier summaries alone stay as they are, unless they are longer than they may be.
+        Earlier summaries alone stay as they are, unless they are too long.
         """
         earlier = [one for one in self.old if is_summary(one)]
         most = self.summaries + calibrated(HEAD, calibration)
@@ -61,25 +61,26 @@ class Cut(NamedTuple):
 
 
 def room_of(fits: int) -> int:
-    """Tokens for all summaries together, where a compaction leaves `fits`: in a small context more
-    than their share, for a text that says anything has some length.
+    """Tokens for all summaries together when a compaction leaves `fits` tokens.
+
+    In a small context they get more than their share, because a useful text has some length.
     """
     return max(fits // SUMMARIES_SHARE, min(LEAST, fits // 2))
 
 
 def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(old, kept): the newest `window` or more are kept, calls never part from answers."""
+    """(old, kept): keeps at least the newest `window` messages, and calls with their answers."""
     most = max(0, len(messages) - window)
     cut = max(place for place in _places(messages) if place <= most)
     return list(messages[:cut]), list(messages[cut:])
 
 
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
-    """As `split`, but what is kept and a summary fit `fits` tokens, if that can be had (ruling 8).
+    """As `split`, but kept messages and a summary fit into `fits` tokens if possible (ruling 8).
 
-    The newest human message and all after it, which is the exchange of the tick in hand, are kept
-    whatever the window; of them only tool outputs are masked. Where the window alone is too long,
-    the tool outputs in it are counted as masked, and then it shrinks.
+    The newest human message and all messages after it, the current tick's exchange, are always
+    kept; only their tool outputs may be masked. If the window alone is too long, its tool outputs
+    are counted as masked, and then it shrinks.
     """
     places = _places(messages)
     newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]
@@ -98,9 +99,9 @@ def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: 
 def replaced(
     parts: Cut, marker: SystemMessage | None, *, fits: int, calibration: float
 ) -> list[AnyMessage]:
-    """The history after the cut: tool outputs masked, oldest first, as far as it takes to fit.
+    """The history after the cut, with as many tool outputs masked, oldest first, as needed to fit.
 
-    Without a marker nothing was cut.
+    `marker` is the summary message; without one nothing was cut.
     """
     first: list[AnyMessage] = list(parts.old) if marker is None else [marker]
     left = fits - size_of(first, calibration)
@@ -117,7 +118,7 @@ def result_of(
     by: Literal["summary", "extract", "masking"] = "masking",
     error: str | None = None,
 ) -> CompactionResult:
-    """What the compaction of `compacted` messages came to, for the report."""
+    """The result of replacing `compacted` messages, for the report."""
     result: CompactionResult = {
         "success": True,
         "by": by,
@@ -132,10 +133,10 @@ def result_of(
 
 
 def shares(earlier: int, tokens: int) -> tuple[int, int]:
-    """(for earlier summaries, for what is newly cut): how `tokens` are given to both.
+    """(tokens for the earlier summaries, tokens for the new one), of `tokens` in all.
 
-    Earlier summaries stay word for word as long as there is room for what is new. Where there is
-    none left they are shortened by so much that it does not come to that every time.
+    Earlier summaries stay word for word while there is room for a new one. When there is none, they
+    are shortened to half, so that they are not shortened again each time.
     """
     if earlier <= tokens - tokens // NEW_SHARE:
         return earlier, tokens - earlier
@@ -150,14 +151,14 @@ def _cut(messages: Sequence[AnyMessage], at: int, left: int, fits: int, calibrat
 
 
 def _least(old: Sequence[AnyMessage], fits: int, calibration: float) -> int:
-    """Tokens without which the summaries of `old` would lose what earlier ones say."""
+    """The tokens that keep the earlier summaries in `old` whole beside a new one."""
     reserve = room_of(fits)
     earlier = size_of([one for one in old if is_summary(one)], calibration)
     return min(reserve, earlier + reserve // NEW_SHARE) if old else 0
 
 
 def _places(messages: Sequence[AnyMessage]) -> list[int]:
-    """Where the history can be cut, ascending: no call parts from its answers."""
+    """Positions at which the history can be cut, ascending; none parts a call from its answers."""
     asked: dict[str, int] = {}
     barred: set[int] = set()
     for place, message in enumerate(messages):

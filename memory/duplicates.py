@@ -1,4 +1,4 @@
-"""Duplicates among what was found: each thing is said once, with the sources of all. Pure."""
+"""Merge duplicates among recalled memories, with the sources of all. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from memory.analysis import terms
 from memory.ranking import Candidate, ordered
 
 MOST = 0.6
-"""A fact that has so much of what its entry says stands for the entry; below, the entry stays."""
+"""The share of an entry's terms that a fact must have to replace the entry."""
 
 
 def merged(found: Sequence[Candidate]) -> list[Candidate]:
-    """`found` (best first) with each thing once.
+    """`found` (best first) without duplicates.
 
-    A fact that says what the entry it comes from says is one with it and adds nothing to how well
-    it fits: it stands where the entry would stand alone, so that making facts of some entries moves
-    no others. Two texts that are the same stand at the better of their places. An entry whose fact
-    no longer holds goes the way of the fact.
+    A fact that says what its entry says is merged with the entry and keeps the entry's score, so
+    that making facts of some entries moves no others. Of two equal texts the better score counts.
+    An entry whose fact no longer holds counts as superseded, too.
     """
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
     said: dict[str, list[Candidate]] = defaultdict(list)
@@ -46,7 +45,7 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
 
 
 def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
-    """The entry among the fact's sources that has all of its words; names aside."""
+    """The entry among the fact's sources that has all of its words, names aside."""
     payload = fact.row.payload
     sources = [source for source in payload["source_entries"] if source in entries]
     if not sources:
@@ -62,7 +61,7 @@ def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
 
 
 def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
-    """An entry and the facts that say what it says, as one: a fact that says most of it, if any."""
+    """An entry merged with the facts that repeat it; a fact that says most of it is shown."""
     if not facts:
         return entry
     has = set(terms(entry.row.payload["data"]))
@@ -78,7 +77,7 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
 
 
 def _once(found: Sequence[Candidate]) -> list[Candidate]:
-    """Of those with one text the best, unless one holds and the other does not."""
+    """One candidate per text; a text that holds and one that does not stay apart."""
     kept: dict[tuple[str, bool], Candidate] = {}
     for one in found:
         key = (" ".join(one.row.payload["data"].casefold().split()), one.superseded)

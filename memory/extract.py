@@ -1,8 +1,7 @@
-"""What stands for a part of the history where no summary can be had: its own words, shortened.
+"""Extractive fallback summary: the conversation's own words, shortened. Pure.
 
-Pure: the same messages give the same text. A line an exchange: who asked what, with its date, which
-tools were called, and what came of it. The newest are the most detailed; sentences with a date, a
-number or a name stay before others.
+One line per exchange: the date, who asked what, which tools were called, and the reply. The newest
+exchanges get the most room. Sentences with a date, a number or a name are kept before others.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from memory.tokens import approximate_tokens, calibrated, cut_to
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
 LEAST = 24
-"""Tokens: where exchanges do not have as many each, the oldest are only counted."""
+"""Tokens per exchange, at least; if there are not enough, the oldest are only counted."""
 SHORT = 8
-"""Tokens: the last sentence is cut to no fewer."""
+"""Tokens to which the last sentence may be cut, at least."""
 MOST = 240
-"""Tokens of an exchange."""
+"""Tokens per exchange, at most."""
 NEWEST = 3
-"""How many times as long as the oldest exchange the newest may be."""
+"""The newest exchange may be so many times as long as the oldest."""
 
 _DETAIL = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
 )
 _NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
-"""A word that begins with a capital, not at the beginning."""
+"""A capitalised word that is not the first."""
 _SPREAD = 0.618033988749895
 
 
 @dataclass
 class _Exchange:
-    """What was asked, and what came of it."""
+    """A question with the tools called and the replies."""
 
     at: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -48,9 +47,9 @@ class _Exchange:
 
 
 def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
-    """The messages in at most `tokens` (calibrated); the newest in more detail.
+    """The messages in at most `tokens` (calibrated), the newest in more detail.
 
-    Where not all exchanges can be told, the oldest are counted.
+    If not all exchanges fit, the oldest are only counted.
     """
     told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
     left = tokens - _size(HEAD + "\n", calibration)
@@ -64,7 +63,7 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
     lines: list[str] = []
     share = calibrated(MOST, calibration)
     for place in range(count - 1, -1, -1):
-        # What a short one leaves over must not make an older one longer than a newer one.
+        # Room that a short exchange leaves must not make an older one longer than a newer one.
         share = min(share, int(left * _weight(place, count)))
         lines.append(_line(told[len(told) - count + place], share - 1, calibration))
         left -= _size(lines[-1] + "\n", calibration)
@@ -72,15 +71,15 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
 
 
 def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str:
-    """`text` in at most `tokens` (calibrated): sentences with no date, number or name go first.
+    """`text` in at most `tokens` (calibrated); sentences without date, number or name go first.
 
-    Of sentences alike, those that go are spread over the text, so that no part of it goes whole.
-    `note` stands at the end where something went.
+    Otherwise the dropped sentences are spread over the text, so that no part of it goes entirely.
+    `note` is added at the end if anything was dropped.
     """
     if _size(text, calibration) <= tokens:
         return text
     lines = [sentences(line) for line in text.split("\n")]
-    # What is said again and again stays once.
+    # A repeated sentence stays once.
     places = {
         one: (at, n) for at, line in reversed([*enumerate(lines)]) for n, one in enumerate(line)
     }
@@ -92,7 +91,7 @@ def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str
     kept: dict[int, list[tuple[int, str]]] = {}
     for left, at in zip(range(len(ranked), 0, -1), ranked, strict=True):
         (line, place), sentence = pieces[at]
-        # No sentence takes the place of all others.
+        # No sentence may take all the room.
         most = spare if left == 1 else spare // 2
         shown = cut_to(sentence, most - 1, calibration)
         if shown == sentence or most >= (SHORT if left == 1 else LEAST):
@@ -105,7 +104,7 @@ def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str
 
 
 def _telling(sentence: str) -> bool:
-    """Whether it holds a date, a number or a name, or says what stands there (HEAD)."""
+    """Whether it has a date, a number or a name, or is a note in brackets such as HEAD."""
     return bool(sentence[:1] == "[" or _DETAIL.search(sentence) or _NAME.search(sentence))
 
 
@@ -130,7 +129,7 @@ def _exchanges(messages: Iterable[AnyMessage]) -> list[_Exchange]:
 
 
 def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
-    """The exchange on one line of at most `tokens`; what came of it is not crowded out."""
+    """The exchange on one line of at most `tokens`, with room for the reply."""
     when = f"- {exchange.at} " if exchange.at else "- "
     said = " ".join(f"{who or 'asked'}: {what}" for who, what in exchange.asked if what)
     tools = ", ".join(dict.fromkeys(exchange.tools))
@@ -150,9 +149,9 @@ def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
 
 
 def _weight(place: int, count: int) -> float:
-    """The share of an exchange in what is left for it and all older ones.
+    """The share of an exchange in the room left for it and all older ones.
 
-    The newest is worth NEWEST times the oldest, and those between lie between.
+    The newest is worth NEWEST times the oldest, with a linear slope between.
     """
     slope = (NEWEST - 1) / max(1, count - 1)
     return (1 + slope * place) / ((place + 1) * (1 + slope * place / 2))

@@ -186,6 +186,8 @@ async def set_aside(store: BaseStore, scope: Scope) -> list[InboxItem]:
 
 async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
     """Those of `ids` whose tick was committed."""
+    if not ids:
+        return set()
     namespace = scope.namespace(HANDLED)
     found = await store.abatch([GetOp(namespace, one) for one in ids])
     return {one for one, item in zip(ids, found, strict=True) if item is not None}

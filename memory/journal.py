@@ -224,6 +224,8 @@ async def read_many(
 ) -> dict[str, JournalEntry]:
     """The entries that exist among `entry_ids`, by id. An id that is no entry's is left out."""
     ids = [entry_id for entry_id in entry_ids if entry_id.count("_") >= 2]
+    if not ids:
+        return {}
     found = await store.abatch([GetOp(day_of(scope, entry_id), entry_id) for entry_id in ids])
     return {
         entry_id: cast(JournalEntry, item.value)

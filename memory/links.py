@@ -32,6 +32,8 @@ class End(TypedDict):
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
     """The ends that exist among `ids`."""
     wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
     found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
     return {
         one: end_of(item.value)

@@ -1,4 +1,4 @@
-"""Merging an update into the keys of the state that hold records by id."""
+"""Reducers of the state keys that hold records by id."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memory.records import Conversation, Goal, Projects
 def merge_by_id(
     old: dict[str, Any] | None, new: dict[str, Any] | None, *, key: str = "records"
 ) -> dict[str, Any]:
-    """Merge records by id, field by field; None deletes. Makes a hand edit a one-key edit.
+    """Merge records by id, field by field; None deletes. An edit by hand names one key only.
 
     Raises:
-        StateError: no object of records; names `key`.
+        StateError: `old` or `new` is no object of records; names `key`.
     """
     merged = dict(_object(key, old))
     for one, value in _object(key, new).items():
@@ -45,10 +45,10 @@ def merge_delegated(old: dict[str, Any] | None, new: dict[str, Any] | None) -> d
 
 
 def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
-    """Merge project slots by key; `active` is replaced where it is given.
+    """Merge project slots by key; `active` is replaced if it is given.
 
     Raises:
-        StateError: it or its slots are no object; names the key.
+        StateError: the projects or their slots are no object; names the key.
     """
     standing, given = _object("projects", old), _object("projects", new)
     slots = merge_by_id(standing.get("slots"), given.get("slots"), key="projects.slots")

@@ -1,7 +1,7 @@
-"""Which entries and facts a night's step works on next, and how they are shown. Pure.
+"""What each step of a night still has to do, and the next batch of it. Pure.
 
-The most important come first, so that a night that has to stop has done what matters; within a
-batch they stand in the order of their time.
+The most important items come first, so that a night that has to stop early has done what matters.
+Within a batch, journal entries stand in the order of their time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import TypeVar
 from memory.journal import by_time, one_line
 from memory.night_plans import Plans
 from memory.operations import mark_entry
-from memory.records import JournalEntry, Operation, PlanRecord
+from memory.records import JournalEntry, NightRecord, Operation, PlanRecord
+from memory.settings import Settings
 from memory.tokens import approximate_tokens
 
 Item = TypeVar("Item")
 
 
 def unscored(plans: Plans) -> list[JournalEntry]:
-    """The entries to score: still heuristic, not yet tried tonight."""
+    """The entries to score: importance still heuristic, not tried tonight."""
     tried = _worked_on("score_importance", plans)
     return [
         entry
@@ -30,13 +31,13 @@ def unscored(plans: Plans) -> list[JournalEntry]:
     ]
 
 
-def to_score(plans: Plans, *, size: int, tokens: int, most: int = 1) -> list[list[JournalEntry]]:
-    """The next batches to score, `most` of them."""
-    return _entry_batches(unscored(plans), _of("score_importance", plans), size, tokens, most)
+def to_score(plans: Plans, *, size: int, tokens: int) -> list[JournalEntry]:
+    """The next batch to score; empty when there is none."""
+    return _entry_batch(unscored(plans), plans.of("score_importance"), size, tokens)
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
-    """The entries to consolidate that are in no loop yet: scored, and important enough."""
+    """The entries to consolidate: scored, important enough, and in no loop yet."""
     taken = _worked_on("consolidate", plans)
     return [
         entry
@@ -47,71 +48,95 @@ def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
     ]
 
 
-def loops(plans: Plans) -> list[list[JournalEntry]]:
-    """The batches that `consolidate` goes on with: their last turn has not settled them."""
-    last = {tuple(plan["inputs"]): plan for plan in _of("consolidate", plans)}
-    going = (ids for ids, plan in last.items() if not plan.get("finished"))
-    found = ([plans.entries[one] for one in ids if one in plans.entries] for ids in going)
+def open_loops(plans: Plans) -> list[list[JournalEntry]]:
+    """The batches whose loop of model answers `consolidate` has not finished."""
+    last = {tuple(plan["inputs"]): plan for plan in plans.of("consolidate")}
+    unfinished = (ids for ids, plan in last.items() if not plan.get("finished"))
+    found = ([plans.entries[id_] for id_ in ids if id_ in plans.entries] for ids in unfinished)
     return [loop for loop in found if loop]
 
 
 def to_consolidate(
-    plans: Plans, *, min_importance: int, size: int, tokens: int, most: int = 1
-) -> list[list[JournalEntry]]:
-    """The next batches for `consolidate`: loops that go on, then new ones, `most` in all."""
-    going = loops(plans)[:most]
+    plans: Plans, *, min_importance: int, size: int, tokens: int
+) -> list[JournalEntry]:
+    """The batch whose loop is open, or the next new one; empty when there is none."""
+    if loops := open_loops(plans):
+        return loops[0]
     waiting = unconsolidated(plans, min_importance)
-    left = most - len(going)
-    return [*going, *_entry_batches(waiting, _of("consolidate", plans), size, tokens, left)]
+    return _entry_batch(waiting, plans.of("consolidate"), size, tokens)
+
+
+def facts_left(record: NightRecord, plans: Plans) -> list[str]:
+    """The facts (operation ids) that `dream` has not looked at yet."""
+    return _not_seen(record.get("facts", []), "dream", plans)
+
+
+def entities_left(record: NightRecord, plans: Plans) -> list[str]:
+    """The entities whose observations are not consolidated yet."""
+    return _not_seen(record.get("entities", []), "consolidate_entities", plans)
+
+
+def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
+    """How many items `step` still has to do; 0 for a step that looks at everything at once."""
+    match step:
+        case "score_importance":
+            return len(unscored(plans))
+        case "consolidate":
+            in_loops = sum(len(loop) for loop in open_loops(plans))
+            return in_loops + len(unconsolidated(plans, settings.min_importance))
+        case "dream":
+            return len(facts_left(record, plans))
+        case "consolidate_entities":
+            return len(entities_left(record, plans))
+    return 0
+
+
+def items_done(plans: Sequence[PlanRecord]) -> set[str]:
+    """The inputs that these plans are finished with."""
+    done = (plan for plan in plans if plan.get("finished", True) and not comes_again(plan))
+    return {id_ for plan in done for id_ in plan["inputs"]}
+
+
+def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
+    """Marks for the entries that were scored and are not important enough (ruling 12)."""
+    return [
+        mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
+        for entry in by_time(plans.pending())
+        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
+    ]
 
 
 def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
-    """The batch as a model is shown it, a line an entry; one that alone is over `tokens` is cut."""
+    """The batch as the model sees it, a line an entry; an entry longer than `tokens` is cut."""
     return "\n".join(cut(one_line(entry), tokens) for entry in batch)
 
 
-def _entry_batches(
-    waiting: Sequence[JournalEntry],
-    plans: Sequence[PlanRecord],
-    size: int,
-    tokens: int,
-    most: int,
-) -> list[list[JournalEntry]]:
-    ordered = sorted(waiting, key=lambda one: (-one["importance"], one["timestamp"], one["id"]))
-    found = batches(ordered, plans, size=size, tokens=tokens, most=most, shown=one_line)
-    return [by_time(batch) for batch in found]
-
-
-def batches(
+def next_batch(
     waiting: Sequence[Item],
     plans: Sequence[PlanRecord],
     *,
     size: int,
     tokens: int,
-    most: int,
     shown: Callable[[Item], str],
-) -> list[list[Item]]:
-    """`waiting` in at most `most` batches of at most `size` items and `tokens` as they are shown.
+) -> list[Item]:
+    """The first of `waiting`: at most `size` items and `tokens` tokens, but at least one item.
 
-    Each has one item at least. After an overflow batches are half as large as the one that was too
-    long.
+    `shown` gives an item's text in the prompt. `plans` are those of the step so far: once a batch
+    was too long for the model, the following ones are at most half as large.
     """
     halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
-    size, found, left = min([size, *halves]), list[list[Item]](), 0
-    for item in waiting:
+    batch, left = list[Item](), tokens
+    for item in waiting[: min([size, *halves])]:
         used = approximate_tokens(cut(shown(item), tokens))
-        if not found or len(found[-1]) >= size or left < used:
-            if len(found) >= most:
-                break
-            found.append([])
-            left = tokens
-        found[-1].append(item)
+        if batch and left < used:
+            break
+        batch.append(item)
         left -= used
-    return found
+    return batch
 
 
 def cut(line: str, tokens: int) -> str:
-    """`line`, shortened where it alone has more than `tokens`."""
+    """`line`, shortened if it is longer than `tokens`."""
     used = approximate_tokens(line)
     return line if used <= tokens else f"{line[: len(line) * tokens // used]} [...]"
 
@@ -121,26 +146,20 @@ def comes_again(plan: PlanRecord) -> bool:
     return bool(plan.get("overflowed")) and not plan["errors"]
 
 
-def not_seen(ids: Sequence[str], step: str, plans: Sequence[PlanRecord]) -> list[str]:
-    """Those of `ids` that the step has not worked on yet."""
+def _entry_batch(
+    waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
+) -> list[JournalEntry]:
+    ordered = sorted(
+        waiting, key=lambda entry: (-entry["importance"], entry["timestamp"], entry["id"])
+    )
+    return by_time(next_batch(ordered, plans, size=size, tokens=tokens, shown=one_line))
+
+
+def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
     seen = _worked_on(step, plans)
-    return [one for one in ids if one not in seen]
+    return [id_ for id_ in ids if id_ not in seen]
 
 
-def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
-    """Marks for entries that were scored and are not important enough (ruling 12)."""
-    return [
-        mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
-        for entry in by_time(plans.pending())
-        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
-    ]
-
-
-def _of(step: str, plans: Sequence[PlanRecord]) -> list[PlanRecord]:
-    return [plan for plan in plans if plan["step"] == step]
-
-
-def _worked_on(step: str, plans: Sequence[PlanRecord]) -> set[str]:
-    """What a step had before it, but for what comes again."""
-    mine = (plan for plan in _of(step, plans) if not comes_again(plan))
-    return {one for plan in mine for one in plan["inputs"]}
+def _worked_on(step: str, plans: Plans) -> set[str]:
+    """The inputs that a step has had, except those that come again."""
+    return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}

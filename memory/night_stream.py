@@ -1,20 +1,20 @@
-"""What a night tells while it goes on: custom events of the graph's stream.
+"""The progress of a night as custom events of the graph's stream, for who streams mode `custom`.
 
-For whoever streams with the mode `custom`: a step begins, goes on, and ends, each with counts. What
-is told is told to listeners only; the night's record says the same and more.
+Each step tells when it begins, goes on and ends, with counts. The night's record says the same and
+more; the events are for listeners only and are not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard, cast
 
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from memory.night_batches import comes_again, loops, not_seen, unconsolidated, unscored
+from memory.night_batches import items_done, items_left
 from memory.night_plans import Plans
-from memory.records import NightRecord, PlanRecord
+from memory.records import NightRecord
 from memory.resources import settings_of
 from memory.settings import Settings
 
@@ -32,9 +32,9 @@ class NightEvent(TypedDict):
     """The node's name."""
     event: Progress
     done: int
-    """Entries, facts or entities that the step is done with."""
+    """Entries, facts or entities that the step has finished."""
     of: int
-    """With those that it has still to do; 0 where the step looks at everything at once."""
+    """All that it has to do, `done` included; 0 where the step looks at everything at once."""
     operations: int
     """Changes that the step decided so far."""
     llm_calls: int
@@ -42,44 +42,26 @@ class NightEvent(TypedDict):
 
 
 def is_night_event(given: Any) -> TypeGuard[NightEvent]:
-    """Whether a custom event of the stream is one of these: tools may send their own."""
+    """Whether a custom event is one of these: tools may send their own."""
     return isinstance(given, Mapping) and given.get("type") == NIGHT and "step" in given
 
 
-def tell(
-    record: NightRecord,
-    plans: Plans,
-    step: str,
-    event: Progress,
-    *,
-    also: Sequence[PlanRecord] = (),
-) -> None:
-    """Put an event into the stream of the run that goes on; outside of a run nobody listens.
-
-    `also`: plans of batches side by side, of which not all are thought out yet.
-    """
+def tell(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
+    """Put an event into the stream of the current run; outside a run do nothing."""
     try:
         runtime = get_runtime()
     except (RuntimeError, KeyError):
         return
     settings = settings_of(cast(Any, runtime.context))
-    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event, also=also))
+    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event))
 
 
 def event_of(
-    record: NightRecord,
-    plans: Plans,
-    settings: Settings,
-    *,
-    step: str,
-    event: Progress,
-    also: Sequence[PlanRecord] = (),
+    record: NightRecord, plans: Plans, settings: Settings, *, step: str, event: Progress
 ) -> NightEvent:
     """How far a step is. Pure."""
-    before = [plan for plan in plans if plan["step"] == step]
-    mine = [*before, *also]
-    done = len(_over(mine))
-    whole = len(_over(before)) + waiting(step, record, plans, settings)
+    mine = plans.of(step)
+    done = len(items_done(mine))
     return {
         "type": "night",
         "night": record["id"],
@@ -87,29 +69,8 @@ def event_of(
         "step": step,
         "event": event,
         "done": done,
-        "of": max(done, whole),
+        "of": done + items_left(step, record, plans, settings),
         "operations": sum(len(plan["operations"]) for plan in mine),
         "llm_calls": sum(plan["llm_calls"] for plan in mine),
         "tokens": sum(plan["tokens"] for plan in mine),
     }
-
-
-def waiting(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
-    """What a step has still to do; 0 for one that looks at everything at once. Pure."""
-    match step:
-        case "score_importance":
-            return len(unscored(plans))
-        case "consolidate":
-            going = sum(len(loop) for loop in loops(plans))
-            return going + len(unconsolidated(plans, settings.min_importance))
-        case "dream":
-            return len(not_seen(record.get("facts", []), step, plans))
-        case "consolidate_entities":
-            return len(not_seen(record.get("entities", []), step, plans))
-    return 0
-
-
-def _over(plans: Sequence[PlanRecord]) -> set[str]:
-    """What these plans are done with."""
-    done = [plan for plan in plans if plan.get("finished", True) and not comes_again(plan)]
-    return {one for plan in done for one in plan["inputs"]}

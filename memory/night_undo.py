@@ -1,13 +1,13 @@
-"""Taking a night back: all of it, also where it is broken off.
+"""Undo a night: the inverse of its operations, what stands in the way, and how a crash is survived.
 
-Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before anything is
-changed until everything is. Facts and the store are two files: in between memory is neither as it
-was before the night nor as after it, and whatever run comes next finishes the undo first.
+Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
+until after the last. Facts and the store are two files: in between, memory is neither as it was
+before the night nor as it was after, and whatever run comes next finishes the undo first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -17,21 +17,33 @@ from typing_extensions import TypedDict
 from memory import apply, audit, night
 from memory.audit_nights import of_undo
 from memory.compaction import SUMMARIES, kept_keys
-from memory.dreaming.undo import inverse
 from memory.night_plans import Plans
-from memory.records import NightRecord, Operation, PlanRecord
+from memory.operations import operation_id
+from memory.records import NightRecord, Operation, OperationKind, PlanRecord
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.store_access import write_batch
 
 OPEN_UNDO = "open_undo"
+SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
+"""Kinds whose inverse is the same kind with before and after exchanged."""
+OPPOSITE: dict[OperationKind, OperationKind] = {
+    "add_entry": "prune_entry",
+    "prune_entry": "add_entry",
+    "add_fact": "remove_fact",
+    "remove_fact": "add_fact",
+    "link": "unlink",
+    "unlink": "link",
+    "observe_entity": "unobserve_entity",
+    "unobserve_entity": "observe_entity",
+}
 
 
 class Begun(TypedDict):
-    """An undo on its way."""
+    """An undo that was begun."""
 
     id: str
-    """The night's."""
+    """The night's id."""
     at: str
     """When it was asked for, ISO 8601."""
     who: str
@@ -46,22 +58,22 @@ async def take_back(
     at: datetime,
     who: str,
 ) -> None:
-    """Restore memory as it was before a night. Nothing is looked at that stands in its way."""
+    """Restore memory as it was before a night, without a check for conflicts."""
     begun: Begun = {"id": night_id, "at": at.isoformat(), "who": who}
     await write_batch(store, [_pointer(scope, begun)])
     await finish(store, semantic, scope)
 
 
 async def unfinished(store: BaseStore, scope: Scope) -> Begun | None:
-    """The undo that was begun and not ended, if any."""
+    """The undo that was begun and not finished, if any."""
     item = await store.aget(scope.namespace(OPEN_UNDO), "open")
     return cast(Begun, item.value) if item else None
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Go on with an undo that was broken off; the night's id, None where there is none.
+    """Finish an interrupted undo; returns the night's id, or None if there is no such undo.
 
-    Twice is the same as once. That it is done is written behind all else, and told in the log then.
+    Finishing twice is the same as once: the mark and the line of the audit log are written last.
     """
     begun = await unfinished(store, scope)
     if begun is None:
@@ -82,12 +94,12 @@ async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> st
 
 
 def applied(record: NightRecord, plans: Plans) -> list[Operation]:
-    """What a night made so: the operations of the phases that were applied."""
+    """The operations of the phases that the night applied."""
     return [one for phase in record["applied"] for one in plans.operations(phase)]
 
 
 def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:
-    """Without what the night's compaction had kept."""
+    """Writes that remove the summaries that the night's compaction stored."""
     cuts = [plan["inputs"] for plan in plans if plan["step"] == "compact"]
     namespace = scope.namespace(SUMMARIES)
     return [
@@ -98,3 +110,72 @@ def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list
 def _pointer(scope: Scope, begun: Begun | None) -> PutOp:
     value = cast(dict[str, Any], dict(begun)) if begun else None
     return PutOp(scope.namespace(OPEN_UNDO), "open", value, index=False)
+
+
+def inverse(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations that undo `operations`, in reverse order.
+
+    Operations without an inverse (meeting someone, cutting the conversation) are left out.
+    """
+    taken = (_inverse(one) for one in reversed(operations))
+    return [one for one in taken if one is not None]
+
+
+def _inverse(one: Operation) -> Operation | None:
+    kind: OperationKind
+    if one["kind"] in SWAPPED:
+        kind = one["kind"]
+    elif one["kind"] in OPPOSITE:
+        kind = OPPOSITE[one["kind"]]
+    else:
+        return None
+    return {
+        **one,
+        "id": operation_id("undo", one["id"]),
+        "kind": kind,
+        "before": one["after"],
+        "after": one["before"],
+        "reason": f"undo: {one['reason']}",
+    }
+
+
+def made_or_changed(operations: Iterable[Operation]) -> set[str]:
+    """The ids that these operations made or changed, on which a later night may have built."""
+    return {one["target"] for one in operations if one["kind"] not in ("settle_fact", "reflected")}
+
+
+def built_on(
+    operations: Sequence[Operation],
+    later: Sequence[tuple[str, Sequence[Operation]]],
+    facts: Mapping[str, str],
+) -> dict[str, list[str]]:
+    """The later nights that build on these operations: night id -> the shared ids.
+
+    A later night builds on this one if it changed, pruned, linked or cited anything that this one
+    made or changed.
+
+    Args:
+        operations: Of this night.
+        later: (night id, operations) of each later night.
+        facts: Ids of facts by operation id, since an insight cites a fact by its own id.
+    """
+    mine = made_or_changed(operations)
+    mine |= {facts[one] for one in mine if one in facts}
+    found: dict[str, list[str]] = {}
+    for later_night, others in later:
+        used = {
+            one
+            for operation in others
+            for one in (operation["target"], *operation["sources"], *_ends(operation))
+            if operation["kind"] not in ("settle_fact", "reflected")
+        }
+        if shared := sorted(mine & used):
+            found[later_night] = shared
+    return found
+
+
+def _ends(operation: Operation) -> list[str]:
+    """The other end of a link, or the evidence of an insight."""
+    value = operation["after"] or operation["before"] or {}
+    other = [value["other"]] if operation["kind"] in ("link", "unlink") and value else []
+    return [*other, *(value.get("evidence", ()) if operation["kind"] == "add_entry" else ())]

@@ -1,4 +1,4 @@
-"""What dreaming has to do: fixed once, when compacting is over, so that a night is repeatable."""
+"""What dreaming has to do, fixed once when compacting is over, so that a night is repeatable."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from datetime import datetime
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from memory import entities, journal, night
-from memory.apply import REFLECTION, UNDREAMED
+from memory import entities, journal, journal_days, night
+from memory.apply import REFLECTION, UNDREAMED, last_reflection
 from memory.dreaming.attributes import ripe
 from memory.dreaming.pruning import stale
-from memory.night_view import NightView
-from memory.reflected import counted_entries, cumulative_importance, last_reflection
+from memory.night_steps import NightContext
+from memory.records import JournalEntry
 from memory.scope import Scope
-from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import State
 from memory.store_access import list_items
 
 DREAMT = ("settle_fact", "change_entity", "reflected")
-"""Kinds of operations that say that something was dealt with."""
+"""Kinds of operations that mark a fact, an entity or a reflection as done."""
 
 
 class Work(TypedDict):
@@ -35,46 +34,55 @@ class Work(TypedDict):
 async def work_waits(
     state: State, store: BaseStore, scope: Scope, settings: Settings, now: datetime
 ) -> bool:
-    """Whether there is anything to dream of, beside what is pending."""
+    """Whether there is anything to dream of beside pending entries."""
     decided = await _decided_already(store, scope)
-    marked = await list_items(store, scope.namespace(UNDREAMED))
-    if any(item.key not in decided for item in marked):
+    undreamed = await list_items(store, scope.namespace(UNDREAMED))
+    if any(item.key not in decided for item in undreamed):
         return True
     if stale(state["conversations"], now=now, settings=settings):
         return True
     profiles = await entities.everyone(store, scope)
-    found = (one for one in profiles if ripe(one, settings.min_observations))
-    if any(one["id"] not in decided for one in found):
+    ripened = (one for one in profiles if ripe(one, settings.min_observations))
+    if any(one["id"] not in decided for one in ripened):
         return True
     if REFLECTION in decided:
         return False
-    return await cumulative_importance(store, scope) >= settings.reflection_threshold
+    counted = await counted_entries(store, scope, await last_reflection(store, scope))
+    return sum(entry["importance"] for entry in counted) >= settings.reflection_threshold
 
 
-async def work_of(view: NightView, semantic: SemanticMemory, settings: Settings) -> Work:
-    """What there is to do, with what compacting decided."""
-    store, scope = view.store, view.scope
-    marked = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
-    added = view.added_facts()
-    overlay = view.overlay(semantic)
-    profiles = await overlay.everyone()
+async def work_of(context: NightContext) -> Work:
+    """What there is to do after compacting."""
+    store, scope, settings = context.store, context.scope, context.settings
+    undreamed = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
+    profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
     since = await last_reflection(store, scope)
-    counted = view.entries_after(await counted_entries(store, scope, since))
+    counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
+    facts = dict.fromkeys([*undreamed, *context.added_facts()])
     return {
-        "facts": [one for one in dict.fromkeys([*marked, *added]) if one not in decided],
-        "entities": [one for one in ripened if one not in decided],
+        "facts": [op for op in facts if op not in decided],
+        "entities": [id_ for id_ in ripened if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
 
 
-async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
-    """The facts (by operation) and entities, and the reflection, of nights that wait for a person.
+async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
+    """The entries after `since` that count towards a reflection (ruling 2).
 
-    What was thought out and paid for is not thought out again, until the night is applied or let
-    go. A night that can no longer be applied keeps nothing waiting.
+    Insights, archives and the assistant's entries about itself do not.
+    """
+    entries = await journal_days.since(store, scope, since)
+    return [entry for entry in entries if journal.counts(entry)]
+
+
+async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
+    """The facts, entities and reflection that a held night has decided about.
+
+    They are not thought out and paid for again until a person applies or discards that night. A
+    held night that can no longer be applied keeps nothing waiting.
     """
     found: set[str] = set()
     for record in await night.records(store, scope):

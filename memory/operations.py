@@ -1,7 +1,7 @@
-"""Operations: the one form in which steps and tools ask for changes to long-term memory.
+"""Operations: the only form in which steps and tools ask for changes to long-term memory.
 
-Awake, a tool's operations are applied at once; in a night they join the night's list. Both go
-through `memory.apply.apply_operations`.
+An operation names its target, the values before and after, its sources and a reason. Awake, a
+tool's operations are applied at once; asleep they join the night's list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from memory.profiles import Attribute, EntityProfile, Observation
 from memory.records import Event, Fact, FactDraft, JournalEntry, Operation
 
 BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
-"""What a fact has where nothing was written yet."""
+"""The values of a fact's fields that were never written."""
 
 
 def operation_id(*parts: str) -> str:
@@ -23,7 +23,7 @@ def operation_id(*parts: str) -> str:
 
 
 def told(operations: Iterable[Operation]) -> list[Operation]:
-    """Those that still tell what they change: of what was forgotten only their ids are kept."""
+    """The operations that still hold their values; a forget leaves only ids, kinds and reasons."""
     return [one for one in operations if one["before"] is not None or one["after"] is not None]
 
 
@@ -40,7 +40,7 @@ def score_entry(entry: JournalEntry, importance: int, reason: str) -> Operation:
 
 
 def mark_entry(entry: JournalEntry, consolidation: str, reason: str) -> Operation:
-    """Settle an entry: `consolidated` or `below_threshold`."""
+    """Mark an entry as `consolidated` or `below_threshold`."""
     before = {"consolidation": entry["consolidation"]}
     after = {"consolidation": consolidation}
     return _operation("mark_entry", entry["id"], before, after, entry["sources"], reason)
@@ -63,7 +63,7 @@ def add_fact(draft: FactDraft, reason: str) -> Operation:
 def change_fact(
     fact: Fact, after: Mapping[str, Any], sources: Sequence[str], reason: str, *, place: str = ""
 ) -> Operation:
-    """Change fields of a fact; it is named by its operation id, and so is what supersedes it."""
+    """Change fields of a fact. The fact, and what supersedes it, are named by operation id."""
     before = {name: fact.get(name, BLANK.get(name)) for name in after}
     name = place or ",".join(sorted(after))
     return _operation("change_fact", fact["op"], before, dict(after), sources, reason, place=name)
@@ -72,33 +72,33 @@ def change_fact(
 def supersede_fact(
     fact: Fact, by_op: str, at: str, sources: Sequence[str], reason: str
 ) -> Operation:
-    """Let a fact hold no longer from `at` on; `by_op` takes its place."""
+    """Supersede a fact by the fact `by_op`, from the time `at` on."""
     after = {"invalid_at": at, "superseded_by": by_op}
     return change_fact(fact, after, sources, reason, place=by_op)
 
 
 def settle_fact(op: str, reason: str) -> Operation:
-    """A new fact was looked at together with its neighbours."""
+    """Mark a new fact as seen with its neighbours."""
     return _operation("settle_fact", op, {"dreamed": False}, {"dreamed": True}, [op], reason)
 
 
 def link(entry_id: str, fact_op: str, created: str, reason: str) -> Operation:
-    """Link a journal entry and a fact, both ways. The fact is named by its operation id."""
+    """Link a journal entry and a fact, both ways; the fact by its operation id."""
     return _link(entry_id, fact_op, "made_of", created, reason, of="entry_fact")
 
 
 def link_facts(op: str, other: str, relation: str, created: str, reason: str) -> Operation:
-    """Link two facts, both ways; both are named by their operation ids."""
+    """Link two facts, both ways; both by operation id."""
     return _link(op, other, relation, created, reason, of="facts")
 
 
 def link_memories(entry_id: str, other: str, created: str, reason: str) -> Operation:
-    """Link a journal entry to a memory that it stands on, both ways; both by the ids they have."""
+    """Link a journal entry to its evidence, both ways; both by memory id."""
     return _link(entry_id, other, "evidence", created, reason, of="memories")
 
 
 def unlink(end: str, other: str, value: Mapping[str, Any], reason: str) -> Operation:
-    """Take a link away, of which one end is gone; both named by the ids they have."""
+    """Remove a link of which one end is gone; both ends by memory id."""
     before = {"other": other, "of": "memories", **value}
     return _operation("unlink", end, before, None, [end, other], reason, place=other)
 
@@ -111,12 +111,12 @@ def _link(
 
 
 def prune_entry(entry: JournalEntry, reason: str) -> Operation:
-    """Forget a journal entry; the operation keeps it as long as the night can be undone."""
+    """Remove a journal entry; the operation keeps it as long as the night can be undone."""
     return _operation("prune_entry", entry["id"], dict(entry), None, entry["sources"], reason)
 
 
 def reflected(before: str | None, at: str) -> Operation:
-    """Begin to count importance anew: insights were stored."""
+    """Count importance anew from `at` on, because insights were stored."""
     changed = {"at": before}, {"at": at}
     return _operation("reflected", "reflection", *changed, [], "insights were stored", place=at)
 
@@ -131,9 +131,9 @@ def observe_entity(
     now: str,
     reason: str,
 ) -> Operation:
-    """Add an observation to an entity's profile, and aliases; a new one is made under `name`.
+    """Add an observation and aliases to an entity's profile; a new profile is called `name`.
 
-    `kept`: observations that a profile keeps at most (settings.observations_kept).
+    `kept`: the most observations that a profile keeps (settings.observations_kept).
     """
     after = {
         "name": name,
@@ -154,9 +154,9 @@ def change_entity(
     sources: Sequence[str],
     reason: str,
 ) -> Operation:
-    """Give a profile attributes; the observations `settled` are consolidated, those `pruned` go.
+    """Set attributes of a profile, mark observations `settled` as consolidated, remove `pruned`.
 
-    Only these are named, so that what is noticed meanwhile stays.
+    Nothing else is named, so that what is observed meanwhile stays.
     """
     whole = {one["id"]: dict(one) for one in profile["observations"]}
     old = {one: {"consolidated": whole[one]["consolidated"]} for one in settled}
@@ -173,7 +173,7 @@ def change_entity(
 
 
 def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:
-    """Note that a direct message was answered, in its sender's profile; new, it is made."""
+    """Note in the sender's profile, new if need be, that a direct message was answered."""
     after = {"name": event["sender"], "event": event["id"], "at": event["at"], "now": now}
     ids = [event["id"]]
     return _operation("meet_entity", entity_id, None, after, ids, reason, place=event["id"])
@@ -189,7 +189,7 @@ def _operation(
     *,
     place: str = "",
 ) -> Operation:
-    """`place` tells operations of one kind on one target apart."""
+    """`place` distinguishes operations of one kind on one target."""
     return {
         "id": operation_id(kind, target, place),
         "kind": kind,

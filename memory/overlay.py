@@ -1,39 +1,40 @@
-"""Memory as a night sees it: what is stored, and the night's operations so far.
+"""Memory as a night sees it: what is stored, with the night's operations so far applied.
 
-Whether those operations are applied already makes no difference: applying is idempotent, and a
-preview that applies nothing sees the same as the night itself. Facts are known by operation id.
+It makes no difference whether those operations are applied already, because applying is idempotent.
+So a preview, which applies nothing, sees the same as the night itself. Facts go by operation id.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, Self, cast
 
+import numpy as np
 from langgraph.store.base import BaseStore
 
 from memory import entities, profile_overlay
 from memory.analysis import terms
 from memory.caching import cached_by_text
-from memory.fact_changes import Circles, fact_from, facts_after
+from memory.fact_changes import fact_from, facts_after
 from memory.operations import told
 from memory.profiles import EntityProfile
 from memory.records import Fact, FactDraft, Operation
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
-from memory.unstored import Unstored
-from memory.vectorstore.table import Row
+from memory.vectorstore.table import Row, Vector
 
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
-"""How much likeness, shared words, shared entities and nearness in time make a neighbour."""
+"""Weights of similarity in meaning, shared words, shared entities and nearness in time."""
 DEPTH = 4
-"""Candidates looked at for each neighbour, by meaning and by words."""
+"""Candidates per neighbour wanted, from each of the two searches."""
 MOST_WORDS = 8
-"""Words of a fact that its neighbours are looked up by; all words that both have are weighed."""
+"""Words of a fact in the search for its neighbours. All shared words are weighed later."""
 _WORD = re.compile(r"\w+")
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 WEEK = 7 * 24 * 3600.0
@@ -58,18 +59,17 @@ class Overlay:
     ) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
         self._operations = list[Operation]()
-        self._circles = Circles()
         self._on: dict[str, list[Operation]] = {}
         self._added: dict[str, FactDraft] = {}
         self._looked_up: tuple[int, Unstored] | None = None
-        """How many facts were added then, and those of them that were not stored."""
+        """(number of facts added, an index of those that were not stored), as last looked up."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
-        """Itself, with what came to the night's `operations` since the last time."""
+        """Take in the operations that were added since the last call; returns itself."""
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
         for one in told(new):
-            if not self._circles.allow(one) or one["kind"] not in ON_FACTS:
+            if one["kind"] not in ON_FACTS:
                 continue
             on = self._on.setdefault(one["target"], [])
             on.append(one)
@@ -93,10 +93,10 @@ class Overlay:
         return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
-        """The facts that stand nearest to `fact` and hold, the nearest first.
+        """The facts nearest to `fact` that hold, the nearest first.
 
-        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). The words
-        are weighed by themselves, and not by how rare they are, which a new fact would change.
+        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). Words are
+        not weighed by how rare they are, because every new fact would change that.
         """
         new, depth = await self._new(), DEPTH * limit
         vector = new.vectors.get(fact["op"])
@@ -120,12 +120,12 @@ class Overlay:
         return [after[op] for score, op in scored[:limit] if score > TIME]
 
     def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
-        """Facts by operation id, with what the operations on `ops` change of them."""
+        """Facts by operation id, changed by the operations on `ops`."""
         mine = [one for op in dict.fromkeys(ops) for one in self._on.get(op, ())]
         return facts_after({fact["op"]: fact for fact in facts}, mine)
 
     async def _new(self) -> Unstored:
-        """The facts that the operations add and that are not stored; looked up once."""
+        """The facts that the operations add and that are not stored yet."""
         if self._looked_up is None or self._looked_up[0] != len(self._added):
             added = dict(self._added)
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
@@ -148,6 +148,41 @@ class Overlay:
         return profiles_after(standing, self._operations)
 
 
+class Unstored:
+    """A search index of facts that are decided and not stored yet.
+
+    `vectors`: one per fact, in the same order, each of length 1.
+    """
+
+    def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
+        self.facts = facts
+        self.vectors = {one["op"]: vector for one, vector in zip(facts, vectors, strict=True)}
+        """By operation id."""
+        self._matrix = np.stack(vectors) if facts else None
+        having: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(facts):
+            for term in set(terms(one["text"])):
+                having[term].append(place)
+        self._having = {term: np.array(places) for term, places in having.items()}
+
+    def near(self, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` nearest in meaning, nearest first, with cosine (-1..1)."""
+        if self._matrix is None:
+            return []
+        scores = self._matrix @ vector
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(self.facts[place], float(scores[place])) for place in best]
+
+    def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` facts that share most words with `text`, with the number of words."""
+        having = [self._having[term] for term in set(terms(text)) if term in self._having]
+        if not having:
+            return []
+        counts = np.bincount(np.concatenate(having), minlength=len(self.facts))
+        best = np.argsort(-counts, kind="stable")[:limit]
+        return [(self.facts[place], float(counts[place])) for place in best if counts[place]]
+
+
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
     """How near two facts are, 0..1."""
     words = _shared(_words(fact["text"]), _words(other["text"]))
@@ -158,12 +193,12 @@ def _near(fact: Fact, other: Fact, meaning: float) -> float:
 
 @cached_by_text(20_000)
 def _words(text: str) -> frozenset[str]:
-    """The index terms of a text; a fact is compared with many."""
+    """The index terms of a text; cached, since a fact is compared with many others."""
     return frozenset(terms(text))
 
 
 def _telling(text: str) -> str:
-    """The longest words of a text: common ones are short (Zipf), and each costs a look-up."""
+    """The longest words of a text: common words are short (Zipf), and each costs a look-up."""
     words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
     return " ".join(words[:MOST_WORDS])
 
@@ -179,16 +214,16 @@ def _seconds(at: str) -> float:
 
 
 class Changes(NamedTuple):
-    """Memories as a night would leave them, for a recall that tries it out."""
+    """Memories as a night would leave them, for recalls that try the night out."""
 
     facts: Mapping[str, Fact | None]
-    """Changed facts by id; None: gone."""
+    """Changed facts by id; None for a fact that is gone."""
     scores: Mapping[str, int] = MappingProxyType({})
-    """Importance of journal entries by id, where the night weighed them anew."""
+    """Importance of journal entries that the night scored, by id."""
 
     @classmethod
     def of(cls, operations: Sequence[Operation], stored: Mapping[str, Fact]) -> Changes:
-        """What `operations` change of the facts that are `stored` (by operation id)."""
+        """The changes of `operations` to the `stored` facts (by operation id)."""
         before, after = facts_after(stored, []), facts_after(stored, operations)
         changed = {
             fact["id"]: after.get(op) for op, fact in stored.items() if after.get(op) != before[op]
@@ -196,11 +231,11 @@ class Changes(NamedTuple):
         return cls(changed)
 
     def gone(self) -> set[str]:
-        """The ids of what is not to be found."""
+        """The ids of memories that recall must not find."""
         return {id_ for id_, fact in self.facts.items() if fact is None}
 
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """Found rows as they would be."""
+        """The rows found, with the changes made."""
         return [(row, score) for one, score in rows if (row := self._row(one)) is not None]
 
     def _row(self, row: Row) -> Row | None:

@@ -1,7 +1,7 @@
-"""Profiles as they stand once operations are applied. Pure.
+"""Merge operations on entities into their profiles. Pure.
 
-What a night makes of a profile is joined to what was noticed meanwhile: observations go by their
-ids and attributes by their names, and whatever an operation does not name stays as it is.
+What was observed meanwhile stays: an operation names observations by id and attributes by name, and
+everything else in the profile is left as it is.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from memory.profiles import (
 from memory.records import Operation
 
 KINDS = ("observe_entity", "unobserve_entity", "meet_entity", "change_entity")
-"""Of operations, those on profiles."""
+"""Kinds of operations on profiles."""
 
 
 def after(
     profiles: Mapping[str, EntityProfile], names: Mapping[str, str], operations: Iterable[Operation]
 ) -> tuple[dict[str, EntityProfile], dict[str, str]]:
-    """Profiles by id and ids by name once `operations` are applied, in order.
+    """(profiles by id, ids by name) once `operations` are applied, in order.
 
-    A name that is another's stays so, but for one: who writes under a name goes before whom
-    somebody called so.
+    A name stays with its first owner, with one exception: somebody who writes under a name takes it
+    from an entity that others only called so.
     """
     found, keys = dict(profiles), dict(names)
     for operation in told(operations):
@@ -70,7 +70,7 @@ def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: O
 
 
 def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
-    """The profile without an observation and its aliases; one that was made for it goes."""
+    """Remove an observation and its aliases, and the profile too if it was made for them."""
     id_, given = operation["target"], operation["before"]
     gone = {name_key(alias) for alias in given["aliases"]}
     profile = found[id_]
@@ -91,10 +91,10 @@ def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation:
 
 
 def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
-    """The profile with attributes and observations changed as `operation` says.
+    """The profile with its attributes and observations changed by `operation`.
 
-    None where one of them is neither as it was nor as it is to be, or the evidence of an attribute
-    is gone: somebody changed it meanwhile. An observation that was let go of since needs no mark.
+    None on a conflict: somebody changed one of them meanwhile, so that it is neither as before nor
+    as after, or the evidence of an attribute is gone. An observation that is gone needs no mark.
     """
     before, given = operation["before"], operation["after"]
     attributes = dict(profile["attributes"])
@@ -128,8 +128,9 @@ def _mended(
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,
 ) -> Mapping[str, Any] | str | None:
-    """An observation as it is to be; None: it goes, or is gone. `before` and `after`: its fields,
-    None where there is none.
+    """The changed observation, None if it is removed or gone, or `_CHANGED` on a conflict.
+
+    `before` and `after` are its fields, or None where it does not exist.
     """
     if standing is None:
         return after if before is None else None
@@ -144,7 +145,7 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
 
 
 def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
-    """The profile with the aliases that are nobody else's."""
+    """The profile with those aliases that nobody else has."""
     for alias in aliases:
         key = name_key(alias)
         known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
@@ -156,7 +157,7 @@ def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]
 def _without_alias(
     found: dict[str, EntityProfile], keys: dict[str, str], key: str, id_: str
 ) -> None:
-    """Free `key`, where it is but an alias of another entity than `id_`."""
+    """Free `key` if it is only an alias of another entity than `id_`."""
     owner = found.get(keys.get(key, id_))
     if owner is None or owner["id"] == id_ or key == name_key(owner["name"]):
         return

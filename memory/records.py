@@ -295,9 +295,6 @@ class PlanRecord(TypedDict):
     """What the step reports of itself beside its operations."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
-    wave: NotRequired[list[int]]
-    """Of the plans that were thought out side by side with this one: the first's order, and how
-    many they are."""
 
 
 class HandledMark(TypedDict):

@@ -1,4 +1,4 @@
-"""The event that sets off the assistant's look at its own work, and when it is due. Pure.
+"""The reflection event, which makes the assistant review its own work, and when it is due. Pure.
 
 What such a tick journals is tagged `self` (`memory.journal.SELF`): it is no memory of the world.
 """
@@ -11,21 +11,21 @@ from memory.records import Event
 from memory.settings import Settings
 
 OWN = "~"
-"""Begins the ids of the product's own messages and events: none from outside can have it."""
+"""The first character of ids of the product's own messages and events, and of no others."""
 
 OPENING = "[reflection]"
-"""How the text begins; also what the offline model knows it by."""
+"""The beginning of the event's text, by which the offline model recognises it."""
 
 
 def is_reflection(event: Event | None) -> bool:
-    """Whether this is that event. Nobody said it: it is not journaled and opens no conversation."""
+    """Whether this is a reflection event. Nobody said it, so it is not journaled as heard."""
     return event is not None and event.get("kind") == "reflection"
 
 
 def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
-    """Whether the tick that ends now sets off a look; `event` is the tick's own.
+    """Whether the tick that ends now sets off a reflection; `event` is the tick's own.
 
-    A reflection sets off no other, whatever the interval: the run would not end. Interval 0: never.
+    A reflection never sets off another one, or the run would not end. Interval 0 means never.
     """
     if interval <= 0 or is_reflection(event):
         return False
@@ -35,10 +35,10 @@ def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) 
 def reflection_event(
     tick: int, now: datetime, settings: Settings, *, since: int, calls: int, failed: int
 ) -> Event:
-    """The event that tick `tick` sets off, `since` ticks after the last one.
+    """The reflection event that tick `tick` sets off, `since` ticks after the last one.
 
-    `calls` and `failed` count the session's tool calls. Posted again by a tick that is done again,
-    it is the same event.
+    `calls` and `failed` count the session's tool calls. A tick that runs again after a crash posts
+    the same event.
     """
     return {
         "id": f"{OWN}reflection_{tick}",

@@ -237,9 +237,6 @@ class Settings(BaseModel):
     night_minutes: float | None = Field(
         None, gt=0, description="Minutes that a night thinks, at most. None: no bound."
     )
-    night_parallel: int = Field(
-        2, ge=1, le=16, description="Batches of one step that are asked about at a time."
-    )
     nights_kept: int = Field(
         7, ge=0, description="Nights that can be undone; what older ones pruned is gone."
     )

@@ -23,7 +23,7 @@ GROUPS = {
     "compact": "compact_enabled compact_sleep_threshold compact_emergency_threshold"
     " compact_preserve_window compact_model compact_prompt",
     "begin_night": "memory_enabled max_iterations_sleep night_calls_per_100 night_batch_tokens"
-    " night_tokens night_minutes night_parallel stale_conversation_hours",
+    " night_tokens night_minutes stale_conversation_hours",
     "score_importance": "score_batch_size",
     "consolidate": "min_importance consolidate_batch_size",
     "dream": "dream_batch_size dream_neighbours",

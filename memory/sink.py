@@ -1,4 +1,7 @@
-"""Where a tool's operations go: applied at once when awake, kept for the plan in a night."""
+"""Collectors of the operations that tools ask for.
+
+Awake they are applied at once; asleep they join the plan of the night's step.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,22 @@ from memory.scope import Scope
 from memory.semantic import SemanticMemory
 
 KEY = "circadian_sink"
-"""Where a night's step puts its PlanSink into `config["configurable"]`."""
+"""The key of a night step's PlanSink in `config["configurable"]`."""
 
 
 class Sink(Protocol):
-    """Takes the operations of tools."""
+    """Collects the operations of tools."""
 
     @property
     def shown(self) -> Mapping[str, JournalEntry] | None:
-        """In a night the entries that the model was shown, by id; None awake."""
+        """Asleep: the entries that the model was shown, by id. Awake: None."""
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
-        """Take operations; return the ids of what they write."""
+        """Take operations; return the ids of the memories that they write."""
 
 
 class DirectSink:
-    """Awake: what a tool writes is there at once."""
+    """Awake: applies what a tool writes at once."""
 
     shown: Mapping[str, JournalEntry] | None = None
 
@@ -45,11 +48,14 @@ class DirectSink:
 
 
 class PlanSink:
-    """Asleep: what a tool writes joins the night's list, and is applied with it."""
+    """Asleep: collects what a tool writes; it is applied with the night."""
 
-    def __init__(self, shown: Mapping[str, JournalEntry]) -> None:
+    def __init__(
+        self, shown: Mapping[str, JournalEntry], operations: Sequence[Operation] = ()
+    ) -> None:
+        """`operations`: those of earlier answers in the same loop."""
         self.shown: Mapping[str, JournalEntry] | None = shown
-        self.operations: list[Operation] = []
+        self.operations = list(operations)
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
         """Keep the operations, each once."""
@@ -59,7 +65,7 @@ class PlanSink:
 
 
 def sink_of(config: RunnableConfig, store: BaseStore | None) -> Sink:
-    """The sink of this run or step."""
+    """The collector of this run or step."""
     given = config.get("configurable", {}).get(KEY)
     if isinstance(given, PlanSink):
         return given
@@ -67,5 +73,5 @@ def sink_of(config: RunnableConfig, store: BaseStore | None) -> Sink:
 
 
 def with_sink(config: RunnableConfig, sink: PlanSink) -> RunnableConfig:
-    """`config` for the tools of a night's step."""
+    """`config` for the tools of a night step."""
     return {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}

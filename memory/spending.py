@@ -1,6 +1,6 @@
-"""What the assistant may spend awake without being asked: ticks an hour, tokens a day. Pure.
+"""The budget of autonomous ticks: ticks per hour and tokens per day. Pure.
 
-Events are answered whatever was spent; only ticks of its own, reflections included, are bounded.
+It bounds the ticks that no event set off, reflections included. Events are always answered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
 
 def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -> Spending:
-    """`spending` with a tick more. Every tick's tokens count; `autonomous`: no event set it off."""
+    """`spending` with one more tick. `autonomous`: no event set it off; tokens always count."""
     held = held_at(spending, now)
     return {
         **held,
@@ -24,9 +24,9 @@ def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -
 
 
 def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
-    """Why only events are answered now, in a sentence; None: there is something left to spend.
+    """Why only events are answered now, as a sentence; None if the budget is not used up.
 
-    A limit of 0 leaves nothing at any time.
+    A limit of 0 allows no autonomous tick at all.
     """
     held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
@@ -47,7 +47,7 @@ def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
 
 
 def held_at(spending: Spending, now: datetime) -> Spending:
-    """What still counts at `now`."""
+    """The part of `spending` that counts at `now`: its hour and its day."""
     stamp = now.astimezone(UTC).isoformat()
     hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])
     day, tokens = _rolled(spending["day"], stamp[:_DAY], spending["tokens"])
@@ -55,11 +55,11 @@ def held_at(spending: Spending, now: datetime) -> Spending:
 
 
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
-    """The hour or day to count in, and what is spent of it.
+    """(the hour or day to count in, what is spent of it).
 
-    A clock that was put back takes nothing off. Within a day the later hour stands; put back by
-    days, as a replay of old events does, the count goes on from there: else one time far ahead
-    would hold the assistant until then.
+    Setting the clock back gives nothing back: within a day the later hour stays. Set back by days,
+    as a replay of old events does, the count goes on from the new day; otherwise a single time far
+    in the future would block the assistant until then.
     """
     if current > held:
         return current, 0

@@ -1,4 +1,4 @@
-"""What stands in the way of operations: what somebody changed since they were decided."""
+"""Conflicts of operations with memory as it is now, because somebody changed it meanwhile."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _FACTS = ("add_fact", "change_fact", "remove_fact")
 _TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
 Record = TypeVar("Record")
 _COUNTED = ("id", "access_count", "last_access")
-"""Of a fact, what changes without anybody's changing it."""
+"""Fields of a fact that reading it changes."""
 
 
 @dataclass
 class Standing:
-    """What operations are about, as it stands once those looked at so far are applied."""
+    """The targets of operations, with the operations checked so far applied."""
 
     entries: dict[str, JournalEntry]
     facts: dict[str, Fact]
     """By operation id."""
     profiles: dict[str, EntityProfile]
     going: frozenset[str] = frozenset()
-    """What the operations themselves take away; broken off before, they may have done so."""
-    in_the_way: dict[str, None] = field(default_factory=dict)
+    """Targets that the operations remove; an interrupted undo may have removed them already."""
+    conflicting: dict[str, None] = field(default_factory=dict)
 
-    def look_at(self, one: Operation) -> None:
-        """Note where `one` finds something else than it expects; then let it be applied."""
+    def check(self, one: Operation) -> None:
+        """Note a conflict of `one` with its target, then apply it."""
         target = one["target"]
         if not self._fits(one):
-            self.in_the_way[target] = None
+            self.conflicting[target] = None
         if one["kind"] in _ENTRIES:
             self.entries |= entries_after(_taken(self.entries, target), [one])
         elif one["kind"] in _FACTS:
@@ -76,10 +76,10 @@ class Standing:
 async def conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of what is not as the operations expect it, each once, in order.
+    """The ids of targets that are not as the operations expect them, each once, in order.
 
-    What the operations make themselves is not expected to stand yet; what already is as one would
-    leave it stands in nobody's way.
+    A target that already is as an operation would leave it is no conflict, nor is one that the
+    operations make themselves.
     """
     operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *profile_overlay.KINDS)]
@@ -94,22 +94,22 @@ async def conflicts(
         standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
     ]
     for one in mine:
-        standing.look_at(one)
+        standing.check(one)
     if pruned:
         ids = [one["id"] for one in pruned]
         cited = await citations.cited(ids, operations, store=store, semantic=semantic, scope=scope)
         kept = [one["id"] for one in pruned if citations.stands_under(one, cited)]
-        standing.in_the_way |= dict.fromkeys(kept)
-    return list(standing.in_the_way)
+        standing.conflicting |= dict.fromkeys(kept)
+    return list(standing.conflicting)
 
 
 def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
-    """The record that is about to change, taken out."""
+    """Take the record with id `target` out of `records`."""
     return {target: records.pop(target)} if target in records else {}
 
 
 def _untouched(fact: Fact | None, draft: FactDraft) -> bool:
-    """Whether the fact is gone, was only said again by this draft, or is as the draft made it."""
+    """Whether the fact is gone, existed before this draft, or is as the draft made it."""
     if fact is None or fact["op"] != draft["op"]:
         return True
     made, now = ({**BLANK, **one} for one in (fact_from(draft), fact))
@@ -122,7 +122,7 @@ def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[st
 
 
 def _facts_named(operations: Sequence[Operation]) -> list[str]:
-    """Operation ids of the facts that are changed, and of those that take their places."""
+    """Operation ids of the facts that change and of those that supersede them."""
     mine = [one for one in operations if one["kind"] == "change_fact"]
     values = (value for one in mine for value in (one["before"], one["after"]))
     by = (value.get("superseded_by") for value in values)

@@ -105,7 +105,7 @@ class NightCursor(TypedDict):
     id: str | None
     """None: there was nothing to do."""
     next: str
-    """The node to visit next, decided by `memory.night.next_step`."""
+    """The node to visit next, decided by `next_step`."""
 
 
 class AgentInput(TypedDict, total=False):

@@ -1,8 +1,7 @@
-"""The text that stands for what a compaction cut: earlier summaries, and what is new. Pure.
+"""The summary text of a compaction: earlier summaries, then a summary of what is new. Pure.
 
-What earlier compactions left is carried on word for word, whatever the model answers; the model is
-shown it and tells only what is new. So an earlier summary outlives models that fail, forget or obey
-what stands in the conversation.
+Earlier summaries are kept word for word, whatever the model answers; the model sees them and
+summarises only what is new. So they survive models that fail, forget, or obey the conversation.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from memory.trust import one_line
 
 SHORTENED = "[earlier summaries shortened; the journal's archives have them whole]"
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS")
-"""Why an answer ended, by provider, where it was cut off."""
+"""Finish reasons of providers for an answer that was cut off."""
 
 
 def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
-    """The messages to summarise, a line each: `ROLE (NAME): TEXT`. Tool outputs are masked.
+    """The messages to summarise, a line each: `ROLE (NAME): TEXT`, with tool outputs masked.
 
-    Where that is longer than `tokens` (calibrated), an extract of them.
+    If that is longer than `tokens` (calibrated), an extract of the messages.
     """
     text = "\n".join(_line(masked(message, always=True)) for message in messages)
     fits = _size(text, calibration) <= tokens
@@ -35,7 +34,7 @@ def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) 
 
 
 def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
-    """(what earlier summaries say, tokens for what is new)."""
+    """(the earlier summaries' text, tokens for the new summary)."""
     earlier = cut.earlier
     if not earlier:
         return "", cut.summaries
@@ -46,14 +45,14 @@ def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
 
 
 def joined(earlier: str, new: str) -> str:
-    """The whole text, oldest first."""
+    """Both texts, the earlier one first."""
     return "\n\n".join(part for part in (earlier, new) if part)
 
 
 def extracted(cut: Cut, tokens: int, calibration: float) -> str:
-    """What stands for what is new where no summary does; shorter than it is, if that can be.
+    """Extractive fallback summary of the new messages, shorter than they are if possible.
 
-    It leaves half of the room to what comes after it.
+    It takes half of the room at most, and leaves the rest for later summaries.
     """
     most = max(3 * size_of(cut.fresh, calibration) // 4, 48)
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
@@ -64,8 +63,8 @@ def accepted(
 ) -> str:
     """The model's summary of `messages`, of at most `tokens` (calibrated).
 
-    Raises ModelError, which says why, for one that is empty, cut off, not shorter than what it
-    stands for, or too long for its place.
+    Raises:
+        ModelError: the summary is empty, cut off, no shorter than the messages, or too long.
     """
     text = str(answer.text).strip().removeprefix(MARK).strip()
     if not text:
@@ -90,11 +89,11 @@ def _line(message: AnyMessage) -> str:
 
 
 def _said(message: AnyMessage) -> str:
-    """Its words; an image or another medium is named."""
+    """The message's text; an image or another medium is named."""
     own = isinstance(message, AIMessage)
     return str(message.text) if own else text_of(message.content)
 
 
 def _size(text: str, calibration: float) -> int:
-    # The line break behind it, or between it and the next one, is counted too.
+    # Counts the line breaks after the text, too.
     return calibrated(approximate_tokens(text + "\n\n"), calibration)

@@ -1,4 +1,4 @@
-"""What model work cost, added up."""
+"""Usage of models: calls and tokens, added up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.tick import Loop
 
 
 def total(one: Usage, other: Usage) -> Usage:
-    """Both together."""
+    """The sum of both."""
     return {
         "llm_calls": one["llm_calls"] + other["llm_calls"],
         "tokens": one["tokens"] + other["tokens"],
@@ -19,12 +19,12 @@ def total(one: Usage, other: Usage) -> Usage:
 
 
 def in_vain(error: ModelError) -> Usage:
-    """What was paid for answers that could not be used."""
+    """The cost of answers that could not be used."""
     return {"llm_calls": error.llm_calls, "tokens": error.tokens}
 
 
 def counted_failure(state: State, loop: Loop) -> dict[str, Any]:
-    """The change of the state by a model that gave no usable answer: a failure (ruling 19)."""
+    """The state update for a model that gave no usable answer, which is a failure (ruling 19)."""
     return {
         "loop": {**loop, "raised": loop["raised"] + 1},
         "consecutive_errors": state["consecutive_errors"] + 1,
@@ -32,7 +32,7 @@ def counted_failure(state: State, loop: Loop) -> dict[str, Any]:
 
 
 def charged(loop: Loop, usage: Usage) -> Loop:
-    """The tick's loop with `usage` on its account."""
+    """The tick's loop with `usage` added to its own."""
     return {
         **loop,
         "llm_calls": loop["llm_calls"] + usage["llm_calls"],

@@ -1,4 +1,4 @@
-"""Apply a phase of the night: all its operations, idempotently and in order, then the mark."""
+"""Apply a phase of the night: its operations in order, idempotently, and last the mark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import apply, night, night_batches
-from memory.night_view import NightView, Thought
+from memory import apply, night
+from memory.night_batches import below_threshold
+from memory.night_steps import NightContext, Thought, night_in_hand, plan, proceed
 from memory.nightwork import work_of
 from memory.records import NightRecord
-from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -21,55 +21,54 @@ from memory.state_check import checked
 async def apply_operations(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Make the phase's operations so. Visited when compacting is complete, and when dreaming is.
+    """Apply the phase's operations. Visited when compacting is complete, and when dreaming is.
 
-    What the record says to be applied already was, by a visit whose checkpoint was lost. In a
-    preview nothing is applied but the mark, which is the preview's own.
+    A phase that the record marks as applied was applied by a visit whose checkpoint was lost. A
+    preview applies nothing; it only marks its own record.
     """
-    settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-    phase, dry = view.record["phase"], view.record["dry_run"]
-    again = phase in view.record["applied"]
+    context = await night_in_hand(state, runtime, config)
+    phase, dry = context.record["phase"], context.record["dry_run"]
+    again = phase in context.record["applied"]
     lost = phase == "dreaming" and state["phase"] == "compacting" and not dry
     if not again and not lost:
-        await _apply(view, settings, resources_of(config))
-    done = "dreaming" in view.record["applied"]
+        await _apply(context)
+    done = "dreaming" in context.record["applied"]
     return {
-        "night": await view.onward(state, settings, compaction_done=done),
+        "night": await proceed(context, compaction_done=done),
         **({} if dry else {"phase": "dreaming"}),
     }
 
 
-async def _apply(view: NightView, settings: Settings, resources: Resources) -> None:
-    """All operations of the record's phase, and with them the mark that it is applied."""
-    phase = view.record["phase"]
-    if phase == "compacting" and view.record.get("status") != "approved":
-        await _settle_unimportant(view, settings.min_importance)
-        view.record = {**view.record, **await work_of(view, resources.semantic, settings)}
+async def _apply(context: NightContext) -> None:
+    """Apply the operations of the record's phase and, with them, mark it as applied."""
+    phase = context.record["phase"]
+    if phase == "compacting" and context.record.get("status") != "approved":
+        await _settle_unimportant(context)
+        context.record = {**context.record, **await work_of(context)}
     marked: NightRecord = {
-        **view.record,
-        "applied": [*view.record["applied"], phase],
+        **context.record,
+        "applied": [*context.record["applied"], phase],
         "phase": "dreaming",
     }
-    view.record = marked
+    context.record = marked
     if marked["dry_run"]:
-        await night.keep(view.store, view.scope, marked)
+        await night.keep(context.store, context.scope, marked)
         return
     await apply.apply_operations(
-        view.plans.operations(phase),
-        store=view.store,
-        semantic=resources.semantic,
-        scope=view.scope,
-        also=[night.record_put(view.scope, marked)],
+        context.plans.operations(phase),
+        store=context.store,
+        semantic=context.resources.semantic,
+        scope=context.scope,
+        also=[night.record_put(context.scope, marked)],
     )
 
 
-async def _settle_unimportant(view: NightView, min_importance: int) -> None:
+async def _settle_unimportant(context: NightContext) -> None:
     """Plan the marks of entries that were scored below the threshold."""
-    marks = night_batches.below_threshold(view.plans, min_importance)
+    marks = below_threshold(context.plans, context.settings.min_importance)
     if marks:
 
         async def think() -> Thought:
             return Thought(operations=marks)
 
-        await view.plan("settle", [mark["target"] for mark in marks], think)
+        await plan(context, "settle", [mark["target"] for mark in marks], think)

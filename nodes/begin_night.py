@@ -9,9 +9,10 @@ from langgraph.runtime import Runtime
 
 from memory import journal, night
 from memory.dreaming.budget import account
-from memory.night_view import NightView, compaction_due
+from memory.night_plans import Plans
+from memory.night_steps import NightContext, compaction_due, in_context, proceed
 from memory.nightwork import work_waits
-from memory.records import NightRecord
+from memory.records import JournalEntry
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
@@ -21,7 +22,7 @@ from nodes.prune import anything_to_forget
 
 
 def next_in_night(state: State) -> str:
-    """The node that `memory.night.next_step` chose."""
+    """The node that the last step chose."""
     cursor = state.get("night")
     return cursor["next"] if cursor else "hand_back"
 
@@ -30,52 +31,72 @@ def next_in_night(state: State) -> str:
 async def begin_night(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Fix what the night works on. With nothing to do no record is made and no model called."""
-    settings = settings_of(runtime.context)
+    """Fix what the night works on. With nothing to do there is no record and no model call."""
     store, scope = store_of(runtime), scope_of(config)
     preview = await night.preview_wanted(store, scope)
-    record = await night.unfinished(store, scope)
-    if record is None:
-        record = await _set_out(state, runtime, config, settings, dry_run=preview)
+    context = await _unfinished(state, runtime, config)
+    if context is None:
+        context = await _new(state, runtime, config, dry_run=preview)
         if preview:
             await night.unwant_preview(store, scope)
-    if record is None:
-        nothing = night.empty_report(resources_of(config).clock(), dry_run=preview)
-        notes = [*state["report"]["notes"], "Nothing to do tonight."]
-        return {
-            "night": {"id": None, "next": "hand_back"},
-            "report": {**state["report"], "night": nothing, "notes": notes},
-            **({} if preview else {"phase": None}),
-        }
-    view = await NightView.load(store, scope, record)
-    phase = {} if record["dry_run"] else {"phase": record["phase"]}
-    return {"night": await view.onward(state, settings), "exchange": [], **phase}
+    if context is None:
+        return _nothing_to_do(state, config, preview=preview)
+    phase = {} if context.record["dry_run"] else {"phase": context.record["phase"]}
+    return {"night": await proceed(context), "exchange": [], **phase}
 
 
-async def _set_out(
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    settings: Settings,
-    *,
-    dry_run: bool,
-) -> NightRecord | None:
-    """Open the record of a new night; None when there is nothing for one to do."""
+def _nothing_to_do(state: State, config: RunnableConfig, *, preview: bool) -> dict[str, Any]:
+    nothing = night.empty_report(resources_of(config).clock(), dry_run=preview)
+    notes = [*state["report"]["notes"], "Nothing to do tonight."]
+    return {
+        "night": {"id": None, "next": "hand_back"},
+        "report": {**state["report"], "night": nothing, "notes": notes},
+        **({} if preview else {"phase": None}),
+    }
+
+
+async def _unfinished(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> NightContext | None:
+    """The night that was begun and not ended, if any."""
     store, scope = store_of(runtime), scope_of(config)
-    now = resources_of(config).clock()
+    record = await night.unfinished(store, scope)
+    if record is None:
+        return None
+    entries = await journal.read_many(store, scope, record["pending"])
+    plans = await night.plans_of(store, scope, record["id"], entries)
+    return in_context(state, runtime, config, record, plans)
+
+
+async def _new(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig, *, dry_run: bool
+) -> NightContext | None:
+    """A new night with its record written; None where it would have nothing to do."""
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     entries = await journal.pending(store, scope) if settings.memory_enabled else []
-    if not (
-        entries
-        or compaction_due(state, settings)
-        or await work_waits(state, store, scope, settings, now)
-        or await anything_to_forget(store, state, settings, config)
-    ):
+    if not await _anything_to_do(entries, state, runtime, config):
         return None
     pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)
     asked = dry_run or state["slumber"]["why"] == "request"
     may = account(earlier, pending, settings, asked=asked)
-    taken = [one["id"] for one in earlier]
-    record = night.new_night(now, pending, taken, dry_run=dry_run)
+    taken = [record["id"] for record in earlier]
+    record = night.new_night(resources_of(config).clock(), pending, taken, dry_run=dry_run)
     record = {**record, "calls": may.calls, "ahead": may.ahead}
     await write_batch(store, night.begin_puts(scope, record))
-    return record
+    plans = Plans((), {entry["id"]: entry for entry in entries})
+    return in_context(state, runtime, config, record, plans)
+
+
+async def _anything_to_do(
+    entries: list[JournalEntry],
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+) -> bool:
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    if entries or compaction_due(state, settings):
+        return True
+    now = resources_of(config).clock()
+    if await work_waits(state, store, scope, settings, now):
+        return True
+    return await anything_to_forget(store, state, settings, config)

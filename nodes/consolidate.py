@@ -1,4 +1,4 @@
-"""Make journal entries into facts, a batch at a time, one model answer a visit (ruling 13)."""
+"""Make journal entries into facts, batch by batch, in a loop of model answers (ruling 13)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import assembly, audit
+from memory import assembly
 from memory.models.ask import ask
-from memory.models.naming import called
 from memory.night_batches import entry_lines, to_consolidate
 from memory.night_plans import Plans
-from memory.night_view import Job, NightView, Thought
+from memory.night_steps import Job, NightContext, Thought, night_in_hand, plan_batches
 from memory.operations import link, mark_entry
 from memory.recall import recall
 from memory.records import JournalEntry, Operation, PlanRecord
-from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
 from memory.state import State
@@ -49,84 +47,65 @@ CONTEXT = CONTEXTS["sleep_consolidate"]
 async def consolidate(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """One turn of the loop over each batch in hand; a loop closes when its entries are settled.
+    """Go on with the loop over the batch in hand, or begin the next one.
 
     An entry is marked consolidated when a fact cites it, or when the model said with `noop` that
     nothing in the rest is worth keeping. Everything else stays pending.
     """
-    settings = settings_of(runtime.context)
-    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
+    context = await night_in_hand(state, runtime, config)
+    settings = context.settings
 
-    async def think(batch: list[JournalEntry], turns: list[PlanRecord]) -> Thought:
-        return await _turn(state, view, batch, turns, settings, config)
-
-    async def jobs() -> list[Job]:
-        found = []
-        for batch in to_consolidate(
-            view.plans,
+    async def next_jobs() -> list[Job]:
+        batch = to_consolidate(
+            context.plans,
             min_importance=settings.min_importance,
             size=settings.consolidate_batch_size,
             tokens=settings.night_batch_tokens,
-            most=view.calls_at_once(settings),
-        ):
-            ids = [entry["id"] for entry in batch]
-            turns = [p for p in view.plans if p["step"] == "consolidate" and p["inputs"] == ids]
-            found.append(Job(ids, partial(think, batch, turns), len(turns)))
-        return found
+        )
+        ids = [entry["id"] for entry in batch]
+        turns = [plan for plan in context.plans.of("consolidate") if plan["inputs"] == ids]
+        return [Job(ids, partial(_turn, context, batch, turns), len(turns))] if batch else []
 
-    return {"night": await view.in_waves("consolidate", jobs, state, settings)}
+    return {"night": await plan_batches(context, "consolidate", next_jobs)}
 
 
 async def _turn(
-    state: State,
-    view: NightView,
-    batch: list[JournalEntry],
-    turns: list[PlanRecord],
-    settings: Settings,
-    config: RunnableConfig,
+    context: NightContext, batch: list[JournalEntry], turns: list[PlanRecord]
 ) -> Thought:
-    """Ask once, run what was asked for, and see whether the batch is settled."""
-    resources = resources_of(config)
-    pattern = select_execution_pattern(settings, CONTEXT)
+    """Ask once, run the tools that were called, and see whether the batch is settled."""
+    pattern = select_execution_pattern(context.settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = _exchange(turns) or await _opening(state, view, batch, settings, resources)
+    exchange = _exchange(turns) or await _opening(context, batch)
+    resources = context.resources
     answer = await ask(
         resources.chat_model,
         as_model_sees(exchange),
         tools=tools,
-        config=config,
+        config=context.config,
         breaker=resources.breakers.model,
     )
-    sink = PlanSink({entry["id"]: entry for entry in batch})
-    sink.operations += [o for turn in turns for o in turn["operations"]]
-    before = len(sink.operations)
+    earlier = Plans(turns).operations()
+    sink = PlanSink({entry["id"]: entry for entry in batch}, earlier)
     done = await execute(
         answer.message.tool_calls,
         tools,
-        _side(state, view, exchange),
-        with_sink(config, sink),
-        seconds=settings.tool_timeout,
+        _side(context, exchange),
+        with_sink(context.config, sink),
+        seconds=context.settings.tool_timeout,
     )
-    new = sink.operations[before:]
-    cited = _cited([*Plans(turns).operations(), *new])
-    last = len(turns) + 1 >= pattern["max_iterations"]
+    cited = _cited(sink.operations)
     settled = closes(answer.message, done, batch, cited)
+    last = len(turns) + 1 >= pattern["max_iterations"]
     thought = Thought(
-        operations=new,
+        operations=sink.operations[len(earlier) :],
         usage=total(answer.usage, done.usage),
         exchange=messages_to_dict([*exchange, answer.message, *done.messages]),
         finished=settled is not None or last,
-        log=audit.of_calls(
-            done.calls,
-            at=resources.clock(),
-            tick=state["tick"],
-            origin=view.record["id"],
-            model=called(resources.chat_model),
-        ),
+        log=context.calls_logged(done.calls),
     )
     if thought.finished:
-        keep = batch if settled == "all" else [e for e in batch if e["id"] in cited]
-        thought.operations += _closing(new, turns, keep, view.record["started"])
+        keep = batch if settled == "all" else [entry for entry in batch if entry["id"] in cited]
+        thought.operations += _closing(sink.operations, keep, context.now)
         thought.left = [entry["id"] for entry in batch if entry not in keep]
     return thought
 
@@ -134,11 +113,11 @@ async def _turn(
 def closes(
     message: AIMessage, done: Executed, batch: Sequence[JournalEntry], cited: set[str]
 ) -> str | None:
-    """How this answer closes the loop: "all" entries settled, the "cited" ones, or None (goes on).
+    """How this answer closes the loop: "all" entries settled, only the "cited" ones, or None.
 
-    A noop settles what no fact cites. An answer without any tool call settles nothing but what is
-    cited already: a refusal or chatter must not mark work as done. What a tool refused is shown to
-    the model once more.
+    With None the loop goes on, as after a call that a tool refused. `noop` settles the entries
+    that no fact cites. An answer without any tool call settles only entries cited already: a
+    refusal or chatter must not mark work as done.
     """
     names = [call["name"] for call in message.tool_calls]
     if any(not outcome["ok"] for outcome in done.outcomes):
@@ -150,32 +129,27 @@ def closes(
     return "cited" if not names else None
 
 
-async def _opening(
-    state: State,
-    view: NightView,
-    batch: list[JournalEntry],
-    settings: Settings,
-    resources: Resources,
-) -> list[AnyMessage]:
+async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:
     """The prompt: the context's own system prompt, related facts, and the batch by id."""
+    settings = context.settings
     query = " ".join(entry["content"] for entry in batch)[:2000]
     known = await recall(
         query,
-        scope=view.scope,
-        now=datetime.fromisoformat(view.record["started"]),
-        semantic=resources.semantic,
-        store=view.store,
+        scope=context.scope,
+        now=datetime.fromisoformat(context.now),
+        semantic=context.resources.semantic,
+        store=context.store,
         settings=settings,
         limit=settings.recall_limit,
         used_by_agent=False,
         facts_only=True,
     )
     made = material(
-        state,
+        context.state,
         settings,
-        resources,
+        context.resources,
         CONTEXT.context_type,
-        now=view.record["started"],
+        now=context.now,
         memories=known,
     )
     lines = entry_lines(batch, settings.night_batch_tokens)
@@ -185,15 +159,21 @@ async def _opening(
     ]
 
 
-def _side(state: State, view: NightView, exchange: list[AnyMessage]) -> State:
+def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
     """The state as the loop's tools see it: no event in hand, and the night's own time."""
-    context: AssembledContext = {
+    assembled: AssembledContext = {
         "context_type": CONTEXT.context_type,
-        "now": view.record["started"],
+        "now": context.now,
         "system": "",
         "tokens": {},
     }
-    return {**state, "event": None, "loop": None, "context": context, "exchange": exchange}
+    return {
+        **context.state,
+        "event": None,
+        "loop": None,
+        "context": assembled,
+        "exchange": exchange,
+    }
 
 
 def _exchange(turns: list[PlanRecord]) -> list[AnyMessage]:
@@ -202,18 +182,20 @@ def _exchange(turns: list[PlanRecord]) -> list[AnyMessage]:
 
 
 def _closing(
-    new: list[Operation], turns: list[PlanRecord], keep: list[JournalEntry], created: str
+    operations: Sequence[Operation], keep: list[JournalEntry], created: str
 ) -> list[Operation]:
-    """Links journal <-> fact for every fact of the loop, then the marks."""
-    facts = [o for o in [*Plans(turns).operations(), *new] if o["kind"] == "add_fact"]
+    """Links from every fact of the loop to its entries, then the marks of the settled entries."""
     links = [
         link(entry_id, fact["id"], created, "made from this entry")
-        for fact in facts
+        for fact in _facts(operations)
         for entry_id in fact["after"]["source_entries"]
     ]
     return [*links, *(mark_entry(entry, "consolidated", "settled by the model") for entry in keep)]
 
 
 def _cited(operations: Sequence[Operation]) -> set[str]:
-    facts = [o for o in operations if o["kind"] == "add_fact"]
-    return {entry_id for fact in facts for entry_id in fact["after"]["source_entries"]}
+    return {id_ for fact in _facts(operations) for id_ in fact["after"]["source_entries"]}
+
+
+def _facts(operations: Sequence[Operation]) -> list[Operation]:
+    return [operation for operation in operations if operation["kind"] == "add_fact"]

@@ -1,4 +1,4 @@
-"""Make attributes of what was observed of people and things (data-flow-03, 4.2; O-Mem)."""
+"""Make attributes from observations of people and things (data-flow-03, 4.2; O-Mem)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
-from memory.models.ask import ask_for
-from memory.night import entities_left
-from memory.night_batches import batches
-from memory.night_view import Job, NightView, Thought
-from memory.overlay import Overlay
+from memory.night_batches import entities_left, next_batch
+from memory.night_steps import Job, NightContext, Thought, night_in_hand, plan_batches
 from memory.owners import owners_of
 from memory.profiles import EntityProfile
 from memory.records import Operation
-from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -55,80 +51,61 @@ class Attributes(BaseModel):
 async def consolidate_entities(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Consolidate the next entities; a broken answer leaves their observations as they are."""
-    settings = settings_of(runtime.context)
-    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
-    semantic = resources_of(config).semantic
-    found = await view.overlay(semantic).profiles(entities_left(view.record, view.plans))
-    order = [id_ for id_, one in found.items() if ripe(one, settings.min_observations)]
+    """Consolidate entities in batches; a broken answer leaves their observations as they are."""
+    context = await night_in_hand(state, runtime, config)
+    found = await context.pending_view().profiles(entities_left(context.record, context.plans))
+    least = context.settings.min_observations
+    order = [id_ for id_, profile in found.items() if ripe(profile, least)]
 
-    async def jobs() -> list[Job]:
-        return await _jobs(order, view, view.overlay(semantic), settings, config)
+    async def next_jobs() -> list[Job]:
+        return await _next_jobs(context, order)
 
-    return {"night": await view.in_waves("consolidate_entities", jobs, state, settings)}
+    return {"night": await plan_batches(context, "consolidate_entities", next_jobs)}
 
 
-async def _jobs(
-    order: Sequence[str],
-    view: NightView,
-    overlay: Overlay,
-    settings: Settings,
-    config: RunnableConfig,
-) -> list[Job]:
-    """The next batches, as the ones before leave the entities; and what is no longer there.
+async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
+    """The next batch, as the plans so far leave the profiles, and the entities to pass over.
 
-    `order`: the ids that were left at the beginning of the visit, and had enough observations.
+    `order`: the entities that had enough observations when the visit began. An entity that is gone,
+    or has too few observations by now, needs no attributes.
     """
-    left = entities_left(view.record, view.plans)
-    at_once, known = view.calls_at_once(settings), set(left)
-    ahead = [id_ for id_ in order if id_ in known][: at_once * ENTITIES_A_CALL]
-    profiles = await overlay.profiles(ahead)
+    left, settings = entities_left(context.record, context.plans), context.settings
+    waiting = set(left)
+    ahead = [id_ for id_ in order if id_ in waiting][:ENTITIES_A_CALL]
+    profiles = await context.pending_view().profiles(ahead)
     ripened = [one for one in profiles.values() if ripe(one, settings.min_observations)]
-    jobs = [
-        Job([one["id"] for one in batch], partial(_think, batch, view, settings, config))
-        for batch in batches(
-            ripened,
-            [plan for plan in view.plans if plan["step"] == "consolidate_entities"],
-            size=ENTITIES_A_CALL,
-            tokens=settings.night_batch_tokens,
-            most=at_once,
-            shown=partial(_lines, settings=settings),
-        )
-    ]
-    settled = {*known.difference(order), *ahead} - {one["id"] for one in ripened}
-    gone = [id_ for id_ in left if id_ in settled]
+    batch = next_batch(
+        ripened,
+        context.plans.of("consolidate_entities"),
+        size=ENTITIES_A_CALL,
+        tokens=settings.night_batch_tokens,
+        shown=partial(_lines, settings=settings),
+    )
+    jobs = [Job([one["id"] for one in batch], partial(_think, context, batch))] if batch else []
+    passed_over = waiting.difference(order) | {*ahead}.difference(one["id"] for one in ripened)
+    gone = [id_ for id_ in left if id_ in passed_over]
     return [*jobs, Job(gone, _nothing)] if gone else jobs
 
 
 async def _nothing() -> Thought:
-    """What is gone, or has too few observations by now, needs no attributes."""
     return Thought()
 
 
-async def _think(
-    batch: Sequence[EntityProfile], view: NightView, settings: Settings, config: RunnableConfig
-) -> Thought:
-    resources = resources_of(config)
-    answer, usage = await ask_for(
-        resources.chat_model,
-        prompt(batch, settings),
-        Attributes,
-        config=config,
-        breaker=resources.breakers.model,
-    )
-    by_id = {one["id"]: one for one in batch}
+async def _think(context: NightContext, batch: Sequence[EntityProfile]) -> Thought:
+    resources, settings = context.resources, context.settings
+    answer, usage = await context.ask(prompt(batch, settings), Attributes)
+    by_id = {profile["id"]: profile for profile in batch}
     owners = owners_of(settings, user=resources.user, served=resources.served)
-    now = view.record["started"]
-    operations, refused = decided(answer, by_id, settings, now=now, owners=owners)
+    operations, refused = decided(answer, by_id, settings, now=context.now, owners=owners)
     settled = {operation["target"] for operation in operations}
-    unsettled = [one for one in by_id if one not in settled]
-    return Thought(operations=operations, refused=refused, usage=usage, left=unsettled)
+    left = [id_ for id_ in by_id if id_ not in settled]
+    return Thought(operations=operations, refused=refused, usage=usage, left=left)
 
 
 def prompt(batch: Sequence[EntityProfile], settings: Settings) -> list[BaseMessage]:
     """What is known and what was observed of each entity."""
-    told = "\n\n".join(_lines(one, settings=settings) for one in batch)
-    return [SystemMessage(PROMPT), HumanMessage(as_data("entities", told))]
+    shown = "\n\n".join(_lines(profile, settings=settings) for profile in batch)
+    return [SystemMessage(PROMPT), HumanMessage(as_data("entities", shown))]
 
 
 def _lines(profile: EntityProfile, *, settings: Settings) -> str:
@@ -152,7 +129,7 @@ def decided(
     now: str,
     owners: Sequence[str] = (),
 ) -> tuple[list[Operation], list[str]]:
-    """What the answer comes to, joined by the ids shown; what is refused, and why."""
+    """(operations, why attributes were refused) of an answer about the profiles in `batch`."""
     refused = [f"unknown id: {one.entity}" for one in answer.attributes if one.entity not in batch]
     operations: list[Operation] = []
     for id_, profile in batch.items():
@@ -161,18 +138,21 @@ def decided(
             for one in answer.attributes
             if one.entity == id_
         ]
-        shown = ripe(profile, settings.min_observations)
-        prune = settings.prune_observations
         others = [
-            one["text"]
+            observation["text"]
             for other in batch.values()
-            for one in other["observations"]
+            for observation in other["observations"]
             if other["id"] != id_
         ]
         made = consolidated(
-            profile, shown, given, now=now, prune=prune, beside=[*others, PROMPT], owners=owners
+            profile,
+            ripe(profile, settings.min_observations),
+            given,
+            now=now,
+            prune=settings.prune_observations,
+            beside=[*others, PROMPT],
+            owners=owners,
         )
         refused += made.refused
-        if made.operation is not None:
-            operations.append(made.operation)
+        operations += [made.operation] if made.operation is not None else []
     return operations, refused

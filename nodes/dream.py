@@ -1,4 +1,4 @@
-"""Relate new facts to their neighbours, some batches a visit (data-flow-03, 4.1; A-MEM)."""
+"""Relate new facts to their neighbours, batch by batch (data-flow-03, 4.1; A-MEM)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.models.ask import ask_for
-from memory.night import facts_left
-from memory.night_batches import batches
-from memory.night_view import Job, NightView, Thought
+from memory.night_batches import facts_left, next_batch
+from memory.night_steps import Job, NightContext, Thought, night_in_hand, plan_batches
 from memory.operations import settle_fact
-from memory.overlay import Overlay
 from memory.owners import owners_of
 from memory.records import Fact, Operation
-from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -66,87 +62,66 @@ class Dream(BaseModel):
 
 @checked
 async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Look at the next batches of new facts; a broken answer leaves its batch for another night."""
-    settings = settings_of(runtime.context)
-    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
-    semantic = resources_of(config).semantic
-    found = await view.overlay(semantic).facts(facts_left(view.record, view.plans))
-    order = [fact["op"] for fact in sorted(found.values(), key=_first)]
+    """Look at new facts in batches; a broken answer leaves its batch to another night."""
+    context = await night_in_hand(state, runtime, config)
+    found = await context.pending_view().facts(facts_left(context.record, context.plans))
+    order = [fact["op"] for fact in sorted(found.values(), key=_most_important_first)]
 
-    async def jobs() -> list[Job]:
-        return await _jobs(order, view, view.overlay(semantic), settings, config)
+    async def next_jobs() -> list[Job]:
+        return await _next_jobs(context, order)
 
-    return {"night": await view.in_waves("dream", jobs, state, settings)}
+    return {"night": await plan_batches(context, "dream", next_jobs)}
 
 
-def _first(fact: Fact) -> tuple[int, str, str]:
-    """What orders facts: the most important first, of equals the older."""
+def _most_important_first(fact: Fact) -> tuple[int, str, str]:
     return (-fact["importance"], fact["valid_from"], fact["op"])
 
 
-async def _jobs(
-    order: Sequence[str],
-    view: NightView,
-    overlay: Overlay,
-    settings: Settings,
-    config: RunnableConfig,
-) -> list[Job]:
-    """The next batches, as the ones before leave the facts; and what is no longer there.
+async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
+    """The next batch, as the plans so far leave the facts, and the facts to pass over.
 
-    `order`: the facts that were left at the beginning of the visit, the most important first.
+    `order`: the facts that existed when the visit began. A fact that is gone, or no longer holds,
+    needs no neighbours.
     """
-    left = facts_left(view.record, view.plans)
-    at_once, known = view.calls_at_once(settings), set(left)
-    ahead = [op for op in order if op in known][: at_once * settings.dream_batch_size]
-    missing = list(known.difference(order))
-    facts = await overlay.facts(ahead)
-    waiting = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
-    jobs = [
-        Job([fact["op"] for fact in batch], partial(_think, batch, overlay, view, settings, config))
-        for batch in batches(
-            waiting,
-            [plan for plan in view.plans if plan["step"] == "dream"],
-            size=settings.dream_batch_size,
-            tokens=settings.night_batch_tokens,
-            most=at_once,
-            shown=_line,
-        )
-    ]
-    held = {fact["op"] for fact in waiting}
-    settled = {*missing, *ahead} - held
-    gone = [op for op in left if op in settled]
-    return [*jobs, Job(gone, partial(_settled, gone))] if gone else jobs
+    left, settings = facts_left(context.record, context.plans), context.settings
+    waiting = set(left)
+    ahead = [op for op in order if op in waiting][: settings.dream_batch_size]
+    facts = await context.pending_view().facts(ahead)
+    holding = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
+    batch = next_batch(
+        holding,
+        context.plans.of("dream"),
+        size=settings.dream_batch_size,
+        tokens=settings.night_batch_tokens,
+        shown=_line,
+    )
+    jobs = [Job([fact["op"] for fact in batch], partial(_think, context, batch))] if batch else []
+    passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
+    gone = [op for op in left if op in passed_over]
+    return [*jobs, Job(gone, partial(_pass_over, gone))] if gone else jobs
 
 
-async def _settled(ops: Sequence[str]) -> Thought:
-    """What is gone, or holds no longer, needs no neighbours."""
+async def _pass_over(ops: Sequence[str]) -> Thought:
     return Thought(operations=[settle_fact(op, "no longer holds") for op in ops])
 
 
-async def _think(
-    batch: Sequence[Fact],
-    overlay: Overlay,
-    view: NightView,
-    settings: Settings,
-    config: RunnableConfig,
-) -> Thought:
-    near = {fact["op"]: await overlay.neighbours(fact, settings.dream_neighbours) for fact in batch}
+async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
+    view, most = context.pending_view(), context.settings.dream_neighbours
+    near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
     done = [settle_fact(fact["op"], "seen with its neighbours") for fact in batch]
     if not any(near.values()):
         return Thought(operations=done)
     shown = shown_by_id([*batch, *(other for others in near.values() for other in others)])
-    resources = resources_of(config)
-    answer, usage = await ask_for(
-        resources.chat_model,
-        prompt(batch, near, shown),
-        Dream,
-        config=config,
-        breaker=resources.breakers.model,
+    answer, usage = await context.ask(prompt(batch, near, shown), Dream)
+    resources = context.resources
+    operations, refused = decided(
+        answer,
+        shown,
+        [fact["op"] for fact in batch],
+        now=context.now,
+        night=context.record["id"],
+        owners=owners_of(context.settings, user=resources.user, served=resources.served),
     )
-    new, now = [fact["op"] for fact in batch], view.record["started"]
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    night = view.record["id"]
-    operations, refused = decided(answer, shown, new, now=now, night=night, owners=owners)
     return Thought(operations=[*operations, *done], refused=refused, usage=usage)
 
 
@@ -182,7 +157,7 @@ def decided(
     night: str,
     owners: Sequence[str] = (),
 ) -> tuple[list[Operation], list[str]]:
-    """What the answer comes to, joined by the ids shown; what is refused, and why."""
+    """(operations, why claims were refused) of an answer about the facts in `shown`."""
     ids = {fact["op"]: id_ for id_, fact in shown.items()}
     claims = [Claim(one.fact, one.other, one.relation, one.reason) for one in answer.relations]
     made = settle(claims, shown, [ids[op] for op in new], now=now, owners=owners)

@@ -1,4 +1,4 @@
-"""Journal what matters before compaction cuts the history, one answer a visit (data-flow-01)."""
+"""Journal what matters before compaction cuts the history, one model answer a visit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.models.ask import ask
 from memory.models.naming import called
 from memory.night_plans import Plans
-from memory.night_view import NightView, Thought
+from memory.night_steps import Thought, night_in_hand, plan
 from memory.resources import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.sink import PlanSink, with_sink
@@ -52,7 +52,7 @@ INSTRUCTION = (
 
 
 def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
-    """The loop goes on while its exchange is open."""
+    """Go on with the loop while its exchange is open."""
     return "extract_facts" if state.get("exchange") else "compact"
 
 
@@ -60,10 +60,11 @@ def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
 async def extract_facts(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """One turn of the extraction loop. Its exchange is not kept in the history (ruling 8).
+    """One turn of the extraction loop, whose exchange is not kept in the history (ruling 8).
 
-    It ends on noop, on an answer without a tool call, on a tool that the context does not have,
-    at the most iterations, and when the model gives no usable answer: compaction must not wait.
+    The loop ends on noop, on an answer without a tool call, on a tool that the context does not
+    have, after the last iteration, and if the model gives no usable answer: compaction must not
+    wait.
     """
     settings = settings_of(runtime.context)
     if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
@@ -73,30 +74,27 @@ async def extract_facts(
         return {"exchange": []}
     if state["turn"] != "night":
         return await _in_emergency(state, runtime, config)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
+    context = await night_in_hand(state, runtime, config)
     inputs = [str(message.id) for message in state["messages"]]
-
-    mine = [plan for plan in view.plans if plan["step"] == "extract_facts"]
-    earlier = Plans(mine).operations()
+    earlier = Plans(context.plans.of("extract_facts")).operations()
 
     async def think() -> Thought:
-        sink = PlanSink({})
-        sink.operations += earlier
-        night = view.record
-        thought = await _turn(state, settings, config, sink, night["started"], night["id"])
+        sink, night_id = PlanSink({}, earlier), context.record["id"]
+        thought = await _turn(state, settings, config, sink, context.now, night_id)
         thought.operations = sink.operations[len(earlier) :]
         return thought
 
-    plan = await view.plan("extract_facts", inputs, think, iteration=_iteration(state))
-    exchange = cast(list[AnyMessage], messages_from_dict(plan["exchange"]))
-    return {"exchange": [] if plan.get("finished") else exchange}
+    made = await plan(context, "extract_facts", inputs, think, iteration=_iteration(state))
+    exchange = cast(list[AnyMessage], messages_from_dict(made["exchange"]))
+    return {"exchange": [] if made.get("finished") else exchange}
 
 
 async def _in_emergency(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Awake: what is journaled is there at once. Without an answer the compaction goes on alone,
-    since a history that is too long for the model is why it is wanted.
+    """Awake: entries are journaled at once.
+
+    Without a usable answer the compaction goes on, as the history may be too long for the model.
     """
     settings, event = settings_of(runtime.context), state["event"]
     now, origin = resources_of(config).clock().isoformat(), event["id"] if event else None
@@ -116,7 +114,7 @@ async def _in_emergency(
     exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
     return {
         "exchange": [] if thought.finished else exchange,
-        # In an emergency the tick's own counters carry the cost.
+        # Awake, the tick's own counters carry the cost.
         "loop": charged(loop, thought.usage),
     }
 
@@ -129,7 +127,7 @@ async def _turn(
     now: str,
     origin: str | None,
 ) -> Thought:
-    """One answer and its tools. `origin`: the night or the event, for the audit log."""
+    """One model answer and its tool calls. `origin`: the night or the event, for the audit log."""
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = state["exchange"]
@@ -169,7 +167,7 @@ async def _turn(
 
 
 def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
-    """Why the loop ends with this answer; None where it goes on (data-flow-01, section 3)."""
+    """Why the loop ends with this answer; None if it goes on (data-flow-01, section 3)."""
     names = [call["name"] for call in message.tool_calls]
     if not names:
         return "no_tool_call"
@@ -181,7 +179,7 @@ def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy
 
 
 def _context(now: str, system: str) -> AssembledContext:
-    """What the loop's tools read of a context: its time, and its rules, which are no news."""
+    """The context for the loop's tools: its time, and its rules, which are not to be journaled."""
     return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 

@@ -1,4 +1,4 @@
-"""A night's step broke: keep the record for the next run, and let this one go on without it."""
+"""Report a night step that failed; the next run goes on with the night, this one without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("circadian.night")
 
 @checked
 async def night_failed(state: State, error: NodeError) -> Command[Literal["intake"]]:
-    """Report the failure. Nothing is lost: the next run goes on from the unfinished record."""
+    """Report the failure. Nothing is lost, because the night's record is unfinished."""
     metrics.NIGHTS.labels("failed").inc()
     log.error("the night stopped", exc_info=traced(error.error))
     failure: FailureReport = {

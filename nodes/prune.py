@@ -1,9 +1,10 @@
-"""Forget old entries of little importance (data-flow-03, section 4.4). No model is asked."""
+"""Prune old journal entries of little importance (data-flow-03, section 4.4), without a model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -13,9 +14,9 @@ from langgraph.store.base import BaseStore
 from memory import citations, journal_days
 from memory.compaction import covered_events
 from memory.dreaming.pruning import open_keys, open_words, prunable
-from memory.night_view import NightView, Thought
+from memory.night_steps import NightContext, Thought, night_in_hand, plan, proceed
 from memory.records import JournalEntry, Operation
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.resources import resources_of, scope_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -23,15 +24,10 @@ from memory.state_check import checked
 
 @checked
 async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Plan what goes; what anything is founded on stays."""
-    settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-
-    async def think() -> Thought:
-        return Thought(operations=await _forgotten(view, state, settings, config))
-
-    await view.plan("prune", [], think)
-    return {"night": await view.onward(state, settings)}
+    """Plan which entries go; what any memory stands on stays."""
+    context = await night_in_hand(state, runtime, config)
+    await plan(context, "prune", [], partial(_think, context))
+    return {"night": await proceed(context)}
 
 
 async def anything_to_forget(
@@ -43,21 +39,27 @@ async def anything_to_forget(
     return bool(await _going(entries, [], state, settings, config, store, now))
 
 
-async def _forgotten(
-    view: NightView, state: State, settings: Settings, config: RunnableConfig
-) -> list[Operation]:
-    now = datetime.fromisoformat(view.record["started"])
-    entries = view.entries_after(await journal_days.until(view.store, view.scope, now))
-    return await _going(
+async def _think(context: NightContext) -> Thought:
+    now, operations = datetime.fromisoformat(context.now), context.plans.operations()
+    entries = context.entries_after(await journal_days.until(context.store, context.scope, now))
+    going = await _going(
         entries,
-        view.plans.operations(),
-        state,
-        settings,
-        config,
-        view.store,
+        operations,
+        context.state,
+        context.settings,
+        context.config,
+        context.store,
         now,
-        also=view.cited(),
+        also=_cited_by(operations),
     )
+    return Thought(operations=going)
+
+
+def _cited_by(operations: Iterable[Operation]) -> set[str]:
+    """The sources of the facts and entries that `operations` add."""
+    added = [operation for operation in operations if operation["kind"].startswith("add_")]
+    evidence = (id_ for one in added for id_ in (one["after"] or {}).get("evidence", []))
+    return {*(id_ for one in added for id_ in one["sources"]), *evidence}
 
 
 async def _going(
@@ -71,7 +73,10 @@ async def _going(
     *,
     also: Collection[str] = (),
 ) -> list[Operation]:
-    """`entries`: the journal with what `operations` change; `also`: what is cited beside memory."""
+    """The entries to prune.
+
+    `entries`: the journal after `operations`; `also`: ids that are cited outside of memory.
+    """
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []

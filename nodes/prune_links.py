@@ -1,50 +1,57 @@
-"""Take away links to memories that are gone (data-flow-03, section 4.4). No model is asked."""
+"""Remove links to memories that are gone (data-flow-03, section 4.4), without a model."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import journal, links
-from memory.night_view import NightView, Thought
+from memory.night_steps import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import unlink
-from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
+from memory.records import Operation
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
 from memory.store_access import list_items
 
-ENTITY = "entity_"
 BATCH = 500
-"""Ids that are looked up at a time."""
+"""Journal ids read in one batch."""
 
 
 @checked
 async def prune_links(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Unlink every end whose other end is no journal entry and no fact any more."""
-    settings = settings_of(runtime.context)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-
-    async def think() -> Thought:
-        return Thought(operations=await _orphans(view, resources_of(config)))
-
-    await view.plan("prune_links", [], think)
-    return {"night": await view.onward(state, settings)}
+    """Unlink every memory from those that no longer exist."""
+    context = await night_in_hand(state, runtime, config)
+    await plan(context, "prune_links", [], partial(_think, context))
+    return {"night": await proceed(context)}
 
 
-async def _orphans(view: NightView, resources: Resources) -> list[Any]:
-    items = await list_items(view.store, view.scope.namespace(links.LINKS))
+async def _think(context: NightContext) -> Thought:
+    items = await list_items(context.store, context.scope.namespace(links.LINKS))
     ends = {item.key: links.end_of(item.value) for item in items}
-    ids = sorted({*ends, *(other for end in ends.values() for other in end["linked_to"])})
-    facts = {fact["id"] for fact in await resources.semantic.all(view.scope)} if ids else set()
-    known = set(facts)
-    for start in range(0, len(ids), BATCH):
-        some = [one for one in ids[start : start + BATCH] if one not in facts]
-        known |= (await journal.read_many(view.store, view.scope, some)).keys()
+    ids = {*ends, *(other for end in ends.values() for other in end["linked_to"])}
+    known = await _existing(context, ids) if ids else set()
+    return Thought(operations=_unlinked(ends, known, context.now))
+
+
+async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
+    """Those of `ids` that are facts or journal entries."""
+    known = {fact["id"] for fact in await context.resources.semantic.all(context.scope)}
+    asked = sorted(id_ for id_ in ids if id_ not in known)
+    for start in range(0, len(asked), BATCH):
+        some = asked[start : start + BATCH]
+        known |= (await journal.read_many(context.store, context.scope, some)).keys()
+    return known
+
+
+def _unlinked(ends: Mapping[str, links.End], known: Collection[str], night: str) -> list[Operation]:
+    """An operation for each pair of linked ids of which one is not in `known`."""
     pairs = {
         (min(one, other), max(one, other)): end["relations"].get(other, {})
         for one, end in ends.items()
@@ -58,7 +65,7 @@ async def _orphans(view: NightView, resources: Resources) -> list[Any]:
             {
                 "relation": value.get("relation", "made_of"),
                 "reason": value.get("reason", ""),
-                "created": value.get("at", view.record["started"]),
+                "created": value.get("at", night),
             },
             "its other end is gone",
         )

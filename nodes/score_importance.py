@@ -1,4 +1,4 @@
-"""Score the importance of journal entries, a batch a visit (data-flow-03, section 3.1)."""
+"""Score the importance of journal entries, batch by batch (data-flow-03, section 3.1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory import rendering
-from memory.models.ask import ask_for
 from memory.night_batches import entry_lines, to_score
-from memory.night_view import Job, NightView, Thought
+from memory.night_steps import Job, NightContext, Thought, night_in_hand, plan_batches
 from memory.operations import score_entry
-from memory.records import Goal, JournalEntry
-from memory.resources import resources_of, scope_of, settings_of, store_of
+from memory.records import Goal, JournalEntry, Operation
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -46,48 +44,37 @@ class Scores(BaseModel):
 async def score_importance(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Score the next batches that are still heuristic. A broken answer leaves its batch pending."""
-    settings = settings_of(runtime.context)
-    view = (await NightView.of(state, store_of(runtime), scope_of(config))).set_out_again()
-    tokens = settings.night_batch_tokens
+    """Score the entries that are still heuristic. A broken answer leaves its batch pending."""
+    context = await night_in_hand(state, runtime, config)
+    settings = context.settings
 
-    async def think(batch: list[JournalEntry]) -> Thought:
-        resources = resources_of(config)
-        answer, usage = await ask_for(
-            resources.chat_model,
-            prompt(entry_lines(batch, tokens), state["goals"]),
-            Scores,
-            config=config,
-            breaker=resources.breakers.model,
-        )
-        operations, left = scored(batch, answer)
-        known = {entry["id"] for entry in batch}
-        refused = [f"unknown id: {one.id}" for one in answer.scores if one.id not in known]
-        return Thought(operations=operations, left=left, refused=refused, usage=usage)
+    async def next_jobs() -> list[Job]:
+        size, tokens = settings.score_batch_size, settings.night_batch_tokens
+        batch = to_score(context.plans, size=size, tokens=tokens)
+        ids = [entry["id"] for entry in batch]
+        return [Job(ids, partial(_think, context, batch))] if batch else []
 
-    async def jobs() -> list[Job]:
-        """None is left where the last plan was kept and the step after it was not."""
-        found = to_score(
-            view.plans,
-            size=settings.score_batch_size,
-            tokens=tokens,
-            most=view.calls_at_once(settings),
-        )
-        return [Job([entry["id"] for entry in batch], partial(think, batch)) for batch in found]
+    return {"night": await plan_batches(context, "score_importance", next_jobs)}
 
-    return {"night": await view.in_waves("score_importance", jobs, state, settings)}
+
+async def _think(context: NightContext, batch: list[JournalEntry]) -> Thought:
+    lines = entry_lines(batch, context.settings.night_batch_tokens)
+    answer, usage = await context.ask(prompt(lines, context.state["goals"]), Scores)
+    operations, left = scored(batch, answer)
+    known = {entry["id"] for entry in batch}
+    refused = [f"unknown id: {score.id}" for score in answer.scores if score.id not in known]
+    return Thought(operations=operations, left=left, refused=refused, usage=usage)
 
 
 def prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:
     """The system prompt with the goals, and the entries by id."""
-    system = "\n\n".join(
-        part for part in (PROMPT, rendering.block("goals", rendering.goals(goals))) if part
-    )
+    shown = rendering.block("goals", rendering.goals(goals))
+    system = "\n\n".join(part for part in (PROMPT, shown) if part)
     return [SystemMessage(system), HumanMessage(f"Entries:\n{as_data('entries', lines)}")]
 
 
-def scored(batch: list[JournalEntry], answer: Scores) -> tuple[list[Any], list[str]]:
-    """(operations, ids left), joined by the ids shown; others are dropped, the first counts."""
+def scored(batch: list[JournalEntry], answer: Scores) -> tuple[list[Operation], list[str]]:
+    """(operations, ids without a score). Of two scores for one id the first counts."""
     given: dict[str, int] = {}
     for score in answer.scores:
         given.setdefault(score.id, score.importance)

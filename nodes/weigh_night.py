@@ -1,4 +1,4 @@
-"""The gate: see what the night would take from memory, before it is made so."""
+"""The gate: measure what the night would take from memory before it is applied."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from langgraph.runtime import Runtime
 
 from memory import night, probes
 from memory.dreaming import gate
-from memory.night_view import NightView
+from memory.night_steps import NightContext, night_in_hand, proceed
 from memory.overlay import Changes
 from memory.recall import recall
-from memory.resources import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from memory.state_check import checked
@@ -23,43 +22,49 @@ from memory.state_check import checked
 async def weigh_night(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Measure what dreaming would change, and hold the night back where that is too much."""
-    settings, resources = settings_of(runtime.context), resources_of(config)
-    view = await NightView.of(state, store_of(runtime), scope_of(config))
-    if "gate" not in view.record:
-        verdict = await _weighed(view, resources, settings)
-        held = verdict["held"] is not None
-        view.record = {**view.record, "gate": dict(verdict)}
-        if held and not view.record["dry_run"]:
-            view.record = {**view.record, "status": "held"}
-        await night.keep(view.store, view.scope, view.record)
-    return {"night": await view.onward(state, settings)}
+    """Measure what dreaming would change, and hold the night back if that is too much."""
+    context = await night_in_hand(state, runtime, config)
+    if "gate" not in context.record:
+        verdict = await _weighed(context)
+        context.record = {**context.record, "gate": dict(verdict)}
+        if verdict["held"] is not None and not context.record["dry_run"]:
+            context.record = {**context.record, "status": "held"}
+        await night.keep(context.store, context.scope, context.record)
+    return {"night": await proceed(context)}
 
 
-async def _weighed(view: NightView, resources: Resources, settings: Settings) -> gate.Verdict:
-    """What would no longer hold, and whether kept recalls would still find what they found."""
-    operations = view.plans.operations("dreaming")
-    stored = {fact["op"]: fact for fact in await resources.semantic.all(view.scope)}
+async def _weighed(context: NightContext) -> gate.Verdict:
+    """How many facts would no longer hold, and whether kept recalls would find less."""
+    operations = context.plans.operations("dreaming")
+    stored = {fact["op"]: fact for fact in await context.resources.semantic.all(context.scope)}
     holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
-    gone = gate.leaving(operations, holding)
-    changes = Changes.of(operations, stored)
-    before, after = list[bool](), list[bool]()
-    heirs = gate.heirs(view.plans.operations(), stored)
-    for probe in await probes.kept(view.store, view.scope) if changes.facts else []:
-        for found, seen in ((before, None), (after, changes)):
-            hits = await recall(
-                probe["query"],
-                scope=view.scope,
-                now=datetime.fromisoformat(view.record["started"]),
-                semantic=resources.semantic,
-                store=view.store,
-                settings=settings,
-                limit=gate.TOP,
-                used_by_agent=False,
-                changes=seen,
-            )
-            sources = [one for hit in hits for one in hit["sources"]]
-            found.append(gate.finds(probe, sources, heirs if seen else {}))
+    changes, before, after = Changes.of(operations, stored), list[bool](), list[bool]()
+    if changes.facts:
+        heirs = gate.heirs(context.plans.operations(), stored)
+        for probe in await probes.kept(context.store, context.scope):
+            before.append(gate.finds(probe, await _sources(context, probe, None)))
+            after.append(gate.finds(probe, await _sources(context, probe, changes), heirs))
+    leaving = len(gate.leaving(operations, holding))
     return gate.judged(
-        facts=len(holding), leaving=len(gone), before=before, after=after, settings=settings
+        facts=len(holding),
+        leaving=leaving,
+        before=before,
+        after=after,
+        settings=context.settings,
     )
+
+
+async def _sources(context: NightContext, probe: gate.Probe, changes: Changes | None) -> list[str]:
+    """The sources of what the probe's query finds, with `changes` made."""
+    hits = await recall(
+        probe["query"],
+        scope=context.scope,
+        now=datetime.fromisoformat(context.now),
+        semantic=context.resources.semantic,
+        store=context.store,
+        settings=context.settings,
+        limit=gate.TOP,
+        used_by_agent=False,
+        changes=changes,
+    )
+    return [source for hit in hits for source in hit["sources"]]

@@ -26,7 +26,6 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
@@ -93,8 +92,6 @@ class Job:
     """Of each run, as `durability`."""
     delay: float = 0.0
     """Seconds that the model takes."""
-    apart: float = 0.0
-    """Seconds by which answers to three calls side by side come apart, the last one first."""
     name: str = "first"
     """Tells the jobs on one data folder apart."""
     model: str = "plain"
@@ -205,16 +202,7 @@ def model_of(job: Job, points: Points) -> ScriptedChatModel:
         points.end_at(number, "after")
         return said
 
-    made = Uneven if job.apart else ScriptedChatModel
-    return made(otherwise=answer, log_path=job.log, delay=job.apart or job.delay)
-
-
-class Uneven(ScriptedChatModel):
-    """Answers the last of three calls first, `delay` apart."""
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        await asyncio.sleep(self.delay * (2 - len(self.calls) % 3))
-        return await super()._agenerate(*args, **kwargs)
+    return ScriptedChatModel(otherwise=answer, log_path=job.log, delay=job.delay)
 
 
 def launch_tool(job: Job, points: Points) -> BaseTool:

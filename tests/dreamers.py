@@ -61,7 +61,7 @@ Related = Sequence[tuple[str, str, str]]
 
 
 def dreamer(*related: tuple[str, str, str], delay: float = 0.0) -> ScriptedChatModel:
-    """Answers whatever is asked; facts are related as RELATED says, and `related`."""
+    """A model for nights that relates facts by RELATED and `related`."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return answer(messages, tools, (*RELATED, *related))
@@ -100,7 +100,7 @@ def answer(
 
 
 def shown(text: str) -> dict[str, str]:
-    """What is shown by id."""
+    """The lines of a prompt, by the ids shown."""
     return {found["id"]: found["text"] for found in _SHOWN.finditer(text)}
 
 
@@ -149,7 +149,7 @@ def _attributes(told: str) -> list[dict[str, Any]]:
 async def day(
     agent: AsyncAgent, clock: Clock, heard: Sequence[tuple[str, str]], *, first: int = 0
 ) -> None:
-    """A day on which all this is said; ids are counted from `first`, so that lives are alike."""
+    """A day with these messages; ids are counted from `first`, so that lives are equal."""
     await agent.ainvoke({"request": "wake"})
     for number, (who, text) in enumerate(heard, first):
         clock.advance(minutes=5)
@@ -160,7 +160,7 @@ async def day(
 
 
 async def whole(agent: AsyncAgent) -> dict[str, Any]:
-    """Everything that memory holds, but for the nights' own records: store, and facts by op."""
+    """All memory without the nights' own records: store items, and facts by operation id."""
     facts = await agent.resources.semantic.all(agent.scope)
     ops = {one["id"]: one["op"] for one in facts}
     items = await agent.store.asearch(agent.scope.namespace(), limit=100_000)

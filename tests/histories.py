@@ -1,4 +1,4 @@
-"""Generated histories for tests of compaction: what a thread can hold, and what it should not."""
+"""Hypothesis strategies for message histories, odd ones included."""
 
 from __future__ import annotations
 

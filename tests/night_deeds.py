@@ -1,4 +1,4 @@
-"""What a night does to a small memory, one deed after the other, each decided as nights decide."""
+"""Single decisions of a night on a small memory, made as nights make them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memory.apply import entries_after
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.insights import Insight, insights
 from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.dreaming.undo import inverse
 from memory.fact_changes import facts_after
+from memory.night_undo import inverse
 from memory.operations import (
     add_fact,
     link,
@@ -37,7 +37,7 @@ NAMES = count()
 
 
 async def before_a_night(semantic: SemanticMemory) -> Memory:
-    """Facts, entries, a profile and a link, in a scope of its own."""
+    """A memory with facts, entries, a profile and a link."""
     memory = Memory.new(semantic, f"night-{next(NAMES)}")
     drafts = [draft(op, f"Ada grows beans number {op}.", speaker="Ada") for op in OLD]
     await memory.hold(drafts, [entry(id_) for id_ in ENTRIES])
@@ -48,14 +48,14 @@ async def before_a_night(semantic: SemanticMemory) -> Memory:
 
 
 class Night:
-    """The operations so far; every deed sees memory as those before leave it."""
+    """The operations so far; every deed sees memory with them applied."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.made: list[Operation] = []
         self._facts = {one["op"]: one for one in facts}
 
     def do(self, deed: str, one: int, other: int) -> None:
-        """Decide something, where memory is so that it can be decided; `one`, `other`: 0..5."""
+        """Make a decision if memory allows it; `one` and `other` (0..5) choose its targets."""
         known = {operation["id"] for operation in self.made}
         decided: Sequence[Operation] = getattr(self, deed)(one, other)
         self.made += [new for new in decided if new["id"] not in known]
@@ -131,7 +131,7 @@ DEEDS = st.lists(
 
 
 def hit_of(one: JournalEntry) -> RecallHit:
-    """The entry as recall gives it."""
+    """The entry as a recall hit."""
     return {
         "id": one["id"],
         "kind": "episode",

@@ -26,7 +26,7 @@ ACCESSES = ("access_count", "last_access")
 
 
 def fact(op: str, text: str = "Ada grows beans.", **fields: Any) -> Fact:
-    """A fact that is stored and holds; `fields` may be those of nights, too."""
+    """A stored fact that holds."""
     return cast(Fact, {**fact_from(draft(op, text)), "id": f"id-{op}", "speaker": "Ada", **fields})
 
 
@@ -71,7 +71,7 @@ def ada(*observations: Observation, **fields: Any) -> EntityProfile:
 
 
 def noticed(one: Observation, *, aliases: Sequence[str] = (), kept: int = 50) -> Operation:
-    """Something is noticed of Ada."""
+    """An operation that adds an observation of Ada."""
     return observe_entity(ADA, "Ada", one, aliases=aliases, kept=kept, now=NOW, reason="noticed")
 
 
@@ -85,11 +85,11 @@ class Memory:
 
     @classmethod
     def new(cls, semantic: SemanticMemory, name: str) -> Memory:
-        """An empty one."""
+        """An empty memory."""
         return cls(semantic, Scope("ada", name), InMemoryStore())
 
     async def apply(self, operations: Sequence[Operation]) -> None:
-        """Make them so."""
+        """Apply the operations."""
         await apply.apply_operations(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
@@ -97,7 +97,7 @@ class Memory:
     async def hold(
         self, facts: Sequence[FactDraft] = (), entries: Sequence[JournalEntry] = ()
     ) -> list[Fact]:
-        """Let these stand; the facts as they are stored, no longer waiting for a dream."""
+        """Store these facts and entries, with the facts marked as dreamt; returns the facts."""
         await self.apply([*(add_fact(d, "test") for d in facts)])
         await self.apply([add_entry(e, "test") for e in entries])
         marks = [apply._marks(add_fact(d, "test"), self.scope)[0] for d in facts]
@@ -106,17 +106,17 @@ class Memory:
         return [stored[one["op"]] for one in facts]
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
-        """What stands in their way."""
+        """The conflicts of the operations."""
         return await standing.conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 
     def through(self, operations: Sequence[Operation]) -> Overlay:
-        """It, seen through operations."""
+        """The pending view with these operations."""
         return Overlay(self.store, self.semantic, self.scope).follow(operations)
 
     async def fact(self, op: str) -> Fact:
-        """The fact that this operation made."""
+        """The fact with this operation id."""
         return (await self.semantic.by_op(self.scope, [op]))[op]
 
     async def entry(self, id_: str) -> JournalEntry | None:
@@ -124,7 +124,7 @@ class Memory:
         return await journal.read(self.store, self.scope, id_)
 
     async def ada(self) -> EntityProfile | None:
-        """Her profile."""
+        """Ada's profile."""
         return (await entities.read(self.store, self.scope, [ADA])).get(ADA)
 
     async def links(self) -> dict[str, list[str]]:

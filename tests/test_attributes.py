@@ -1,4 +1,4 @@
-"""What observations come to: attributes with their evidence, and nothing lost beside."""
+"""Attributes from observations, with their evidence, and nothing lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attribute(value: str, *evidence: str, **fields: Any) -> Attribute:
     return {**made, **fields}  # type: ignore[typeddict-item] # made of parts
 
 
-def test_five_observations_that_wait_are_ripe_and_four_are_not() -> None:
+def test_five_waiting_observations_are_ripe_and_four_are_not() -> None:
     done = observation(6, consolidated=True)
     assert ripe(ada(*FIVE, done), 5) == FIVE
     assert ripe(ada(*FIVE[:4], done), 5) == []
@@ -66,7 +66,7 @@ def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
     ],
     ids=["none", "unknown", "not shown", "no name", "no value", "assistant"],
 )
-def test_what_stands_on_nothing_shown_or_is_of_the_assistant_is_refused(
+def test_attributes_without_evidence_or_about_the_assistant_are_refused(
     given: Synthesis, why: str
 ) -> None:
     before = ada(*FIVE, observation(6, consolidated=True))
@@ -85,7 +85,7 @@ def test_one_refused_attribute_does_not_take_the_others_with_it() -> None:
     assert len(made.refused) == 1
 
 
-def test_a_changed_attribute_keeps_what_it_replaced() -> None:
+def test_a_changed_attribute_keeps_its_earlier_value() -> None:
     before = ada(*FIVE, attributes={"preference_drink": attribute("Prefers coffee.", "o0")})
     made = applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
     assert made["value"] == "Prefers tea."
@@ -98,14 +98,14 @@ def test_the_same_value_again_gains_evidence_and_replaces_nothing() -> None:
     assert made == attribute("Prefers tea.", "o0", "o1", "o2")
 
 
-def test_what_was_replaced_is_kept_in_bounds_the_newest() -> None:
+def test_an_attribute_keeps_its_newest_earlier_values() -> None:
     old = [{"value": str(n), "evidence": [], "at": "then"} for n in range(MOST_REPLACED)]
     before = ada(*FIVE, attributes={"preference_drink": attribute("Cocoa.", "o0", replaced=old)})
     made = applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
     assert [one["value"] for one in made["replaced"]] == [*map(str, range(1, 10)), "Cocoa."]
 
 
-def test_a_full_profile_takes_no_new_name_and_changes_the_old_ones() -> None:
+def test_a_full_profile_accepts_only_known_attributes() -> None:
     full = {f"a{n}": attribute("x", "o0") for n in range(MOST_ATTRIBUTES)}
     made = made_of(TEA, Synthesis("a3", "y", ["o3"]), profile=ada(*FIVE, attributes=full))
     assert "there are 40 attributes already" in made.refused[0]
@@ -113,14 +113,14 @@ def test_a_full_profile_takes_no_new_name_and_changes_the_old_ones() -> None:
     assert list(made.operation["after"]["attributes"]) == ["a3"]
 
 
-def test_pruning_leaves_what_an_attribute_cites_and_takes_no_other_than_was_shown() -> None:
+def test_only_shown_observations_without_citation_are_pruned() -> None:
     old = observation(6, consolidated=True)
     before = ada(*FIVE, old)
     profile = applied(made_of(TEA, profile=before, prune=True).operation, before)
     assert [one["id"] for one in profile["observations"]] == ["o1", "o2", "o6"]
 
 
-def test_what_is_noticed_meanwhile_stays_and_still_waits() -> None:
+def test_observations_made_meanwhile_stay_pending() -> None:
     operation = made_of(TEA).operation
     assert operation is not None
     for prune in (False, True):
@@ -132,7 +132,7 @@ def test_what_is_noticed_meanwhile_stays_and_still_waits() -> None:
         assert "preference_drink" in profile["attributes"]
 
 
-def test_what_was_let_go_of_meanwhile_is_no_hindrance_unless_it_is_evidence() -> None:
+def test_a_missing_observation_conflicts_only_as_evidence() -> None:
     operation = made_of(TEA).operation
     assert operation is not None
     without_five = changed(ada(*FIVE[:4]), operation)
@@ -141,7 +141,7 @@ def test_what_was_let_go_of_meanwhile_is_no_hindrance_unless_it_is_evidence() ->
     assert changed(ada(*FIVE[1:]), operation) is None
 
 
-def test_an_attribute_that_somebody_changed_meanwhile_stays() -> None:
+def test_an_attribute_changed_meanwhile_stays() -> None:
     operation = made_of(TEA).operation
     assert operation is not None
     other = ada(*FIVE, attributes={"preference_drink": attribute("Prefers cocoa.", "o5")})

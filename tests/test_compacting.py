@@ -90,7 +90,7 @@ async def test_a_longer_summary_is_refused_and_an_extract_takes_its_place(
     assert told["archive"] == archive["id"]
 
 
-async def test_in_an_emergency_facts_are_journaled_and_the_history_cut_before_the_tick(
+async def test_an_emergency_journals_facts_and_cuts_before_the_tick(
     data: Path, clock: Clock
 ) -> None:
     def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:

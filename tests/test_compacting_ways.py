@@ -1,4 +1,4 @@
-"""Compaction through the graph, whatever the model does: by day, by night, tried out, held back."""
+"""Compaction through the graph with any model behaviour: awake, asleep, previewed, held back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model_of(
     summary: Callable[[], Any] = lambda: "They spoke.",
     extraction: Callable[[int], Any] = lambda done: call("noop"),
 ) -> ScriptedChatModel:
-    """A model that answers a summary so, and the n-th call of an extraction so (from 0)."""
+    """A model with these answers to the summary and to the nth extraction call (from 0)."""
 
     def answer(messages: list[BaseMessage], tools: list[str]) -> Any:
         if tools == EXTRACTING:
@@ -50,7 +50,7 @@ def model_of(
 
 
 def fails(error: Exception) -> Callable[..., Any]:
-    """What raises it."""
+    """A behaviour that raises `error`."""
 
     def raising(*_: Any) -> Any:
         raise error
@@ -71,7 +71,7 @@ WAYS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 async def talk(agent: AsyncAgent, first: int, last: int) -> dict[str, Any]:
-    """The last output of messages of about 620 tokens, each with a number."""
+    """Send numbered messages of about 620 tokens; returns the last output."""
     for number in range(first, last):
         text = f"Number {number} is on 2026-03-{number + 1:02}. " + "word " * 490
         out = await agent.ainvoke(said(text, id=f"m{number}"))
@@ -107,7 +107,7 @@ async def test_a_model_that(tmp_path: Path, clock: Clock, way: str) -> None:
     assert covered == [f"m{n}" for n in range(len(covered))]
 
 
-async def test_a_failed_call_counts_as_a_failure_and_an_answer_ends_the_row(
+async def test_a_failed_call_counts_and_an_answer_resets_the_count(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = model_of(fails(ModelError("down")), fails(ModelError("down")))
@@ -128,7 +128,7 @@ async def test_five_models_that_fail_in_a_row_stop_the_agent(tmp_path: Path, clo
         assert (await agent.aget_state()).values["emergency_stop"] is True
 
 
-async def test_at_night_a_failed_summary_is_told_and_the_history_is_cut(
+async def test_at_night_a_failed_summary_is_reported_and_the_history_is_cut(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = model_of(fails(ModelError("down")))
@@ -200,9 +200,7 @@ async def test_an_extraction_ends(tmp_path: Path, clock: Clock, how: str, asleep
     assert not any("[pre-compaction]" in str(one.text) for one in messages)
 
 
-async def test_a_night_that_is_only_tried_out_cuts_nothing_until_it_is_applied(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_preview_cuts_the_history_only_when_applied(tmp_path: Path, clock: Clock) -> None:
     model = model_of(extraction=ENDINGS["by noop"][0])
     async with opened(tmp_path, model, clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)
@@ -223,7 +221,7 @@ async def test_a_night_that_is_only_tried_out_cuts_nothing_until_it_is_applied(
     }
 
 
-async def test_a_night_that_is_held_back_cuts_nothing(
+async def test_a_held_night_cuts_nothing(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = {"facts": 20, "leaving": 9, "probes": 0, "found_before": 0, "found_after": 0}
@@ -239,9 +237,7 @@ async def test_a_night_that_is_held_back_cuts_nothing(
         assert any("compaction" in one["tags"] for one in await entries(agent))
 
 
-async def test_a_model_and_a_prompt_of_ones_own_write_the_summary(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_compact_model_and_compact_prompt_are_used(tmp_path: Path, clock: Clock) -> None:
     own = SMALL.model_copy(
         update={"compact_prompt": "Tell it in verse.", "pre_compact_extraction_enabled": False}
     )
@@ -259,9 +255,7 @@ async def test_a_model_and_a_prompt_of_ones_own_write_the_summary(
     assert night["compaction"]["by"] == "summary"
 
 
-async def test_where_compaction_is_off_no_threshold_starts_one(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_disabled_compaction_never_starts(tmp_path: Path, clock: Clock) -> None:
     off = SMALL.model_copy(update={"compact_enabled": False})
     async with opened(tmp_path, model_of(), clock, settings=off) as agent:
         out = await talk(agent, 0, 14)
@@ -272,7 +266,7 @@ async def test_where_compaction_is_off_no_threshold_starts_one(
     assert len(messages) == 28
 
 
-async def test_old_tool_outputs_are_not_shown_to_who_summarises(
+async def test_old_tool_outputs_are_hidden_from_the_summary_model(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = model_of()
@@ -286,9 +280,7 @@ async def test_old_tool_outputs_are_not_shown_to_who_summarises(
     assert "Number 0 is on" in shown
 
 
-async def test_the_report_tells_a_person_what_was_cut_and_what_was_journaled(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_the_report_shows_cut_and_journaled_counts(tmp_path: Path, clock: Clock) -> None:
     model = model_of(extraction=ENDINGS["by noop"][0])
     async with opened(tmp_path, model, clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)

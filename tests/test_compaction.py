@@ -40,7 +40,7 @@ def call(number: int) -> list[AnyMessage]:
 def forced(
     messages: list[AnyMessage], window: int, *, fits: int, calibration: float
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(what goes, what stays as it stays)."""
+    """(messages that go, messages that stay)."""
     parts = cut(messages, window, fits=fits, calibration=calibration)
     return parts.old, replaced(parts, SystemMessage(""), fits=fits, calibration=calibration)[1:]
 
@@ -68,7 +68,7 @@ def test_a_call_is_never_parted_from_its_answer(kinds: list[str], window: int) -
     assert not (kept and isinstance(kept[0], ToolMessage))
 
 
-def test_forced_the_window_gives_way_where_it_alone_is_over_the_threshold() -> None:
+def test_forced_compaction_shrinks_an_oversized_window() -> None:
     messages: list[AnyMessage] = [human(n, "word " * 200) for n in range(20)]
     fits = approximate_tokens(messages) // 4
     old, kept = forced(messages, 20, fits=fits, calibration=1.0)
@@ -77,7 +77,7 @@ def test_forced_the_window_gives_way_where_it_alone_is_over_the_threshold() -> N
     assert old + kept == messages
 
 
-def test_forced_tool_outputs_are_masked_before_the_window_shrinks() -> None:
+def test_forced_compaction_masks_tool_outputs_before_shrinking_the_window() -> None:
     messages = [human(0), *call(1), *call(2), human(3)]
     fits = approximate_tokens(messages) - 50
     old, kept = forced(messages, 20, fits=fits, calibration=1.0)
@@ -85,13 +85,13 @@ def test_forced_tool_outputs_are_masked_before_the_window_shrinks() -> None:
     assert [m.content for m in kept if isinstance(m, ToolMessage)] == [compaction.MASK, "x" * 400]
 
 
-def test_forced_never_cuts_past_the_newest_human_message() -> None:
+def test_forced_compaction_never_cuts_past_the_newest_human_message() -> None:
     messages: list[AnyMessage] = [human(n, "word " * 400) for n in range(5)]
     _, kept = forced(messages, 5, fits=10, calibration=1.0)
     assert kept == messages[-1:]
 
 
-def test_the_marker_says_what_it_stands_for(clock: Clock) -> None:
+def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
     old: list[AnyMessage] = [human(1), *call(2), human(3)]
     mark = compaction.marker("Ada grows beans.", compacted=old, now=clock())
     assert isinstance(mark, SystemMessage)
@@ -110,7 +110,7 @@ def exchange(count: int) -> list[AnyMessage]:
 
 
 @pytest.mark.parametrize("window", [0, 1, 20])
-def test_forced_the_question_in_hand_is_kept_with_its_exchange(window: int) -> None:
+def test_forced_compaction_keeps_the_current_exchange(window: int) -> None:
     earlier: list[AnyMessage] = [human(1), AIMessage("Hello.", id="b")]
     mine = [human(2), *exchange(22)]
     old, kept = forced([*earlier, *mine], window, fits=300, calibration=1.0)
@@ -119,7 +119,7 @@ def test_forced_the_question_in_hand_is_kept_with_its_exchange(window: int) -> N
     assert all(one.content == compaction.MASK for one in kept if isinstance(one, ToolMessage))
 
 
-def test_forced_a_history_without_people_can_be_cut() -> None:
+def test_forced_compaction_cuts_a_history_without_human_messages() -> None:
     messages: list[AnyMessage] = [AIMessage("word " * 100, id=f"a{n}") for n in range(5)]
     old, kept = forced(messages, 5, fits=400, calibration=1.0)
     assert (len(old), len(kept)) == (3, 2)
@@ -135,7 +135,7 @@ def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> N
 
 
 def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
-    """Asks 22 times at once; then the prompt is too long until compaction was done."""
+    """A model that calls 22 tools, then overflows until the history is compacted."""
     if tools == EXTRACTING:
         return "Nothing more."
     if not tools:
@@ -149,7 +149,7 @@ def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("window", [0, 1, 20])
-async def test_an_overflow_within_a_tick_does_not_summarise_the_question_away(
+async def test_an_overflow_keeps_the_current_question(
     tmp_path: Path, clock: Clock, window: int
 ) -> None:
     settings = Settings(compact_preserve_window=window)
@@ -192,7 +192,7 @@ FULL = Settings(
 
 
 async def talked(agent: Any, count: int) -> dict[str, Any]:
-    """The last output of `count` messages of about 130 tokens."""
+    """Send `count` messages of about 130 tokens; returns the last output."""
     for number in range(count):
         out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
     result: dict[str, Any] = out

@@ -26,7 +26,6 @@ from tests.whole_nights import (
 )
 from tests.workers import workers
 
-PARALLEL = (1, 3)
 NEXT: dict[str, Any] = {
     "request: sleep": SLEEP,
     "no input": None,
@@ -63,19 +62,19 @@ AT = {
     "dreaming is applied": Point("puts", 28),
     "the night is recorded": Point("puts", 29),
 }
-FAST = {
-    "one of three scorings is written": 3,
-    "two of three batches are made into facts": 3,
-    "one of three dreams is written": 3,
-    "attributes are made": 1,
-    "a reflection has its questions": 1,
-    "an extraction is on its way": 1,
-    "a summary is kept": 3,
-    "dreaming is applied": 3,
-}
-"""Looked at in every run of the tests, with so many batches side by side."""
-CALLS = {1: 18, 3: 18}
-WRITES = {1: 95, 3: 82}
+FAST = (
+    "one of three scorings is written",
+    "two of three batches are made into facts",
+    "one of three dreams is written",
+    "attributes are made",
+    "a reflection has its questions",
+    "an extraction is on its way",
+    "a summary is kept",
+    "dreaming is applied",
+)
+"""Tested in every run; the others with `-m slow`."""
+CALLS = 18
+WRITES = 95
 BEGUN = 10
 """The write that begins the night: what comes before it is for that night, or comes before it."""
 
@@ -88,36 +87,27 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data
 
 
-def job_in(lived: Path, folder: Path, parallel: int, **more: Any) -> Job:
+def job_in(lived: Path, folder: Path, **more: Any) -> Job:
     """The night in a copy of it."""
     data = folder / "data"
     shutil.copytree(lived, data)
-    settings = {**SETTINGS, "night_parallel": parallel}
-    return Job(
-        data=str(data),
-        inputs=[SLEEP],
-        settings=settings,
-        now=NIGHT,
-        model="dreams",
-        apart=0.03 if parallel > 1 else 0.0,
-        **more,
-    )
+    return Job(data=str(data), inputs=[SLEEP], settings=SETTINGS, now=NIGHT, model="dreams", **more)
 
 
 class Undisturbed:
-    """What a night leaves that nothing disturbs, by how many batches go side by side."""
+    """What a night leaves that nothing disturbs."""
 
     def __init__(self, lived: Path, folder: Path) -> None:
         self._lived, self._folder = lived, folder
-        self._found: dict[int, tuple[dict[str, Any], Counter[str]]] = {}
+        self._found: tuple[dict[str, Any], Counter[str]] | None = None
 
-    async def __call__(self, parallel: int) -> tuple[dict[str, Any], Counter[str]]:
+    async def __call__(self) -> tuple[dict[str, Any], Counter[str]]:
         """What stands, and what was asked."""
-        if parallel not in self._found:
-            job = job_in(self._lived, self._folder / str(parallel), parallel)
+        if self._found is None:
+            job = job_in(self._lived, self._folder)
             workers().done(job)
-            self._found[parallel] = (await standing(job), asked(job))
-        return self._found[parallel]
+            self._found = (await standing(job), asked(job))
+        return self._found
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +121,8 @@ def asked(job: Job) -> Counter[str]:
 
 
 async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) -> None:
-    """Run once more in this process: the same memory, and nothing but what was awaited paid twice.
-
-    With batches side by side that can be a call for each.
-    """
-    expected, calls = await undisturbed(job.settings["night_parallel"])
+    """Run once more in this process: the same memory, and only the awaited answer paid twice."""
+    expected, calls = await undisturbed()
     async with running(job, Points(job)) as (agent, run):
         if NEXT[given] == "preview":
             await night.want_preview(agent.store, agent.scope)
@@ -149,63 +136,52 @@ async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) ->
     left = {key: value for key, value in found.items() if key not in own}
     assert differences(left, {k: v for k, v in expected.items() if k not in own}) == []
     again = asked(job) - calls
-    assert sum(again.values()) <= job.settings["night_parallel"]
+    assert sum(again.values()) <= 1
     assert calls - asked(job) == Counter()
 
 
-@pytest.mark.parametrize("parallel", PARALLEL)
-async def test_an_undisturbed_night_has_work_for_every_step(
-    lived: Path, tmp_path: Path, parallel: int
-) -> None:
-    job = job_in(lived, tmp_path, parallel)
+async def test_an_undisturbed_night_has_work_for_every_step(lived: Path, tmp_path: Path) -> None:
+    job = job_in(lived, tmp_path)
     counts = workers().done(job)["counts"]
-    assert (counts["model"], counts["write"]) == (CALLS[parallel], WRITES[parallel])
+    assert (counts["model"], counts["write"]) == (CALLS, WRITES)
     async with running(job, Points(job)) as (agent, _):
         assert await steps_done(agent) == set(STEPS)
 
 
 @pytest.mark.parametrize(
-    ("parallel", "name"),
-    [
-        pytest.param(parallel, name, marks=[] if FAST.get(name) == parallel else [pytest.mark.slow])
-        for name in AT
-        for parallel in PARALLEL
-    ],
+    "name",
+    [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in AT],
 )
 async def test_killed_when(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, name: str
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
 ) -> None:
-    job = job_in(lived, tmp_path, parallel)
+    job = job_in(lived, tmp_path)
     workers().killed(replace(job, point=AT[name]))
     await same_as_undisturbed(job, list(NEXT)[len(name) % len(NEXT)], undisturbed)
 
 
 @pytest.mark.parametrize(
-    ("parallel", "call"),
+    "call",
     [
-        pytest.param(parallel, call, marks=[] if (parallel, call) in held else [pytest.mark.slow])
-        for held in [{(3, 10), (1, 13), (1, 17)}]
-        for parallel in PARALLEL
-        for call in range(1, CALLS[parallel] + 1)
+        pytest.param(call, marks=[] if call in (10, 13, 17) else [pytest.mark.slow])
+        for call in range(1, CALLS + 1)
     ],
 )
 async def test_killed_while_an_answer_is_awaited(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, call: int
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, call: int
 ) -> None:
-    job = job_in(lived, tmp_path, parallel)
+    job = job_in(lived, tmp_path)
     workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
     await same_as_undisturbed(job, list(NEXT)[call % len(NEXT)], undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(
-    ("parallel", "nth"), [(one, nth) for one in PARALLEL for nth in range(3, WRITES[one] + 1)]
-)
+@pytest.mark.parametrize("nth", range(3, WRITES + 1))
 async def test_killed_at_any_write(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, parallel: int, nth: int, when: str
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, nth: int, when: str
 ) -> None:
-    job = job_in(lived, tmp_path, parallel)
+    job = job_in(lived, tmp_path)
     workers().killed(replace(job, point=Point("write", nth, when)))
     given = list(NEXT)[nth % (len(NEXT) if nth > BEGUN else 2)]
     await same_as_undisturbed(job, given, undisturbed)
@@ -240,7 +216,7 @@ def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, J
     """Data folders in which there is a preview, and a night that was applied."""
     jobs = {}
     for deed, (first, _) in DEEDS.items():
-        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed), 3)
+        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed))
         workers().done(replace(jobs[deed], inputs=first))
         jobs[deed].log.unlink()
     return jobs
@@ -273,7 +249,7 @@ async def test_killed_while_a_night_is_applied_or_taken_back(
 
 
 async def test_twice_the_same_night_is_once(lived: Path, tmp_path: Path) -> None:
-    job = job_in(lived, tmp_path, 3)
+    job = job_in(lived, tmp_path)
     # Its threshold is so low here that there is always something to compact.
     job = replace(job, settings={**job.settings, "compact_enabled": False})
     workers().done(job)

@@ -37,7 +37,7 @@ KILLED = {
 async def test_killed_on_a_server(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
 ) -> None:
-    job = job_in(lived, tmp_path, 3, plain=True)
+    job = job_in(lived, tmp_path, plain=True)
     workers().killed(replace(job, point=AT[name]))
     # Before its first checkpoint a server has lost the request itself: it is given again.
     given = "request: sleep" if name == "once the night is begun" else list(NEXT)[len(name) % 4]
@@ -54,15 +54,13 @@ async def test_killed_on_a_server(
 async def test_killed_on_postgres(postgres_url: str, tmp_path: Path, name: str) -> None:
     data = tmp_path / "data"
     await asyncio.to_thread(evening, data, postgres_url)
-    settings = {**SETTINGS, "night_parallel": 3}
     job = Job(
         data=str(data),
         database=postgres_url,
         inputs=[SLEEP],
-        settings=settings,
+        settings=SETTINGS,
         now=NIGHT,
         model="dreams",
-        apart=0.03,
     )
     workers().killed(replace(job, point=KILLED[name]))
     async with running(job, Points(job)) as (agent, run):

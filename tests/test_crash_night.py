@@ -38,7 +38,6 @@ SETTINGS = {
     "consolidate_batch_size": 10,
     "dream_batch_size": 20,
     "night_calls_per_100": 100,
-    "night_parallel": 1,
     "reflection_threshold": 10_000,
 }
 COMPACTING, DREAMING = 3 + 6, 3

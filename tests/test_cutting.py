@@ -1,4 +1,4 @@
-"""What holds of every compaction, whatever the history and whatever the model answers."""
+"""Properties of every compaction, for any history and any model answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWERS = {
 def compacted(
     messages: list[AnyMessage], window: int, fits: int, calibration: float, answer: str
 ) -> list[AnyMessage]:
-    """The history after a compaction in which the model answers so."""
+    """The history after a compaction with this model answer."""
     parts = cut(messages, window, fits=fits, calibration=calibration)
     stands = None
     if parts.gives_way(calibration):
@@ -101,7 +101,7 @@ def test_every_compaction_ends_below_the_threshold_or_at_the_newest_message(
 
 @settings(max_examples=80, deadline=None)
 @given(histories(), st.integers(0, 25), st.integers(1_000, 8_000), CALIBRATIONS)
-def test_once_more_changes_nothing(
+def test_compacting_twice_changes_nothing(
     messages: list[AnyMessage], window: int, limit: int, calibration: float
 ) -> None:
     fits = room(messages, limit=limit, share=0.8, overflowed=False, calibration=calibration)
@@ -114,7 +114,7 @@ def test_once_more_changes_nothing(
 
 @settings(max_examples=60, deadline=None)
 @given(histories(earlier=True), st.lists(st.sampled_from(list(ANSWERS)), min_size=1, max_size=5))
-def test_what_an_earlier_summary_said_outlives_every_model(
+def test_earlier_summaries_survive_every_model(
     messages: list[AnyMessage], answers: list[str]
 ) -> None:
     for number, answer in enumerate(answers):
@@ -140,7 +140,7 @@ def test_fifty_compactions_keep_every_name_and_date_of_the_first(answer: str) ->
     assert len(str(messages[0].text)) < 8_000
 
 
-def test_a_giant_message_is_kept_whole_and_what_stands_before_it_is_not_lost() -> None:
+def test_a_giant_message_is_kept_and_earlier_messages_are_summarised() -> None:
     giant = HumanMessage("word " * 20_000, id="h", name="Ada")
     earlier = SystemMessage(f"{MARK}\nAda grows beans.", id="m")
     messages: list[AnyMessage] = [earlier, HumanMessage("Bea pours beer.", id="b"), giant]
@@ -151,7 +151,7 @@ def test_a_giant_message_is_kept_whole_and_what_stands_before_it_is_not_lost() -
     assert compacted(after, 20, 7_999, 1.0, "fails") == after
 
 
-def test_summaries_that_are_too_long_by_themselves_are_shortened() -> None:
+def test_overlong_summaries_are_shortened() -> None:
     text = "\n".join(
         f"On 2026-01-{day:02} Ada said {day}. " + "So it was. " * 30 for day in range(1, 29)
     )
@@ -165,14 +165,14 @@ def test_summaries_that_are_too_long_by_themselves_are_shortened() -> None:
     assert str(after[0].text).count("2026-01-") > 5
 
 
-def test_earlier_summaries_give_way_only_where_there_is_no_room_for_what_is_new() -> None:
+def test_earlier_summaries_are_shortened_only_for_lack_of_room() -> None:
     assert shares(700, 1_000) == (700, 300)
     assert shares(751, 1_000) == (500, 500)
 
 
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.integers(1, 1_500), CALIBRATIONS)
-def test_an_extract_is_never_longer_than_its_room(
+def test_an_extract_fits_its_budget(
     messages: list[AnyMessage], tokens: int, calibration: float
 ) -> None:
     text = extract(messages, tokens, calibration)
@@ -180,7 +180,7 @@ def test_an_extract_is_never_longer_than_its_room(
     assert extract(messages, tokens, calibration) == text
 
 
-def test_an_extract_says_who_asked_what_and_what_came_of_it() -> None:
+def test_an_extract_tells_question_tools_and_reply() -> None:
     mark = {"circadian": {"event": "e", "tick": 1, "at": "2026-03-02T09:00:00+00:00"}}
     asked = [{"name": "look_up", "args": {}, "id": "c", "type": "tool_call"}]
     messages: list[AnyMessage] = [
@@ -196,7 +196,7 @@ def test_an_extract_says_who_asked_what_and_what_came_of_it() -> None:
     ]
 
 
-def test_of_an_extract_the_newest_is_told_in_detail_and_the_oldest_counted() -> None:
+def test_an_extract_details_the_newest_and_counts_the_oldest() -> None:
     messages: list[AnyMessage] = []
     for number in range(60):
         messages.append(HumanMessage(f"Message {number}. " + "word " * 100, name="Ada"))

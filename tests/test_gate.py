@@ -20,12 +20,12 @@ def removed(op: str) -> Operation:
     return {**add_fact(draft(op, "x"), "undo"), "kind": "remove_fact"}
 
 
-def test_what_is_ended_or_removed_leaves_and_counts_once() -> None:
+def test_ended_and_removed_facts_leave_and_count_once() -> None:
     operations: list[Operation] = [ended("a"), removed("b"), {**ended("a"), "id": "again"}]
     assert leaving(operations, {"a", "b", "c"}) == {"a", "b"}
 
 
-def test_what_did_not_hold_is_changed_otherwise_or_is_new_does_not_leave() -> None:
+def test_invalid_new_and_otherwise_changed_facts_do_not_leave() -> None:
     described = change_fact(fact("c"), {"context": "Of beans."}, ["c"], "seen", place="context")
     back = change_fact(
         fact("d", invalid_at=NOW, superseded_by="x"), {"invalid_at": None}, ["d"], "undo"
@@ -63,7 +63,7 @@ def test_more_than_a_quarter_of_at_least_twenty_is_too_much(
         ([], [], None),
     ],
 )
-def test_a_night_after_which_fewer_kept_recalls_find_is_held(
+def test_fewer_successful_probes_hold_the_night(
     before: list[bool], after: list[bool], held: str | None
 ) -> None:
     verdict = judged(facts=3, leaving=0, before=before, after=after, settings=Settings())
@@ -84,20 +84,20 @@ def test_a_night_after_which_fewer_kept_recalls_find_is_held(
         ([], [], True),
     ],
 )
-def test_a_probe_finds_where_one_of_its_sources_comes_up(
+def test_a_probe_succeeds_if_one_of_its_sources_is_found(
     found: list[str], sources: list[str], does: bool
 ) -> None:
     probe: Probe = {"query": "beans?", "found": found, "at": NOW}
     assert finds(probe, sources) is does
 
 
-def test_what_took_the_place_of_what_it_found_counts_as_well() -> None:
+def test_finding_the_successor_counts_for_a_probe() -> None:
     probe: Probe = {"query": "Where does Ada live?", "found": ["e1"], "at": NOW}
     assert finds(probe, ["e2"], {"e1": {"e2", "e3"}}) is True
     assert finds(probe, ["e9"], {"e1": {"e2"}, "e9": {"e1"}}) is False
 
 
-def test_what_takes_a_place_is_what_holds_in_the_end() -> None:
+def test_the_heir_is_the_last_fact_of_the_chain() -> None:
     facts = {op: fact(op) for op in ("a", "b", "c", "d", "e")}
     facts["e"] = fact("e", invalid_at=NOW, superseded_by="id-d")
     operations = [

@@ -1,4 +1,4 @@
-"""Nights that would take too much from memory wait for a person, who applies them or not."""
+"""Nights that would take too much from memory wait for a person."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def beds(count: int) -> list[FactDraft]:
 
 
 def ruler(gone: int) -> ScriptedChatModel:
-    """A model that lets the new rule take the place of so many beds."""
+    """A model that supersedes `gone` beds by the new rule."""
     return dreamer(*(("New rule", f"Bed {n:02} ", "supersedes") for n in range(gone)))
 
 
 async def a_day_with_a_rule(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """So many beds, then a rule."""
+    """A day with `count` beds, then a rule."""
     clock.advance(days=60)
     await agent.resources.semantic.add(agent.scope, beds(count))
     await day(agent, clock, RULE)
 
 
 async def ruled(agent: AsyncAgent, clock: Clock, count: int) -> dict[str, Any]:
-    """The report of the night after such a day."""
+    """The report of the night after a day with a rule."""
     await a_day_with_a_rule(agent, clock, count)
     report: dict[str, Any] = dict(await agent.sleep())
     return report
@@ -56,7 +56,7 @@ async def holding(agent: AsyncAgent) -> int:
     ("facts", "gone", "held"),
     [(19, 6, "6 of 20 facts would no longer hold"), (19, 5, None), (18, 18, None)],
 )
-async def test_from_twenty_facts_on_a_night_that_ends_more_than_a_quarter_is_held_back(
+async def test_a_night_that_ends_over_a_quarter_of_twenty_facts_is_held_back(
     tmp_path: Path, clock: Clock, facts: int, gone: int, held: str | None
 ) -> None:
     async with opened(tmp_path / "data", ruler(gone), clock, settings=GATED) as agent:
@@ -71,9 +71,7 @@ async def test_from_twenty_facts_on_a_night_that_ends_more_than_a_quarter_is_hel
     assert entries["phase"] is None
 
 
-async def test_applied_by_a_person_it_is_made_so_without_a_model(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_held_night_is_applied_without_a_model(tmp_path: Path, clock: Clock) -> None:
     model = ruler(6)
     async with opened(tmp_path / "data", model, clock, settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
@@ -90,9 +88,7 @@ async def test_applied_by_a_person_it_is_made_so_without_a_model(
         assert await holding(agent) == 19
 
 
-async def test_let_go_it_is_never_applied_and_its_compacting_stays(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_discarded_night_keeps_its_compacting_only(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
         stood = await whole(agent)
@@ -102,9 +98,7 @@ async def test_let_go_it_is_never_applied_and_its_compacting_stays(
         assert await holding(agent) == 20
 
 
-async def test_the_next_night_does_its_work_beside_one_that_is_held_back(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_later_nights_work_beside_a_held_night(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
         await day(agent, clock, [("Ben", "The gate is green.")], first=50)
@@ -118,7 +112,7 @@ async def test_the_next_night_does_its_work_beside_one_that_is_held_back(
         assert await holding(agent) == 15
 
 
-async def test_what_a_held_night_thought_out_is_not_paid_for_again_until_it_is_let_go(
+async def test_decisions_of_a_held_night_are_not_paid_for_again_until_it_is_discarded(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = ruler(6)
@@ -140,7 +134,7 @@ async def test_what_a_held_night_thought_out_is_not_paid_for_again_until_it_is_l
         assert len(model.calls) > paid
 
 
-async def test_a_kept_recall_that_would_find_less_holds_the_night_back(
+async def test_a_probe_that_would_find_less_holds_the_night_back(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = dreamer(("All is cancelled", "xylophone lies", "supersedes"))
@@ -159,9 +153,7 @@ async def test_a_kept_recall_that_would_find_less_holds_the_night_back(
         assert await holding(agent) == 3
 
 
-async def test_a_preview_says_that_it_would_be_held_back_and_is_applied_all_the_same(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_preview_over_the_gate_can_be_applied(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
         await a_day_with_a_rule(agent, clock, 20)
         tried = await agent.sleep(dry_run=True)

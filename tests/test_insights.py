@@ -31,7 +31,7 @@ def reflected(*given: Insight) -> Reflected:
     return insights(given, SHOWN, night="night_1", now=NOW)
 
 
-def test_three_questions_at_most_each_once() -> None:
+def test_at_most_three_different_questions() -> None:
     asked = ["What does Ada grow?", "Who is Ben?", "What  does Ada\ngrow?", "Why?", "When?"]
     assert questions(asked) == (["What does Ada grow?", "Who is Ben?", "Why?"], [])
 
@@ -59,7 +59,7 @@ def test_a_question_about_other_assistants_and_machines_may_be_asked(asked: str)
     assert questions([asked]) == ([asked], [])
 
 
-def test_an_insight_is_an_entry_with_its_evidence_and_the_events_that_this_covers() -> None:
+def test_an_insight_is_an_entry_with_evidence_and_events() -> None:
     [added, *_] = reflected(
         Insight("Ada grows more\nthan she eats.", ["f1", "f2", "f1"], 9)
     ).operations
@@ -74,7 +74,7 @@ def test_an_insight_is_an_entry_with_its_evidence_and_the_events_that_this_cover
     assert (entry["consolidation"], entry["scoring_method"]) == ("exempt", "llm")
 
 
-def test_it_is_linked_to_each_memory_that_it_stands_on() -> None:
+def test_an_insight_is_linked_to_its_evidence() -> None:
     [added, *links] = reflected(Insight("Ada grows beans.", ["f1", "f2"], 8)).operations
     assert [(one["kind"], one["target"], one["after"]["other"]) for one in links] == [
         ("link", added["target"], "f1"),
@@ -113,7 +113,7 @@ def test_importance_is_8_or_9(given: int, kept: int) -> None:
     assert added["after"]["importance"] == kept
 
 
-def test_ids_are_of_the_night_and_the_place_and_not_of_the_words() -> None:
+def test_insight_ids_come_from_night_and_position() -> None:
     def ids(*texts: str, night: str = "night_1") -> list[str]:
         given = [Insight(text, ["f1"], 8) for text in texts]
         made = insights(given, SHOWN, night=night, now=NOW).operations
@@ -125,7 +125,7 @@ def test_ids_are_of_the_night_and_the_place_and_not_of_the_words() -> None:
     assert all(one.startswith("insight_20260503_") for one in first)
 
 
-def test_beside_real_evidence_a_made_up_id_is_dropped_and_counted() -> None:
+def test_unknown_evidence_is_dropped_and_counted() -> None:
     made = reflected(Insight("Ada said something of f1.", ["f1", "nobody"], 8))
     assert made.refused == ["unknown id: nobody"]
     assert made.operations[0]["after"]["evidence"] == ["f1"]

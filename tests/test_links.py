@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dreaming.undo import inverse
 from memory.links import End, after, end_of, ends_named, fact_ops
+from memory.night_undo import inverse
 from memory.operations import link, link_facts, link_memories, unlink
 from memory.records import Operation
 

@@ -1,4 +1,4 @@
-"""What a night says of itself: what was paid for, what was refused, and who let it go."""
+"""What a night reports about its model answers: their cost, and what was refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scripted import ScriptedChatModel, calls, scripted
 
 
 def model_that(step: str, instead: AIMessage | str) -> ScriptedChatModel:
-    """Answers `step` with something else than what was asked for."""
+    """A model that answers `step` with `instead`."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return instead if tools == [step] else answer(messages, tools)
@@ -31,7 +31,7 @@ async def night_of(folder: Path, clock: Clock, model: ScriptedChatModel) -> dict
     return {**report, "asked": len(model.calls) - awake}
 
 
-async def test_answers_that_could_not_be_used_are_on_the_nights_account(
+async def test_unusable_answers_count_towards_the_night_budget(
     tmp_path: Path, clock: Clock
 ) -> None:
     report = await night_of(tmp_path / "data", clock, model_that("Dream", "No form at all."))
@@ -42,9 +42,7 @@ async def test_answers_that_could_not_be_used_are_on_the_nights_account(
     assert sum(line["llm_calls"] for line in report["steps"]) == report["asked"]
 
 
-async def test_scores_of_ids_that_nobody_showed_are_refused_and_counted(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_scores_for_unknown_ids_are_refused_and_counted(tmp_path: Path, clock: Clock) -> None:
     made_up = calls(("Scores", {"scores": [{"id": "nobody", "importance": 9}]}))
     report = await night_of(tmp_path / "data", clock, model_that("Scores", made_up))
     assert report["refused"].count("unknown id: nobody") == 2

@@ -1,4 +1,4 @@
-"""What a night may spend, and when it stops."""
+"""The budget of a night, and when it stops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan(step: str = "dream", **fields: Any) -> PlanRecord:
 
 
 def night_of(entries: list[str], calls: int = 0, **fields: Any) -> NightRecord:
-    """A night with these entries that made so many calls."""
+    """The record of a night over `entries` that made `calls` calls."""
     steps = [{"step": "dream", "llm_calls": calls}, {"step": "compact", "llm_calls": 50}]
     made = new_night(datetime(2026, 5, 3, 2, tzinfo=UTC), entries, [])
     return cast(NightRecord, {**made, "steps": steps, **fields})
@@ -44,24 +44,24 @@ HUNDRED = night_of(ids(100))
 @pytest.mark.parametrize(
     ("entries", "calls"), [(0, 8), (10, 8), (53, 8), (60, 9), (100, 15), (1_000, 150)]
 )
-def test_fifteen_calls_a_hundred_entries_and_never_less_than_a_small_night_needs(
+def test_the_budget_is_fifteen_calls_per_hundred_entries_with_a_minimum(
     entries: int, calls: int
 ) -> None:
     assert calls_allowed(entries, Settings()) == calls
 
 
 @given(st.integers(0, 100_000))
-def test_above_the_least_no_night_makes_more_than_its_share(entries: int) -> None:
+def test_above_the_minimum_no_night_exceeds_its_share(entries: int) -> None:
     calls = calls_allowed(entries, Settings())
     assert calls == LEAST_CALLS or calls * 100 <= 15 * entries
 
 
-def test_the_calls_that_are_left_never_fall_below_none() -> None:
+def test_calls_left_are_never_negative() -> None:
     assert calls_left([plan(llm_calls=3)], 15) == 12
     assert calls_left([plan(llm_calls=40)], 15) == 0
 
 
-def test_what_cuts_a_history_that_is_too_long_is_not_counted() -> None:
+def test_compaction_does_not_count_towards_the_night_budget() -> None:
     free = [plan("extract_facts", llm_calls=50, tokens=10**6), plan("compact", llm_calls=50)]
     assert calls_left(free, 15) == 15
     assert used_up(free, HUNDRED, Settings(night_tokens=10, night_minutes=1.0)) is None
@@ -84,23 +84,23 @@ def test_what_cuts_a_history_that_is_too_long_is_not_counted() -> None:
         ({"seconds": 10.0**6}, {}, None),
     ],
 )
-def test_a_night_stops_where_one_of_three_is_used_up_and_says_which(
+def test_a_night_stops_when_calls_tokens_or_minutes_are_used_up(
     used: dict[str, Any], settings: dict[str, Any], why: str | None
 ) -> None:
     assert used_up([plan(**used)], HUNDRED, Settings(**settings)) == why
 
 
-def test_what_all_steps_spend_counts_together() -> None:
+def test_the_budget_adds_up_all_steps() -> None:
     plans = [plan("score_importance", llm_calls=5), plan("consolidate", llm_calls=5)]
     assert used_up(plans, HUNDRED, Settings()) is None
     assert used_up([*plans, plan("reflect", llm_calls=5)], HUNDRED, Settings()) is not None
 
 
 @given(st.lists(st.tuples(st.integers(1, 120), st.integers(0, 60)), max_size=40))
-def test_many_small_nights_together_keep_the_share_of_one_large_one(
+def test_many_small_nights_cost_no_more_than_one_large_night(
     nights: list[tuple[int, int]],
 ) -> None:
-    """Each wants as many calls as are drawn, makes those that it may, and has new entries."""
+    """Each night wants a drawn number of calls and makes those that its budget allows."""
     earlier: list[NightRecord] = []
     made = heard = 0
     for entries, wants in nights:
@@ -112,24 +112,24 @@ def test_many_small_nights_together_keep_the_share_of_one_large_one(
         assert made * 100 <= 15 * heard + LEAST_CALLS * 100
 
 
-def test_what_was_made_ahead_is_waited_for_until_entries_came_for_it() -> None:
+def test_a_night_waits_until_entries_have_come_for_calls_made_ahead() -> None:
     first = night_of(ids(5), calls=4)
     assert account([], ids(5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
     assert account([first], ids(5, 5), Settings(), asked=False) == Account(0, 3)
     assert account([first], ids(22, 5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
 
 
-def test_an_entry_that_a_night_left_counts_once() -> None:
+def test_an_entry_left_by_a_night_counts_once_in_the_budget() -> None:
     first = night_of(ids(30), calls=8)
     assert account([first], ids(30), Settings(), asked=False) == Account(0, 4)
 
 
-def test_who_asks_for_a_night_does_not_wait() -> None:
+def test_a_requested_night_does_not_wait_for_entries() -> None:
     first = night_of(ids(5), calls=8)
     assert account([first], ids(1, 5), Settings(), asked=True) == Account(LEAST_CALLS, 0)
 
 
-def test_a_night_that_waits_says_for_what() -> None:
+def test_a_waiting_night_gives_the_reason() -> None:
     waits = night_of(ids(5), ahead=3)
     why = "earlier nights made 3 model calls ahead of new entries (night_calls_per_100)"
     assert used_up([], waits, Settings()) == why

@@ -1,4 +1,4 @@
-"""How a night ends, and what is said of it: why it stopped, and whether there is more to it."""
+"""How a night ends, and what its report says: why it stopped, and whether work is left."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph.nights import broke_off, find_night
 from memory import night
 from memory.errors import InputError, ModelError
+from memory.night_steps import NightContext
 from memory.session import fallen_asleep
 from memory.state import State
 from memory.store_access import write_batch
 from nodes import weigh_night
 from tests.agents import entries, opened
 from tests.clock import Clock
-from tests.dreamers import SETTINGS, answer, dreamer
+from tests.dreamers import answer, dreamer
 from tests.scripted import ScriptedChatModel, scripted
 from tests.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow
 from tests.test_night_previews import copy_of, lived
@@ -26,7 +27,7 @@ from tests.test_undo_resumed import breaks_off_a_tick
 __all__ = ["lived"]
 
 
-async def test_a_tick_broken_off_behind_a_night_in_the_same_run_is_none_of_the_nights(
+async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
     lived: Path, clock: Clock
 ) -> None:
     model = dreamer()
@@ -45,7 +46,7 @@ async def test_a_tick_broken_off_behind_a_night_in_the_same_run_is_none_of_the_n
 
 
 def failing_at(*steps: str) -> ScriptedChatModel:
-    """Answers all that a night asks, but for these steps."""
+    """A model that fails at these steps only."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         if tools and tools[0] in steps:
@@ -63,11 +64,11 @@ DOWN = "the model gives no usable answer"
 
 
 @pytest.mark.parametrize("tried", [False, True])
-async def test_a_night_stopped_by_its_model_says_so_at_its_end_and_asks_no_more(
+async def test_a_night_stopped_by_a_failing_model_reports_it_and_asks_no_more(
     lived: Path, clock: Clock, tried: bool
 ) -> None:
-    model, settings = failing_at("Dream"), SETTINGS.model_copy(update={"night_parallel": 1})
-    async with copy_of(lived, "down", clock, model, settings) as agent:
+    model = failing_at("Dream")
+    async with copy_of(lived, "down", clock, model) as agent:
         if tried:
             await agent.ainvoke({"request": "wake"})
         slept = await agent.sleep(dry_run=tried)
@@ -78,14 +79,14 @@ async def test_a_night_stopped_by_its_model_says_so_at_its_end_and_asks_no_more(
     assert asked(model, "Attributes") + asked(model, "Questions") == 0
 
 
-async def test_what_cut_a_night_is_said_and_not_what_holds_at_its_end(
+async def test_the_report_gives_the_first_reason_for_stopping(
     lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weigh = weigh_night._weighed
 
-    async def woken_meanwhile(view: Any, resources: Any, settings: Any) -> Any:
-        assert view.record["stopped"] == "a message waits"
-        return await weigh(view, resources, settings)
+    async def woken_meanwhile(context: NightContext) -> Any:
+        assert context.record["stopped"] == "a message waits"
+        return await weigh(context)
 
     monkeypatch.setattr(weigh_night, "_weighed", woken_meanwhile)
     async with copy_of(lived, "message", clock, dreamer()) as agent:
@@ -96,7 +97,7 @@ async def test_what_cut_a_night_is_said_and_not_what_holds_at_its_end(
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
-async def test_a_night_that_its_hours_woke_before_it_was_gone_on_with_says_the_hours(
+async def test_a_resumed_night_after_its_hours_gives_the_hours_as_reason(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))

@@ -1,4 +1,4 @@
-"""A night within its hours: it ends with them, compacting is finished, and the rest comes later."""
+"""A night and its hours: dreaming ends with them, compacting is finished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tests.scripted import ScriptedChatModel, scripted
 
 NIGHTLY = Settings(
     sleep_schedule_enabled=True,
-    night_parallel=1,
     dream_batch_size=1,
     night_calls_per_100=1_000,
     probes_kept=0,
@@ -39,7 +38,7 @@ def at(text: str) -> datetime:
 
 
 def slow(clock: Clock, step: str, until: datetime, *, nth: int = 1) -> ScriptedChatModel:
-    """Answers all that a night asks; while it answers `step` for the nth time, time passes."""
+    """A model that lets time pass while it answers `step` for the nth time."""
     asked = 0
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -53,7 +52,7 @@ def slow(clock: Clock, step: str, until: datetime, *, nth: int = 1) -> ScriptedC
 
 
 def asked_for(model: ScriptedChatModel) -> list[str]:
-    """The steps that asked, one name a call."""
+    """The steps that asked, one name per call."""
     return [one.tools[0] if len(one.tools) == 1 else "facts" for one in model.calls]
 
 
@@ -65,9 +64,7 @@ async def steps_of(out: dict[str, Any]) -> list[str]:
     return [one["step"] for one in out["report"]["night"]["steps"]]
 
 
-async def test_dreaming_stops_at_the_end_of_its_hours_and_the_next_night_takes_the_rest(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_dreaming_stops_when_the_sleeping_hours_end(tmp_path: Path, clock: Clock) -> None:
     clock.set(at("2026-01-10T02:00"))
     model = slow(clock, "Dream", at("2026-01-10T06:00"), nth=2)
     async with opened(tmp_path, model, clock, settings=NIGHTLY) as agent:
@@ -87,7 +84,7 @@ async def test_dreaming_stops_at_the_end_of_its_hours_and_the_next_night_takes_t
     assert (again.count("Scores"), again.count("facts"), again.count("Dream") > 0) == (0, 0, True)
 
 
-async def test_compacting_goes_on_over_the_end_of_its_hours_and_nothing_is_dreamt(
+async def test_compacting_goes_on_after_the_sleeping_hours_and_dreaming_does_not_begin(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))
@@ -103,7 +100,7 @@ async def test_compacting_goes_on_over_the_end_of_its_hours_and_nothing_is_dream
 
 
 @pytest.mark.parametrize("asked", ["before its hour", "within its hours"])
-async def test_a_night_that_a_person_asked_for_does_not_end_with_any_hours(
+async def test_a_requested_night_ignores_the_sleeping_hours(
     tmp_path: Path, clock: Clock, asked: str
 ) -> None:
     clock.set(at("2026-01-10T01:00" if asked == "before its hour" else "2026-01-10T03:00"))
@@ -116,7 +113,7 @@ async def test_a_night_that_a_person_asked_for_does_not_end_with_any_hours(
     assert (night["complete"], night["stopped"], out["mode"]) == (True, None, "sleep")
 
 
-async def test_a_preview_in_its_hours_is_thought_out_to_the_end(
+async def test_a_preview_ignores_the_end_of_the_sleeping_hours(
     tmp_path: Path, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T02:00"))

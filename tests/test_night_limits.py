@@ -1,4 +1,4 @@
-"""What a night may spend, through the whole night: it stops at a step's end, and says why."""
+"""The budget through a whole night: it stops after a batch, and says why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.scripted import ScriptedChatModel
 
 
 async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """So many things are overheard at once, some of them more important than others."""
+    """The agent overhears `count` messages of different importance."""
     events = [
         {
             "id": f"e{n:03}",
@@ -35,14 +35,14 @@ async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
 
 
 async def weighed(agent: AsyncAgent) -> None:
-    """Every third one is of weight already, before the night."""
+    """Make every third entry important before the night."""
     for entry in await entries(agent):
         number = int(re.findall(r"Plot (\d+)", entry["content"])[0])
         changed: Any = {**entry, "importance": 5 if number % 3 == 0 else 3}
         await agent.store.abatch(journal.puts(agent.scope, changed))
 
 
-async def test_a_night_of_a_hundred_entries_makes_fifteen_calls_at_most_side_by_side(
+async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
     tmp_path: Path, clock: Clock
 ) -> None:
     running, most = 0, 0
@@ -52,25 +52,25 @@ async def test_a_night_of_a_hundred_entries_makes_fifteen_calls_at_most_side_by_
             nonlocal running, most
             running += 1
             most = max(most, running)
-            await asyncio.sleep(0.25)  # on a busy machine the next one is not there at once
+            await asyncio.sleep(0.01)
             try:
                 return await super()._agenerate(*args, **more)
             finally:
                 running -= 1
 
     model = Counting(otherwise=lambda messages, tools: answer(messages, tools))
-    settings = Settings(reflection_threshold=20, min_observations=2, night_parallel=3)
+    settings = Settings(reflection_threshold=20, min_observations=2)
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         await heard(agent, clock, 100)
         slept = await agent.sleep()
         made = [one for one in slept["operations"] if one["kind"] == "add_fact"]
     assert len(model.calls) <= 15
-    assert most == 3
+    assert most == 1
     assert (slept["complete"], slept["held"], len(made)) == (True, [], 100)
     assert {one["step"] for one in slept["steps"]} >= {"dream", "reflect"}
 
 
-async def test_with_its_budget_used_up_it_stops_says_so_and_the_next_goes_on_with_the_best(
+async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_importance(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = SETTINGS.model_copy(
@@ -78,7 +78,6 @@ async def test_with_its_budget_used_up_it_stops_says_so_and_the_next_goes_on_wit
             "night_tokens": 600,
             "score_batch_size": 5,
             "consolidate_batch_size": 5,
-            "night_parallel": 1,
             "gate_facts": 1_000,
         }
     )
@@ -110,7 +109,7 @@ def plots(messages: list[BaseMessage]) -> list[int]:
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
 
 
-async def test_a_night_that_stopped_tells_it_in_its_record_and_lists_the_rest(
+async def test_a_stopped_night_records_the_reason_and_the_entries_left(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = SETTINGS.model_copy(update={"night_tokens": 1})

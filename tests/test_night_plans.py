@@ -1,4 +1,4 @@
-"""What a night decided so far: the same however it came, and nothing of it read twice."""
+"""The plans of a night: the same in whatever portions they come, and each read once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ OLD = fact("old", importance=3)
 
 
 def plan(order: int, phase: str, *operations: Operation) -> PlanRecord:
-    """What a step decided."""
-    made = {"key": f"k{order}", "order": order, "phase": phase, "operations": list(operations)}
+    """A plan record."""
+    made: dict[str, Any] = {"key": f"k{order}", "order": order, "step": "dream", "phase": phase}
+    made["operations"] = list(operations)
     return cast(PlanRecord, made)
 
 
 def one_of(place: int) -> Operation:
-    """An operation of a few that bear on the same memories."""
+    """One of seven operations on the same few memories."""
     first = next(iter(ENTRIES.values()))
     return [
         score_entry(first, 9, "vital"),
@@ -47,7 +48,7 @@ def one_of(place: int) -> Operation:
     ),
     st.integers(0, 8),
 )
-def test_plans_that_come_one_after_the_other_are_as_all_at_once(
+def test_plans_added_one_by_one_equal_plans_added_at_once(
     given_: Sequence[tuple[str, list[int]]], cut: int
 ) -> None:
     records = [plan(n, phase, *map(one_of, of)) for n, (phase, of) in enumerate(given_)]
@@ -62,7 +63,7 @@ def test_plans_that_come_one_after_the_other_are_as_all_at_once(
         assert len(ids) == len(set(ids))
 
 
-def test_what_dreaming_changes_settles_no_entry() -> None:
+def test_operations_of_dreaming_settle_no_entry() -> None:
     done = mark_entry(ENTRIES["j2"], "consolidated", "told")
     assert "j2" in {one["id"] for one in Plans([plan(0, "dreaming", done)], ENTRIES).pending()}
     assert {one["id"] for one in Plans([plan(0, "compacting", done)], ENTRIES).pending()} == {
@@ -71,17 +72,17 @@ def test_what_dreaming_changes_settles_no_entry() -> None:
     }
 
 
-def test_a_score_is_seen_in_what_is_pending() -> None:
+def test_pending_entries_show_their_new_score() -> None:
     plans = Plans([plan(0, "compacting", one_of(0))], ENTRIES)
     assert {one["id"]: one["importance"] for one in plans.pending()}["j1"] == 9
 
 
-def test_of_rivals_the_first_counts_and_an_operation_counts_once() -> None:
+def test_an_operation_counts_once() -> None:
     plans = Plans([plan(0, "dreaming", one_of(4), one_of(5)), plan(1, "dreaming", one_of(4))])
-    assert list(plans.operations()) == [one_of(4)]
+    assert list(plans.operations()) == [one_of(4), one_of(5)]
 
 
-def test_each_plan_is_read_once_however_often_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_plan_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read, of = list[int](), entries_after
 
     def counted(entries: dict[str, JournalEntry], operations: Sequence[Operation]) -> Any:

@@ -1,4 +1,4 @@
-"""A night that is tried out: it changes nothing, and applied it is the night itself."""
+"""Previews: they change nothing, and applied they equal the night itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MONTH = 40
 
 @pytest.fixture
 async def lived(tmp_path: Path, clock: Clock) -> Path:
-    """A day, a night and, long after, a second day: all that a night can do is to be done."""
+    """A day, a night, and long after a second day: the next night has work of every kind."""
     data = tmp_path / "lived"
     async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, SATURDAY)
@@ -51,7 +51,7 @@ async def copy_of(
 
 
 async def state_of(agent: AsyncAgent) -> dict[str, Any]:
-    """The state, but for what a run tells of itself."""
+    """The state without the keys about the last run."""
     values = (await agent.aget_state()).values
     return {key: one for key, one in values.items() if key not in ("report", "turn", "night")}
 
@@ -62,9 +62,7 @@ KINDS = {
 }
 
 
-async def test_a_preview_leaves_memory_and_state_as_they_were_and_is_paid_for(
-    lived: Path, clock: Clock
-) -> None:
+async def test_a_preview_changes_neither_memory_nor_state(lived: Path, clock: Clock) -> None:
     model = dreamer()
     async with copy_of(lived, "tried", clock, model) as agent:
         stood, state = await whole(agent), await state_of(agent)
@@ -80,7 +78,7 @@ async def test_a_preview_leaves_memory_and_state_as_they_were_and_is_paid_for(
     assert line["llm_calls"] == len(model.calls) > 5
 
 
-async def test_applied_it_is_the_night_itself_and_no_model_is_called_again(
+async def test_an_applied_preview_equals_the_night_and_calls_no_model(
     lived: Path, clock: Clock
 ) -> None:
     async with copy_of(lived, "slept", clock, dreamer()) as agent:
@@ -101,7 +99,7 @@ async def test_applied_it_is_the_night_itself_and_no_model_is_called_again(
     assert len(model.calls) == paid
 
 
-async def test_whatever_waits_goes_on_waiting_while_a_night_is_tried_out_and_applied(
+async def test_events_keep_waiting_during_a_preview_and_its_application(
     lived: Path, clock: Clock
 ) -> None:
     model = dreamer()
@@ -120,7 +118,7 @@ async def test_whatever_waits_goes_on_waiting_while_a_night_is_tried_out_and_app
 
 
 async def an_entry(agent: AsyncAgent) -> str:
-    """An entry of Sunday is forgotten with its day."""
+    """Remove an entry of Sunday."""
     entry = (await journal.newest(agent.store, agent.scope, limit=1))[0]
     changed: Any = {**entry, "importance": 10, "scoring_method": "manual"}
     await agent.store.abatch(journal.puts(agent.scope, changed))
@@ -150,7 +148,7 @@ async def the_night_itself(agent: AsyncAgent) -> str:
 
 
 @pytest.mark.parametrize("change", [an_entry, a_fact, a_profile, the_night_itself])
-async def test_it_is_refused_where_what_it_is_about_changed_and_says_what(
+async def test_a_preview_is_refused_after_its_targets_changed(
     lived: Path, clock: Clock, change: Any
 ) -> None:
     async with copy_of(lived, "changed", clock, dreamer()) as agent:
@@ -172,7 +170,7 @@ async def test_it_is_refused_where_what_it_is_about_changed_and_says_what(
         assert (await agent.sleep())["complete"] is True
 
 
-async def test_what_came_since_stands_in_nobodys_way(lived: Path, clock: Clock) -> None:
+async def test_new_memories_do_not_conflict_with_a_preview(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "since", clock, dreamer()) as agent:
         tried = await agent.sleep(dry_run=True)
         await agent.ainvoke(said("I planted beans.", "Ada", id="new"))
@@ -183,9 +181,7 @@ async def test_what_came_since_stands_in_nobodys_way(lived: Path, clock: Clock) 
     ]
 
 
-async def test_what_a_forget_took_something_out_of_is_not_applied(
-    lived: Path, clock: Clock
-) -> None:
+async def test_a_preview_is_not_applied_after_a_forget(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "forgot", clock, dreamer()) as agent:
         tried = await agent.sleep(dry_run=True)
         friday = next(
@@ -197,7 +193,7 @@ async def test_what_a_forget_took_something_out_of_is_not_applied(
             await agent.apply_night(str(tried["id"]))
 
 
-async def test_only_what_waits_for_a_person_can_be_applied_or_let_go(
+async def test_only_previews_and_held_nights_can_be_applied_or_discarded(
     lived: Path, clock: Clock
 ) -> None:
     async with copy_of(lived, "wrong", clock, dreamer()) as agent:
@@ -210,9 +206,7 @@ async def test_only_what_waits_for_a_person_can_be_applied_or_let_go(
             await agent.apply_night("x")
 
 
-async def test_a_preview_under_the_emergency_stop_says_so_and_is_not_made_later(
-    lived: Path, clock: Clock
-) -> None:
+async def test_the_emergency_stop_cancels_a_preview(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "stopped", clock, dreamer()) as agent:
         await agent.ainvoke({"request": "stop"})
         with pytest.raises(Exception, match="Emergency stop"):
@@ -222,7 +216,7 @@ async def test_a_preview_under_the_emergency_stop_says_so_and_is_not_made_later(
 
 
 @pytest.mark.parametrize("again", [True, False])
-async def test_a_preview_that_broke_off_is_finished_first_and_paid_for_once(
+async def test_an_interrupted_preview_is_finished_first_and_paid_for_once(
     lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
@@ -252,7 +246,7 @@ async def test_a_preview_that_broke_off_is_finished_first_and_paid_for_once(
     assert statuses == (["complete", "complete"] if again else ["complete", "preview", "complete"])
 
 
-async def test_asked_to_sleep_after_a_preview_that_broke_off_it_sleeps(
+async def test_a_night_follows_an_interrupted_preview(
     lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
@@ -270,9 +264,7 @@ async def test_asked_to_sleep_after_a_preview_that_broke_off_it_sleeps(
     assert statuses == ["complete", "preview", "complete"]
 
 
-async def test_a_preview_waits_for_a_night_in_another_hand_and_gets_in_nobodys_way(
-    lived: Path, clock: Clock
-) -> None:
+async def test_a_preview_waits_for_a_night_in_another_process(lived: Path, clock: Clock) -> None:
     async with (
         copy_of(lived, "both", clock, dreamer(delay=0.02)) as sleeper,
         copy_of(lived, "both", clock, dreamer(delay=0.02)) as trier,

@@ -1,5 +1,6 @@
-"""Whatever nights, previews, undos and corrections follow each other: links go both ways and lead
-somewhere, what anything stands on is there, and what was noticed meanwhile stays."""
+"""Random sequences of nights, previews, undos and corrections keep memory consistent.
+
+Links go both ways and lead somewhere, cited memories exist, and new observations stay."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from rich.console import Console
 from graph.cli.night_view import night_view
 from memory import links
 from memory.dreaming import gate
-from memory.dreaming.undo import built_on, inverse
+from memory.night_undo import built_on, inverse
 from memory.operations import (
     add_entry,
     add_fact,
@@ -50,7 +51,7 @@ def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemor
 
 
 class Life:
-    """A memory, the nights that were applied, and those that were only tried out."""
+    """A memory, its applied nights and its previews."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -69,7 +70,7 @@ class Life:
         self.previews.append(await self._thought_out(deeds))
 
     async def apply(self, place: int) -> None:
-        """Make a preview so, unless something stands in the way."""
+        """Apply a preview unless it conflicts."""
         if not self.previews:
             return
         operations = self.previews.pop(place % len(self.previews))
@@ -77,12 +78,12 @@ class Life:
             await self._apply(operations)
 
     async def resume(self, place: int) -> None:
-        """A night that was open while other things happened is applied: nothing is asked."""
+        """Apply a night that was open while memory changed, without a check."""
         if self.previews:
             await self._apply(self.previews.pop(place % len(self.previews)))
 
     async def undo(self, place: int) -> None:
-        """Take a night back, unless a later one built on it or something was changed."""
+        """Undo a night unless a later night built on it or it conflicts."""
         if not self.nights:
             return
         at = place % len(self.nights)
@@ -96,7 +97,7 @@ class Life:
         del self.nights[at]
 
     async def correct(self, place: int) -> None:
-        """Somebody says what is true instead of a fact."""
+        """Supersede a fact by a correction."""
         facts = await self.memory.semantic.all(self.memory.scope)
         facts = sorted((one for one in facts if not one["invalid_at"]), key=lambda one: one["op"])
         if not facts:
@@ -114,7 +115,7 @@ class Life:
         )
 
     async def cite(self, place: int) -> None:
-        """A fact is made of an entry, awake: nothing links them, the fact cites it."""
+        """Awake, make a fact that cites an entry without a link."""
         id_ = ENTRIES[place % len(ENTRIES)]
         if await self.memory.entry(id_):
             op = f"s{next(self._names)}"
@@ -122,7 +123,7 @@ class Life:
             await self.memory.apply([add_fact(made, "told")])
 
     async def notice(self, place: int) -> None:
-        """Something is noticed of Ada, awake."""
+        """Awake, observe something of Ada."""
         number = 50 + next(self._names)
         self.seen.append(f"o{number}")
         sources = [ENTRIES[place % len(ENTRIES)]]
@@ -143,7 +144,7 @@ class Life:
         self.nights.append((f"night_{next(self._names)}", operations))
 
     async def check(self) -> None:
-        """Nothing dangles, and nothing that anything stands on is gone."""
+        """Assert that no link dangles and that every cited memory exists."""
         items = await self.memory.store.asearch(self.memory.scope.namespace(links.LINKS), limit=999)
         ends = {item.key: links.end_of(item.value) for item in items}
         facts = await self.memory.semantic.all(self.memory.scope)
@@ -167,7 +168,7 @@ class Life:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(acts=st.lists(ACTS, min_size=3, max_size=9))
-def test_whatever_follows_each_other_all_that_is_named_is_there(
+def test_random_sequences_leave_no_dangling_reference(
     semantic: SemanticMemory, acts: list[tuple[str, Any]]
 ) -> None:
     async def lived() -> None:
@@ -179,7 +180,7 @@ def test_whatever_follows_each_other_all_that_is_named_is_there(
     asyncio.run(lived())
 
 
-async def test_what_was_cited_since_it_was_to_be_pruned_stays(semantic: SemanticMemory) -> None:
+async def test_an_entry_cited_after_the_plan_is_not_pruned(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     decided = [prune_entry(entry(id_), "old") for id_ in ENTRIES[1:]]
     await memory.apply(
@@ -194,7 +195,7 @@ async def test_what_was_cited_since_it_was_to_be_pruned_stays(semantic: Semantic
     assert left == [ENTRIES[0], ENTRIES[1], ENTRIES[2]]
 
 
-async def test_an_insight_on_which_somebody_built_is_not_taken_back(
+async def test_an_insight_that_was_built_on_blocks_the_undo(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -210,7 +211,7 @@ async def test_an_insight_on_which_somebody_built_is_not_taken_back(
     assert await memory.conflicts(inverse(night)) == [insight["id"]]
 
 
-async def test_an_undo_that_was_broken_off_stands_in_its_own_way_nowhere(
+async def test_an_interrupted_undo_does_not_conflict_with_itself(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -224,7 +225,7 @@ async def test_an_undo_that_was_broken_off_stands_in_its_own_way_nowhere(
     assert await memory.conflicts(inverse(night[1:])) == ["n8"]
 
 
-async def test_nothing_is_linked_to_what_does_not_exist(semantic: SemanticMemory) -> None:
+async def test_no_link_leads_to_a_missing_memory(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     before = await memory.links()
     fact = await memory.fact("f1")
@@ -239,7 +240,7 @@ async def test_nothing_is_linked_to_what_does_not_exist(semantic: SemanticMemory
     assert await memory.links() == before
 
 
-async def test_what_goes_leaves_no_link_behind(semantic: SemanticMemory) -> None:
+async def test_removed_memories_leave_no_link(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     new = draft("n9", "Ada grows kale.", source_entries=[])
     night = [add_fact(new, "told")]
@@ -250,7 +251,7 @@ async def test_what_goes_leaves_no_link_behind(semantic: SemanticMemory) -> None
     assert sorted(await memory.links()) == sorted([ENTRIES[0], (await memory.fact("f0"))["id"]])
 
 
-async def test_what_is_noticed_while_a_night_is_open_stays(semantic: SemanticMemory) -> None:
+async def test_observations_made_during_a_night_stay(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     night = Night(await memory.semantic.all(memory.scope))
     night.do("consolidate", 0, 0)
@@ -272,7 +273,7 @@ async def test_what_is_noticed_while_a_night_is_open_stays(semantic: SemanticMem
     assert profile["attributes"] == {}
 
 
-async def test_an_operation_that_a_forget_stripped_is_read_by_everyone(
+async def test_every_reader_accepts_a_forgotten_operation(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -297,7 +298,7 @@ async def test_an_operation_that_a_forget_stripped_is_read_by_everyone(
     assert gate.heirs(bare, {}) == {}
 
 
-def test_a_night_that_a_forget_stripped_is_still_shown() -> None:
+def test_a_night_with_forgotten_operations_is_still_shown() -> None:
     told = add_fact(draft("told", "Beans are tall."), "told")
     bare: Any = {**add_fact(draft("gone", "Zora."), "told"), "before": None, "after": None}
     report: Any = {

@@ -1,4 +1,4 @@
-"""What a night prunes of an agent's journal: nothing that something stands on, or may yet."""
+"""Which journal entries a night prunes: none that is cited, or may yet be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KEPT: dict[str, list[Operation]] = {
 
 
 async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
-    """The contents of the entries that are left of those that were old."""
+    """The contents of the old entries that are left."""
     to_dream_of = add_fact(draft("new", "There is something to dream of."), "x")
     await apply_operations(
         [*operations, to_dream_of],
@@ -69,13 +69,15 @@ async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
 
 
 @pytest.mark.parametrize("why", KEPT)
-async def test_what_something_stands_on_stays(tmp_path: Path, clock: Clock, why: str) -> None:
+async def test_cited_entries_are_not_pruned(tmp_path: Path, clock: Clock, why: str) -> None:
     async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
         left = await night(agent, old("one"), old("other"), *KEPT[why])
         assert left == ["It was one."]
 
 
-async def test_what_the_conversation_still_shows_stays(tmp_path: Path, clock: Clock) -> None:
+async def test_entries_of_the_current_conversation_are_not_pruned(
+    tmp_path: Path, clock: Clock
+) -> None:
     model = scripted("I see.", otherwise=night_model)
     async with opened(tmp_path / "data", model, clock) as agent:
         await agent.ainvoke(said("Hm", id="shown"))
@@ -83,7 +85,7 @@ async def test_what_the_conversation_still_shows_stays(tmp_path: Path, clock: Cl
         assert left == ["It was shown."]
 
 
-async def test_two_facts_that_are_linked_keep_no_entry(tmp_path: Path, clock: Clock) -> None:
+async def test_a_link_between_facts_keeps_no_entry(tmp_path: Path, clock: Clock) -> None:
     facts = [draft(op, f"Beans {op}.", source_events=["elsewhere"]) for op in ("a", "b")]
     made = [add_fact(one, "x") for one in facts]
     async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
@@ -91,7 +93,7 @@ async def test_two_facts_that_are_linked_keep_no_entry(tmp_path: Path, clock: Cl
         assert await night(agent, old("one"), *made, both) == []
 
 
-async def test_a_night_is_begun_for_what_is_old_alone_and_for_nothing_that_has_to_stay(
+async def test_prunable_entries_alone_begin_a_night_and_cited_ones_do_not(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(otherwise=night_model)

@@ -1,4 +1,4 @@
-"""What a night tells while it goes on, to whoever streams with the mode `custom`."""
+"""The progress events of a night in the stream mode `custom`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
 
 
-async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clock: Clock) -> None:
+async def test_each_step_tells_begin_progress_and_end_with_counts(
+    tmp_path: Path, clock: Clock
+) -> None:
     heard: list[NightEvent] = []
-    settings = SETTINGS.model_copy(update={"night_parallel": 1})
-    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
+    async with opened(tmp_path, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, [*SATURDAY, *SUNDAY])
         given: dict[str, Any] = {"request": "sleep"}
         async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True):
@@ -42,29 +43,11 @@ async def test_each_step_begins_goes_on_and_ends_with_counts(tmp_path: Path, clo
     assert dreamt[-1]["operations"] > 10
 
 
-async def test_batches_side_by_side_are_told_each_when_it_is_done(
-    tmp_path: Path, clock: Clock
-) -> None:
-    settings = SETTINGS.model_copy(update={"night_parallel": 4})
-    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
-        await day(agent, clock, [*SATURDAY, *SUNDAY])
-        given: dict[str, Any] = {"request": "sleep"}
-        parts = [
-            part
-            async for _, part in agent.astream(given, stream_mode="custom", subgraphs=True)
-            if part["step"] == "score_importance"
-        ]
-    done = [one["done"] for one in parts]
-    assert done == sorted(done)
-    assert (len(done), done[0], done[-1]) == (6, 0, 11)
-    assert {one["of"] for one in parts} == {11}
-
-
-def test_what_a_tool_sends_is_no_event_of_a_night() -> None:
+def test_custom_events_of_tools_are_no_night_events() -> None:
     assert not is_night_event({"type": "night"})
     assert not is_night_event({"step": "x"})
     assert not is_night_event("night")
 
 
-def test_outside_of_a_run_nobody_is_told(clock: Clock) -> None:
+def test_telling_progress_outside_of_a_run_does_nothing(clock: Clock) -> None:
     tell(new_night(clock(), [], []), Plans(), "dream", "begin")

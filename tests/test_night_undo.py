@@ -1,4 +1,4 @@
-"""A night that is taken back: memory is as it was, or it is said what stands in the way."""
+"""Undoing a night restores memory, or names what prevents it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def cumulative(agent: AsyncAgent) -> int:
     return told
 
 
-async def test_undone_it_leaves_what_stood_before_and_a_new_night_does_the_work_again(
+async def test_an_undo_restores_memory_and_the_next_night_does_the_work_again(
     lived: Path, clock: Clock
 ) -> None:
     async with copy_of(lived, "undone", clock, dreamer()) as agent:
@@ -55,14 +55,12 @@ async def test_undone_it_leaves_what_stood_before_and_a_new_night_does_the_work_
 
 
 def told(operation: Any) -> tuple[Any, ...]:
-    """What an operation does, whatever night it is of: insights have ids of their own night."""
+    """An operation without the ids that differ from night to night."""
     of_night = operation["target"].startswith("insight_")
     return operation["kind"], None if of_night else operation["target"], operation["reason"]
 
 
-async def test_what_a_later_night_built_on_stays_and_it_is_said_on_what(
-    lived: Path, clock: Clock
-) -> None:
+async def test_an_undo_is_refused_if_a_later_night_built_on_it(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "built", clock, dreamer()) as agent:
         first = (await agent.nights())[0]["id"]
         second = await agent.sleep()
@@ -77,9 +75,7 @@ async def test_what_a_later_night_built_on_stays_and_it_is_said_on_what(
         assert await agent.resources.semantic.all(agent.scope) == []
 
 
-async def test_what_was_changed_since_is_named_and_nothing_is_taken_back(
-    lived: Path, clock: Clock
-) -> None:
+async def test_an_undo_is_refused_after_a_correction(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "changed", clock, dreamer()) as agent:
         facts = await agent.resources.semantic.all(agent.scope)
         glass = next(fact for fact in facts if "Friday" in fact["text"])
@@ -91,7 +87,7 @@ async def test_what_was_changed_since_is_named_and_nothing_is_taken_back(
         assert await whole(agent) == stood
 
 
-async def test_what_a_forget_touched_cannot_be_undone(lived: Path, clock: Clock) -> None:
+async def test_an_undo_is_refused_after_a_forget(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "forgot", clock, dreamer()) as agent:
         facts = await agent.resources.semantic.all(agent.scope)
         await agent.forget_fact(facts[0]["id"])
@@ -99,9 +95,7 @@ async def test_what_a_forget_touched_cannot_be_undone(lived: Path, clock: Clock)
             await agent.undo_night("last")
 
 
-async def test_of_nights_that_are_too_old_only_what_they_did_is_kept(
-    lived: Path, clock: Clock
-) -> None:
+async def test_old_nights_keep_ids_and_reasons_only(lived: Path, clock: Clock) -> None:
     settings = SETTINGS.model_copy(update={"nights_kept": 1})
     async with copy_of(lived, "old", clock, dreamer(), settings) as agent:
         first = (await agent.nights())[0]["id"]
@@ -135,13 +129,11 @@ def clock_of(agent: AsyncAgent) -> Clock:
     return made
 
 
-async def test_seven_nights_can_be_undone_where_nothing_else_is_set() -> None:
+async def test_seven_nights_can_be_undone_by_default() -> None:
     assert Settings().nights_kept == 7
 
 
-async def test_a_preview_and_an_unknown_night_have_nothing_to_undo(
-    lived: Path, clock: Clock
-) -> None:
+async def test_previews_and_unknown_nights_cannot_be_undone(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "nothing", clock, dreamer()) as agent:
         tried = await agent.sleep(dry_run=True)
         with pytest.raises(InputError, match="nothing to undo"):
@@ -150,7 +142,7 @@ async def test_a_preview_and_an_unknown_night_have_nothing_to_undo(
             await agent.undo_night("night_1")
 
 
-async def test_an_undo_covers_the_archive_of_a_compaction_and_not_the_conversation(
+async def test_an_undo_removes_the_archive_and_keeps_the_conversation(
     tmp_path: Path, clock: Clock
 ) -> None:
     small = SETTINGS.model_copy(
@@ -172,11 +164,11 @@ async def test_an_undo_covers_the_archive_of_a_compaction_and_not_the_conversati
         assert (await agent.aget_state()).values["messages"] == talk
 
 
-async def test_what_batches_side_by_side_made_of_one_fact_can_be_taken_back(
+async def test_what_several_batches_made_of_one_fact_can_be_undone(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = dreamer(("vital", "by boat.", "duplicates"), ("weighty", "by boat.", "duplicates"))
-    settings = SETTINGS.model_copy(update={"dream_batch_size": 1, "night_parallel": 2})
+    settings = SETTINGS.model_copy(update={"dream_batch_size": 1})
     async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
         await day(agent, clock, [("Ben", "The ladder comes by boat.")])
         await agent.sleep()

@@ -1,4 +1,4 @@
-"""What a night leaves to the next one, or waits for, is said everywhere in the same way."""
+"""What a night leaves to the next one, or waits for, is shown alike in report, list and log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def line(entry: AuditEntry) -> str:
     return console.file.getvalue().splitlines()[1].rstrip()
 
 
-async def test_entries_that_the_model_did_not_settle_are_counted_in_the_list_of_nights(
+async def test_unsettled_entries_are_counted_in_the_list_of_nights(
     tmp_path: Path, clock: Clock
 ) -> None:
     def chatter(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -73,7 +73,7 @@ async def test_entries_that_the_model_did_not_settle_are_counted_in_the_list_of_
         (ended(complete=True), "✓", "0 changes"),
     ],
 )
-def test_a_night_that_waits_or_stopped_did_not_fail(
+def test_the_log_shows_held_stopped_and_failed_nights(
     record: NightRecord, mark: str, words: str
 ) -> None:
     entry = of_night(record, [], tick=1, model="offline")
@@ -96,11 +96,11 @@ def test_a_held_night_that_was_logged_as_an_error_is_shown_as_held() -> None:
         (1_200, "Emergency stop: 1,200 events wait until it is cleared."),
     ],
 )
-async def test_under_the_emergency_stop_it_is_said_how_much_waits(waiting: int, words: str) -> None:
+async def test_the_emergency_stop_tells_how_many_events_wait(waiting: int, words: str) -> None:
     assert emergency.sentence(waiting) == words
 
 
-async def test_a_night_asked_for_under_the_emergency_stop_says_so(
+async def test_a_night_requested_under_the_emergency_stop_reports_the_stop(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path, scripted(), clock) as agent:

@@ -1,4 +1,4 @@
-"""Nights on PostgreSQL that are tried out, held back and taken back: the same as in a folder."""
+"""Previews, held nights and undo on PostgreSQL work as in a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lives:
     async def copy(
         self, clock: Clock, model: ScriptedChatModel, settings: Settings = SETTINGS
     ) -> AsyncIterator[AsyncAgent]:
-        """An agent that has lived as the agents in the folders have."""
+        """An agent with a copy of the life."""
         url = self._server.database()
         name, lived = (conninfo_to_dict(one)["dbname"] for one in (url, self._url))
         self._server.execute(f"DROP DATABASE {name}", f"CREATE DATABASE {name} TEMPLATE {lived}")
@@ -50,7 +50,7 @@ class Lives:
 async def lives(
     postgres: Postgres, postgres_url: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> Lives:
-    """A day, a night and, long after, a second day, as `lived` has them in a folder."""
+    """A day, a night, and long after a second day, as `lived` has them in a folder."""
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     await live(None, clock)
     return Lives(postgres, postgres_url, monkeypatch)
@@ -65,9 +65,7 @@ async def live(data: Path | None, clock: Clock) -> None:
         await day(agent, clock, SUNDAY, first=len(SATURDAY))
 
 
-async def test_tried_out_applied_and_undone_it_is_what_it_is_in_a_folder(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_preview_apply_and_undo_work_as_in_a_folder(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         slept = await agent.sleep()
         itself = await whole(agent)
@@ -92,9 +90,7 @@ async def test_tried_out_applied_and_undone_it_is_what_it_is_in_a_folder(
         assert kinds(await agent.sleep()) == KINDS
 
 
-async def test_what_stands_in_the_way_is_said_and_nothing_is_changed(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_a_conflict_is_named_and_nothing_is_changed(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         first = str((await agent.nights())[0]["id"])
         tried = await agent.sleep(dry_run=True)
@@ -108,9 +104,7 @@ async def test_what_stands_in_the_way_is_said_and_nothing_is_changed(
         assert (await agent.discard_night(str(tried["id"])))["status"] == "discarded"
 
 
-async def test_a_night_that_is_held_back_waits_and_is_applied_or_let_go(
-    lives: Lives, clock: Clock
-) -> None:
+async def test_a_held_night_is_applied_or_discarded(lives: Lives, clock: Clock) -> None:
     async with lives.copy(clock, dreamer()) as agent:
         await agent.sleep()
         itself = await whole(agent)
@@ -143,7 +137,7 @@ async def test_no_table_holds_a_byte_of_what_is_forgotten_after_a_night(
         assert holding(postgres, ("marmalade", "zora")) == []
 
 
-async def test_the_same_life_in_a_folder_and_in_a_database_ends_in_the_same_memory(
+async def test_a_folder_and_a_database_end_in_the_same_memory(
     lives: Lives, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memories = []

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from memory.dreaming.relations import Claim, settle
-from memory.fact_changes import facts_after, fields_after, without_circles
+from memory.fact_changes import facts_after, fields_after
 from memory.operations import add_fact, change_entity, change_fact, supersede_fact
-from memory.overlay import Changes, profiles_after
+from memory.overlay import Changes, Unstored, profiles_after
 from memory.records import Fact, Operation
 from memory.semantic import SemanticMemory
-from memory.unstored import Unstored
 from memory.vectorstore.table import Row
 from tests.facts import draft, memory_at
 from tests.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
@@ -36,7 +35,7 @@ def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
 
 
 def seen(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """What says the same of a fact, stored or not."""
+    """A fact without the fields that depend on whether it is stored."""
     hidden = ("id", "superseded_by", "access_count", "last_access")
     return [{key: one for key, one in fact.items() if key not in hidden} for fact in facts]
 
@@ -57,17 +56,17 @@ def test_facts_are_added_changed_and_removed_in_order() -> None:
     assert (after["new"]["id"], after["new"]["invalid_at"]) == ("new", None)
 
 
-def test_what_stands_already_is_not_added_again() -> None:
+def test_an_existing_fact_is_not_added_again() -> None:
     after = facts_after({"old": fact("old", "Ada grows beans.")}, [add_fact(draft("old", "x"), "")])
     assert after["old"]["text"] == "Ada grows beans."
 
 
-def test_what_supersedes_is_named_by_its_operation_whether_stored_or_not() -> None:
+def test_superseding_facts_are_named_by_operation_id() -> None:
     stored = {"old": fact("old", invalid_at=NOW, superseded_by="id-new"), "new": fact("new")}
     assert facts_after(stored, [])["old"]["superseded_by"] == "new"
 
 
-def test_what_was_forgotten_of_an_operation_does_nothing() -> None:
+def test_a_forgotten_operation_changes_nothing() -> None:
     bare: Operation = {**add_fact(draft("new", "x"), "told"), "before": None, "after": None}
     assert facts_after({"old": fact("old")}, [bare]) == {"old": fact("old")}
     assert profiles_after({ADA: ada()}, [{**bare, "kind": "change_entity", "target": ADA}]) == {
@@ -84,20 +83,20 @@ def test_what_was_forgotten_of_an_operation_does_nothing() -> None:
     ],
     ids=["as it was", "as it is to be", "changed meanwhile"],
 )
-def test_a_field_is_replaced_only_where_it_is_as_it_was(
+def test_a_field_is_replaced_only_if_it_is_unchanged(
     standing: dict[str, Any], written: dict[str, Any] | None
 ) -> None:
     assert fields_after(standing, {"importance": 5}, {"importance": 8}) == written
 
 
-def test_fields_that_belong_together_are_replaced_together_or_not_at_all() -> None:
+def test_the_fields_of_a_change_are_replaced_together_or_not_at_all() -> None:
     before = {"importance": 5, "scoring_method": "heuristic"}
     after = {"importance": 8, "scoring_method": "llm"}
     assert fields_after({"importance": 5, "scoring_method": "llm"}, before, after) is None
     assert fields_after(dict(before), before, after) == after
 
 
-def test_lists_are_joined_with_what_others_added_meanwhile() -> None:
+def test_lists_are_merged_with_additions_made_meanwhile() -> None:
     before, after = {"source_events": ["e1"]}, {"source_events": ["e1", "e2"]}
     standing = {"source_events": ["e1", "e9"]}
     assert fields_after(standing, before, after) == {"source_events": ["e1", "e9", "e2"]}
@@ -107,18 +106,7 @@ def test_lists_are_joined_with_what_others_added_meanwhile() -> None:
     }
 
 
-def test_two_facts_never_take_each_others_places() -> None:
-    one = supersede_fact(fact("a"), "b", NOW, [], "by one batch")
-    other = supersede_fact(fact("b"), "a", NOW, [], "by another one")
-    third = supersede_fact(fact("b"), "c", NOW, [], "by a third one")
-    assert without_circles([one, other, third]) == [one, third]
-    longer = [one, third, supersede_fact(fact("c"), "a", NOW, [], "round")]
-    assert without_circles(longer) == [one, third]
-    after = facts_after({"a": fact("a"), "b": fact("b")}, [one, other])
-    assert [after[op]["invalid_at"] for op in ("a", "b")] == [NOW, None]
-
-
-async def test_nor_do_they_when_it_is_applied(memory: Memory) -> None:
+async def test_two_facts_never_supersede_each_other(memory: Memory) -> None:
     a, b = await memory.hold([draft("a", "Ada grows beans."), draft("b", "Ada grows peas.")])
     await memory.apply(
         [supersede_fact(a, "b", NOW, [], "one"), supersede_fact(b, "a", NOW, [], "other")]
@@ -127,7 +115,7 @@ async def test_nor_do_they_when_it_is_applied(memory: Memory) -> None:
     assert (await memory.fact("b"))["invalid_at"] is None
 
 
-async def test_the_sources_of_all_duplicates_are_kept_whichever_batch_found_them(
+async def test_the_sources_of_all_duplicates_are_kept(
     memory: Memory,
 ) -> None:
     drafts = [
@@ -159,7 +147,7 @@ async def test_the_sources_of_all_duplicates_are_kept_whichever_batch_found_them
 # Profiles
 
 
-def test_profiles_are_seen_with_what_was_noticed_and_made_of_it() -> None:
+def test_profiles_show_pending_observations_and_attributes() -> None:
     standing = ada(observation(1))
     operations = [
         noticed(observation(2)),
@@ -204,7 +192,7 @@ NEW = [
 
 
 async def dreamt(memory: Memory) -> list[Operation]:
-    """What a night decides of them."""
+    """The operations that a night decides about these facts."""
     stored = {one["op"]: one for one in await memory.hold(STANDING)}
     added = [add_fact(one, "made from this entry") for one in NEW]
     facts = facts_after(stored, added)
@@ -233,7 +221,9 @@ async def test_a_night_sees_the_same_facts_whether_it_is_applied_or_not(memory: 
     assert seen(list(stored.values())) == seen(list(after.values()))
 
 
-async def test_and_the_same_neighbours(memory: Memory) -> None:
+async def test_a_night_sees_the_same_neighbours_whether_it_is_applied_or_not(
+    memory: Memory,
+) -> None:
     operations = await dreamt(memory)
     ops = [one["op"] for one in (*STANDING, *NEW)]
     told: list[list[list[str]]] = []
@@ -250,7 +240,7 @@ async def test_and_the_same_neighbours(memory: Memory) -> None:
     assert all(op not in near for op, near in near_of.items())
 
 
-def test_facts_that_are_not_stored_are_found_by_meaning_and_by_words() -> None:
+def test_pending_facts_are_found_by_meaning_and_by_words() -> None:
     told = [fact("a", "Ada grows beans."), fact("b", "Ada grows beans and kale."), fact("c", "X.")]
     vectors = [np.array(one, dtype=np.float32) for one in ([1, 0], [0.6, 0.8], [0, 1])]
     new = Unstored(told, vectors)
@@ -262,12 +252,12 @@ def test_facts_that_are_not_stored_are_found_by_meaning_and_by_words() -> None:
     assert Unstored([], []).near(np.array([1, 0], dtype=np.float32), 2) == []
 
 
-async def test_a_neighbour_shares_more_than_the_hour(memory: Memory) -> None:
+async def test_nearness_in_time_alone_makes_no_neighbour(memory: Memory) -> None:
     facts = await memory.hold([draft("a", "Beans."), draft("b", "Wolves.")])
     assert await memory.through([]).neighbours(facts[0], 5) == []
 
 
-async def test_neighbours_are_no_more_than_asked_for_and_the_nearest(memory: Memory) -> None:
+async def test_neighbours_are_the_nearest_within_the_limit(memory: Memory) -> None:
     drafts = [draft(f"f{n}", f"Ada grows {'beans ' * (n + 1)}on plot {n}.") for n in range(9)]
     facts = await memory.hold([*drafts, draft("f9", "Ada grows beans on plot 0.", speaker="Ben")])
     near = await memory.through([]).neighbours(facts[0], 3)
@@ -275,7 +265,7 @@ async def test_neighbours_are_no_more_than_asked_for_and_the_nearest(memory: Mem
     assert near[0]["op"] == "f9"
 
 
-async def test_a_fact_that_was_said_again_is_one_fact_and_known_by_both(memory: Memory) -> None:
+async def test_a_repeated_fact_is_found_by_both_operation_ids(memory: Memory) -> None:
     await memory.hold([draft("first", "Ada grows beans.", source_entries=["x"], source_events=[])])
     again = draft("again", "Ada grows beans.", source_entries=["x"], source_events=[])
     operations = [add_fact(again, "told")]
@@ -296,7 +286,7 @@ def row(op: str, **payload: Any) -> tuple[Row, float]:
     return Row(1, f"id-{op}", made), 0.5
 
 
-def test_a_recall_sees_what_would_no_longer_hold_and_what_would_be_gone() -> None:
+def test_a_recall_sees_pending_changes_and_removals() -> None:
     stored = {op: fact(op) for op in ("a", "b", "c")}
     gone: Operation = {**add_fact(draft("c", "x"), "undo"), "kind": "remove_fact"}
     operations = [supersede_fact(stored["a"], "b", NOW, [], "moved"), gone]
@@ -310,6 +300,6 @@ def test_a_recall_sees_what_would_no_longer_hold_and_what_would_be_gone() -> Non
     ]
 
 
-def test_what_was_superseded_long_ago_is_no_change() -> None:
+def test_a_fact_superseded_earlier_is_no_change() -> None:
     stored = {"a": fact("a", invalid_at=NOW, superseded_by="id-b"), "b": fact("b")}
     assert Changes.of([], stored).facts == {}

@@ -1,4 +1,4 @@
-"""What a night forgets, and what it never does."""
+"""Which entries a night prunes, and which it never does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pruned(
     return [one["target"] for one in operations]
 
 
-def test_an_old_entry_of_little_importance_goes_and_the_operation_keeps_all_of_it() -> None:
+def test_an_old_unimportant_entry_is_pruned_and_kept_in_the_operation() -> None:
     [operation] = prunable(
         [old()], cited=(), open_projects=(), open_goals="", now=NOW, settings=SETTINGS
     )
@@ -55,12 +55,12 @@ def test_an_old_entry_of_little_importance_goes_and_the_operation_keeps_all_of_i
         {"consolidation": "exempt"},
     ],
 )
-def test_what_is_important_young_or_made_into_something_stays(fields: dict[str, Any]) -> None:
+def test_important_recent_and_consolidated_entries_stay(fields: dict[str, Any]) -> None:
     assert pruned(old(**fields)) == []
 
 
 @pytest.mark.parametrize("cited", ["event_20260402_e1", "source-of-event_20260402_e1"])
-def test_what_is_cited_by_its_id_or_its_event_stays(cited: str) -> None:
+def test_entries_cited_by_id_or_event_stay(cited: str) -> None:
     assert pruned(old(), cited=(cited,)) == []
 
 
@@ -74,19 +74,19 @@ def test_what_is_cited_by_its_id_or_its_event_stays(cited: str) -> None:
         ({"related_projects": ["mill"]}, False),
     ],
 )
-def test_what_an_open_project_refers_to_stays(fields: dict[str, Any], kept: bool) -> None:
+def test_entries_of_open_projects_stay(fields: dict[str, Any], kept: bool) -> None:
     assert (pruned(old(**fields), projects=("barn",)) == []) is kept
 
 
 @pytest.mark.parametrize(
     "goals", ["See event_20260402_E1", "As said in source-of-event_20260402_e1."]
 )
-def test_what_an_open_goal_names_stays(goals: str) -> None:
+def test_entries_named_by_open_goals_stay(goals: str) -> None:
     assert pruned(old(), goals=goals) == []
     assert pruned(old(), goals="Find a roof for the barn") == ["event_20260402_e1"]
 
 
-def test_the_oldest_go_first() -> None:
+def test_the_oldest_entries_are_pruned_first() -> None:
     older = (NOW - timedelta(days=60)).isoformat()
     assert pruned(old("b"), old("a"), old("z", timestamp=older)) == ["z", "a", "b"]
 
@@ -136,7 +136,7 @@ def goal(id_: str, status: str, words: str) -> Goal:
     return made  # type: ignore[return-value] # the parts that are read
 
 
-def test_the_words_of_active_goals_and_the_keys_of_open_projects_are_what_is_open() -> None:
+def test_open_words_come_from_active_goals_and_open_projects() -> None:
     goals = {
         "g1": goal("g1", "active", "Mend the roof"),
         "g2": goal("g2", "completed", "Buy nails"),

@@ -1,4 +1,4 @@
-"""How new facts stand to their neighbours: what comes of a model's claims."""
+"""Relations of new facts to their neighbours: the operations that claims lead to."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def changed(operations: list[Operation]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_what_is_superseded_gets_an_end_and_a_pointer_and_keeps_its_record() -> None:
+def test_a_superseded_fact_gets_an_end_and_a_pointer() -> None:
     operations = settled(NEW, OLD, "supersedes")
     assert relation_of(operations) == "supersedes"
     assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
@@ -74,7 +74,7 @@ def test_a_less_trusted_speaker_contradicts_and_does_not_supersede() -> None:
     assert "invalid_at" not in changed(operations)["old"]
 
 
-def test_a_speaker_may_take_back_what_they_said_themselves() -> None:
+def test_speakers_may_take_back_their_own_words() -> None:
     overheard = {**NEW, "trust": 0.5}
     operations = settled(overheard, OLD, "supersedes")  # type: ignore[arg-type] # a fact with others
     assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
@@ -89,7 +89,7 @@ def test_duplicates_become_one_fact_with_the_sources_of_both() -> None:
     assert changes["new"] == {"invalid_at": NOW, "superseded_by": "old"}
 
 
-def test_the_better_founded_of_two_duplicates_stays() -> None:
+def test_the_more_trusted_duplicate_stays() -> None:
     twin = fact("new", "Ana lives in Bergen.", trust=0.95)
     changes = changed(settled(twin, OLD, "duplicates"))
     assert changes["old"]["superseded_by"] == "new"
@@ -102,7 +102,7 @@ def test_the_better_founded_of_two_duplicates_stays() -> None:
         fact("new", "The glass arrives on Friday."),
     ],
 )
-def test_what_another_says_or_shares_no_word_is_not_merged(other: Fact) -> None:
+def test_other_speakers_and_other_words_are_not_merged(other: Fact) -> None:
     operations = settled(other, OLD, "duplicates")
     assert relation_of(operations) == "relates"
     assert changed(operations) == {}
@@ -116,14 +116,14 @@ def test_what_another_says_or_shares_no_word_is_not_merged(other: Fact) -> None:
         (Claim("old", "third", "supersedes", ""), "neither old nor third is new"),
     ],
 )
-def test_claims_about_what_was_not_shown_are_refused(claim: Claim, why: str) -> None:
+def test_claims_about_unknown_ids_are_refused(claim: Claim, why: str) -> None:
     shown = {one["op"]: one for one in (NEW, OLD, fact("third", "Ana likes tea."))}
     made = settle([claim], shown, ["new"], now=NOW)
     assert made.operations == []
     assert why in made.refused[0]
 
 
-def test_a_pair_counts_once_and_what_no_longer_holds_supersedes_nothing() -> None:
+def test_a_pair_counts_once_and_a_superseded_fact_supersedes_nothing() -> None:
     third = fact("third", "Ana lives in Paris.")
     shown = {one["op"]: one for one in (NEW, OLD, third)}
     claims = [
@@ -137,7 +137,7 @@ def test_a_pair_counts_once_and_what_no_longer_holds_supersedes_nothing() -> Non
     assert len(made.refused) == 3
 
 
-def test_an_evolved_context_keeps_what_it_replaced() -> None:
+def test_a_new_context_keeps_the_earlier_one() -> None:
     known = fact("new", "Ana lives in Oslo.", context="Where Ana lives", tags=["home"])
     shown = {"new": known}
     given = [Context("new", "Ana moved for her work", ["Home", "work", "home"])]
@@ -158,7 +158,7 @@ def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
     assert made.refused == ["unknown id: ghost"]
 
 
-def test_a_fact_in_several_pairs_is_weighed_as_the_pairs_before_leave_it() -> None:
+def test_claims_build_on_the_claims_before_them() -> None:
     later = "2026-05-02T00:00:00+00:00"
     shown = {
         "old": OLD,

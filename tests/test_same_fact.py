@@ -77,7 +77,7 @@ async def test_another_agent_has_a_fact_of_its_own(memory: SemanticMemory) -> No
     assert await memory.by_op(ANA, ["b"]) == {}
 
 
-async def test_a_fact_that_no_longer_holds_is_not_the_same(memory: SemanticMemory) -> None:
+async def test_an_invalid_fact_is_no_duplicate(memory: SemanticMemory) -> None:
     [old] = await memory.add(ANA, [of_one_source("a", "red fox")])
     await memory.add(ANA, [of_one_source("b", "red fox")])
     await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03"})
@@ -88,7 +88,7 @@ async def test_a_fact_that_no_longer_holds_is_not_the_same(memory: SemanticMemor
     assert await memory.count(ANA) == 2
 
 
-async def test_a_changed_fact_is_the_same_as_what_it_says_now(memory: SemanticMemory) -> None:
+async def test_a_changed_fact_is_compared_by_its_current_text(memory: SemanticMemory) -> None:
     [fact] = await memory.add(ANA, [of_one_source("a", "red fox")])
     changed = await memory.update(ANA, fact["id"], {"text": "blue whale"})
     [before, now] = await memory.add(

@@ -1,4 +1,4 @@
-"""What stands in the way of a night that was tried out or held back, and of taking one back."""
+"""Conflicts that prevent the application of a waiting night, or an undo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.relations import Claim, settle
-from memory.dreaming.undo import inverse
+from memory.night_undo import inverse
 from memory.operations import (
     add_entry,
     add_fact,
@@ -50,7 +50,7 @@ async def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
 
 
 async def night(memory: Memory) -> list[Operation]:
-    """Operations of every kind, on what stands and on what they make."""
+    """Operations of every kind, on existing and on new memories."""
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
     likes = [Synthesis("drink", "Likes tea.", ["o1"])]
@@ -70,7 +70,7 @@ async def night(memory: Memory) -> list[Operation]:
     ]
 
 
-async def test_nothing_stands_in_the_way_of_what_nobody_touched(memory: Memory) -> None:
+async def test_untouched_targets_do_not_conflict(memory: Memory) -> None:
     operations = await night(memory)
     assert await memory.conflicts(operations) == []
     await memory.apply(operations)
@@ -78,7 +78,7 @@ async def test_nothing_stands_in_the_way_of_what_nobody_touched(memory: Memory) 
     assert await memory.conflicts(inverse(operations)) == []
 
 
-async def test_a_night_is_looked_at_without_changing_anything(memory: Memory) -> None:
+async def test_checking_for_conflicts_changes_nothing(memory: Memory) -> None:
     before = await memory.everything()
     await memory.conflicts(await night(memory))
     assert await memory.everything() == before
@@ -96,7 +96,7 @@ async def test_a_night_is_looked_at_without_changing_anything(memory: Memory) ->
     ],
     ids=["scored", "marked", "gone", "settled", "superseded", "said otherwise"],
 )
-async def test_what_was_changed_meanwhile_is_named_once(
+async def test_targets_changed_meanwhile_are_named_once(
     memory: Memory, meanwhile: Operation, named: str
 ) -> None:
     operations = await night(memory)
@@ -104,13 +104,13 @@ async def test_what_was_changed_meanwhile_is_named_once(
     assert await memory.conflicts(operations) == [named]
 
 
-async def test_a_fact_that_is_gone_is_named(memory: Memory) -> None:
+async def test_a_missing_fact_is_named(memory: Memory) -> None:
     operations = await night(memory)
     await memory.semantic.delete(memory.scope, (await memory.fact("bergen"))["id"])
     assert await memory.conflicts(operations) == ["bergen"]
 
 
-async def test_an_entry_that_is_not_as_it_was_is_not_pruned(memory: Memory) -> None:
+async def test_a_changed_entry_is_not_pruned(memory: Memory) -> None:
     settled = entry(E1, consolidation="consolidated")
     await memory.apply([mark_entry(entry(E1), "consolidated", "by another night")])
     await memory.apply([prune_entry(entry(E1), "old")])
@@ -123,7 +123,7 @@ async def test_an_entry_that_is_gone_already_need_not_be_pruned(memory: Memory) 
     assert await memory.conflicts(operations) == []
 
 
-async def test_what_is_noticed_meanwhile_is_in_nobodys_way_and_a_changed_attribute_is(
+async def test_new_observations_do_not_conflict_and_changed_attributes_do(
     memory: Memory,
 ) -> None:
     operations = await night(memory)
@@ -138,7 +138,7 @@ async def test_what_is_noticed_meanwhile_is_in_nobodys_way_and_a_changed_attribu
     assert await memory.conflicts(operations) == [ADA]
 
 
-async def test_sources_that_others_added_are_in_nobodys_way(memory: Memory) -> None:
+async def test_added_sources_do_not_conflict(memory: Memory) -> None:
     beans, bergen = await memory.fact("beans"), await memory.fact("bergen")
     claim = [Claim("beans", "bergen", "duplicates", "same")]
     shown: dict[str, Fact] = {
@@ -154,7 +154,7 @@ async def test_sources_that_others_added_are_in_nobodys_way(memory: Memory) -> N
     assert kept["source_events"] == ["event_beans", "e9", "event_bergen"]
 
 
-async def test_a_fact_of_the_night_that_was_corrected_since_is_not_taken_away(
+async def test_a_corrected_fact_blocks_the_undo(
     memory: Memory,
 ) -> None:
     operations = await night(memory)
@@ -169,7 +169,7 @@ async def test_a_fact_of_the_night_that_was_corrected_since_is_not_taken_away(
     assert await memory.conflicts(inverse(operations)) == ["oslo"]
 
 
-async def test_a_fact_of_the_night_that_was_recalled_since_is_in_nobodys_way(
+async def test_a_recalled_fact_does_not_block_the_undo(
     memory: Memory,
 ) -> None:
     operations = await night(memory)
@@ -180,7 +180,7 @@ async def test_a_fact_of_the_night_that_was_recalled_since_is_in_nobodys_way(
     assert await memory.conflicts(inverse(operations)) == []
 
 
-async def test_an_insight_that_was_changed_since_is_not_taken_away(memory: Memory) -> None:
+async def test_a_changed_insight_blocks_the_undo(memory: Memory) -> None:
     insight = entry("insight_20260503_a", consolidation="exempt")
     operations = [add_entry(insight, "insight")]
     await memory.apply(operations)
@@ -189,7 +189,7 @@ async def test_an_insight_that_was_changed_since_is_not_taken_away(memory: Memor
     assert await memory.conflicts(inverse(operations)) == ["insight_20260503_a"]
 
 
-async def test_when_insights_were_stored_since_the_count_stays_with_them(memory: Memory) -> None:
+async def test_an_undo_keeps_the_count_of_later_insights(memory: Memory) -> None:
     await memory.apply([reflected(None, NOW)])
     await memory.apply([reflected(NOW, LATER)])
     await memory.apply(inverse([reflected(None, NOW)]))

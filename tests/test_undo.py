@@ -1,4 +1,4 @@
-"""Taking a night back: the inverse restores what stood, unless a later night built on it."""
+"""Undo: the inverse operations restore memory, unless a later night built on the night."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from langgraph.store.base import PutOp
 from memory import apply
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
 from memory.dreaming.relations import Claim, settle
-from memory.dreaming.undo import built_on, inverse
 from memory.errors import MemoryStoreError
+from memory.night_undo import built_on, inverse
 from memory.operations import (
     add_entry,
     add_fact,
@@ -50,7 +50,7 @@ def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemor
 
 
 def each_kind() -> list[Operation]:
-    """An operation of each kind that a night makes and that can be taken back."""
+    """An operation of each kind that has an inverse."""
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [Synthesis("drink", "Likes tea.", ["o1"])]
@@ -79,7 +79,7 @@ def test_the_inverse_of_the_inverse_is_the_operation_in_effect() -> None:
     assert told(inverse(inverse(each_kind()))) == told(each_kind())
 
 
-def test_it_begins_with_the_last_and_has_ids_of_its_own() -> None:
+def test_the_inverse_is_in_reverse_order_with_its_own_ids() -> None:
     operations = each_kind()
     taken = inverse(operations)
     assert [one["target"] for one in taken] == [one["target"] for one in reversed(operations)]
@@ -87,7 +87,7 @@ def test_it_begins_with_the_last_and_has_ids_of_its_own() -> None:
     assert taken == inverse(operations)
 
 
-def test_meeting_someone_and_cutting_the_conversation_are_not_taken_back() -> None:
+def test_meetings_and_cuts_have_no_inverse() -> None:
     cut: Operation = {**settle_fact("x", "cut"), "kind": "compact"}
     met: Operation = {**noticed(TEA), "kind": "meet_entity"}
     assert inverse([cut, met]) == []
@@ -98,7 +98,7 @@ def test_meeting_someone_and_cutting_the_conversation_are_not_taken_back() -> No
 
 @given(DEEDS)
 @settings(max_examples=50, deadline=None)
-def test_a_night_applied_twice_is_applied_once_and_taken_back_leaves_what_stood(
+def test_applying_is_idempotent_and_undo_restores_memory(
     semantic: SemanticMemory, deeds: list[tuple[str, int, int]]
 ) -> None:
     async def live() -> None:
@@ -135,7 +135,7 @@ WHOLE_NIGHT = [
 @pytest.mark.parametrize(
     ("place", "nth"), [("update", 1), ("update", 2), ("delete", 1), ("delete", 2)]
 )
-async def test_an_undo_that_broke_off_is_finished_by_the_next_try(
+async def test_an_interrupted_undo_is_finished_by_the_next_try(
     semantic: SemanticMemory, monkeypatch: pytest.MonkeyPatch, place: str, nth: int
 ) -> None:
     memory = await before_a_night(semantic)
@@ -162,7 +162,7 @@ async def test_an_undo_that_broke_off_is_finished_by_the_next_try(
     assert await memory.everything() == stood
 
 
-async def test_the_mark_that_it_is_done_is_written_when_the_facts_are_gone(
+async def test_the_mark_is_written_after_facts_are_removed(
     semantic: SemanticMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def breaks(*args: Any) -> None:
@@ -185,7 +185,7 @@ async def test_the_mark_that_it_is_done_is_written_when_the_facts_are_gone(
     assert await memory.store.aget(("nights",), "night_1") is None
 
 
-async def test_a_fact_that_stood_before_and_was_said_again_is_not_taken_away(
+async def test_an_undo_keeps_a_fact_that_existed_before(
     semantic: SemanticMemory,
 ) -> None:
     memory = await before_a_night(semantic)
@@ -198,7 +198,7 @@ async def test_a_fact_that_stood_before_and_was_said_again_is_not_taken_away(
     assert await memory.fact("f0") == standing
 
 
-async def test_someone_of_whom_only_that_night_heard_is_known_no_more(
+async def test_an_undo_removes_a_profile_made_by_the_night(
     semantic: SemanticMemory,
 ) -> None:
     memory = Memory.new(semantic, "heard")
@@ -211,7 +211,7 @@ async def test_someone_of_whom_only_that_night_heard_is_known_no_more(
     assert await memory.everything() == empty
 
 
-async def test_what_was_noticed_since_stays_when_its_attributes_are_taken_back(
+async def test_an_undo_of_attributes_keeps_later_observations(
     semantic: SemanticMemory,
 ) -> None:
     memory = Memory.new(semantic, "since")
@@ -257,13 +257,11 @@ FIRST = [
         (score_entry(entry("event_20260502_e0"), 7, "scored"), ["event_20260502_e0"]),
     ],
 )
-def test_a_night_that_changed_linked_or_cited_it_built_on_it(
-    later: Operation, on: list[str]
-) -> None:
+def test_changing_linking_or_citing_is_building_on(later: Operation, on: list[str]) -> None:
     assert built_on(FIRST, [("night_2", [later])], {"new": "id-new"}) == {"night_2": on}
 
 
-def test_one_that_worked_on_other_things_or_only_looked_did_not() -> None:
+def test_unrelated_work_is_no_building_on() -> None:
     later = [
         add_fact(draft("third", "Ben keeps bees."), "told"),
         link("event_20260503_e1", "third", NOW, "made"),
@@ -273,7 +271,7 @@ def test_one_that_worked_on_other_things_or_only_looked_did_not() -> None:
     assert built_on(FIRST, [("night_2", later), ("night_3", [])], {"new": "id-new"}) == {}
 
 
-def test_each_later_night_is_named_with_all_that_it_built_on() -> None:
+def test_each_later_night_is_listed_with_the_ids_it_built_on() -> None:
     related = link_facts("new", "other", "relates", NOW, "both")
     scored = score_entry(entry("event_20260502_e0"), 7, "scored")
     later = [("night_2", [related]), ("night_3", [scored, related])]

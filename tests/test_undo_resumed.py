@@ -1,4 +1,4 @@
-"""An undo that was broken off comes before everything, also before a tick that was broken off."""
+"""An interrupted undo is finished before everything else, an interrupted tick included."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["lived"]
 
 
 async def breaks_off_an_undo(agent: AsyncAgent) -> str:
-    """What a kill leaves right after the undo of the newest night was written down."""
+    """Leave the data as a kill right after the beginning of an undo does."""
     name = (await agent.nights())[-1]["id"]
     begun = night_undo.Begun(id=name, at=agent.resources.clock().isoformat(), who="Ada")
     await write_batch(agent.store, [night_undo._pointer(agent.scope, begun)])
@@ -38,7 +38,7 @@ QUESTION = said("Where does Ada live?", "Ben", id="asked")
 
 
 async def breaks_off_a_tick(agent: AsyncAgent, **more: Any) -> None:
-    """What a kill leaves while the model is asked about the event `asked`; `more`: of that run."""
+    """Leave the data as a kill during the model call for the event `asked` does."""
     model: Any = agent.resources.chat_model
     run = asyncio.create_task(agent.ainvoke({**QUESTION, **more}))
     for _ in range(1_000):
@@ -54,7 +54,7 @@ async def breaks_off_a_tick(agent: AsyncAgent, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_tick_that_was_broken_off_goes_on_behind_the_undo(
+async def test_an_interrupted_tick_goes_on_after_the_undo(
     lived: Path, clock: Clock, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stood: list[str] = []
@@ -89,7 +89,7 @@ async def test_a_tick_that_was_broken_off_goes_on_behind_the_undo(
     assert report["notes"].count(told) == 1
 
 
-async def test_an_import_finishes_an_undo_that_the_file_was_written_in_the_middle_of(
+async def test_an_import_finishes_an_undo_interrupted_in_the_export(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path / "old", dreamer(), clock, settings=SETTINGS) as agent:

@@ -1,4 +1,4 @@
-"""A night that has work for every step, and what stands after it, to be compared."""
+"""A night that has work for every step, and comparisons of what it leaves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ What was asked for is counted where it is asked.
 
 
 def heard(texts: tuple[str, ...], at: str, name: str) -> list[dict[str, Any]]:
-    """What people said in passing; the first word says who."""
+    """Overheard messages; the first word is the speaker."""
     return [
         {
             "id": f"{name}{n:02d}",
@@ -74,7 +74,7 @@ def heard(texts: tuple[str, ...], at: str, name: str) -> list[dict[str, Any]]:
 
 
 def asked(text: str, at: str) -> dict[str, Any]:
-    """What somebody asks of the assistant."""
+    """A message addressed to the assistant."""
     return {"id": text.split()[0].lower(), "text": text, "sender": "Ben", "at": at}
 
 
@@ -102,7 +102,7 @@ async def _with_an_orphan(job: Job) -> None:
 
 
 async def standing(job: Job) -> dict[str, Any]:
-    """All that stands there, but for how long it took."""
+    """All data of an agent, without durations."""
     async with running(job, Points(job)) as (agent, _):
         return await everything(agent)
 
@@ -124,7 +124,7 @@ async def everything(agent: AsyncAgent) -> dict[str, Any]:
 
 
 def _timeless(value: Any) -> Any:
-    """Without times and without the order of links, which is that of ids made by chance."""
+    """`value` without durations and costs, with links sorted, since fact ids are random."""
     if isinstance(value, Mapping):
         kept = {key: _timeless(one) for key, one in value.items() if key not in TIMED}
         if kept.get("kind") == "link" and (kept.get("after") or {}).get("of") == "memories":
@@ -134,7 +134,7 @@ def _timeless(value: Any) -> Any:
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """What differs, a line for each record's field."""
+    """The differences, a line per field of a record."""
     lines = []
     for key in sorted({*found, *expected}):
         one, other = found.get(key), expected.get(key)
@@ -149,7 +149,7 @@ def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 
 
 async def steps_done(agent: AsyncAgent) -> set[str]:
-    """The steps in which the newest night decided anything."""
+    """The steps of the newest night that made operations."""
     name = (await all_ids(agent.store, agent.scope))[-1]
     assert await load(agent.store, agent.scope, name) is not None
     plans = await plans_of(agent.store, agent.scope, name)

@@ -1,4 +1,4 @@
-"""What observations of an entity come to (O-Mem, arXiv 2511.13593; data-flow-03, 4.2). Pure."""
+"""Attributes of an entity from observations (O-Mem, arXiv 2511.13593; data-flow-03, 4.2). Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from memory.records import Operation
 
 MOST_ATTRIBUTES = 40
 MOST_REPLACED = 10
-"""Earlier values that an attribute keeps, the newest."""
+"""The number of earlier values that an attribute keeps."""
 
 
 class Synthesis(NamedTuple):
-    """An attribute as the model gives it."""
+    """An attribute as the model gave it."""
 
     name: str
     value: str
@@ -26,14 +26,14 @@ class Synthesis(NamedTuple):
 
 
 class Consolidated(NamedTuple):
-    """What comes of it."""
+    """The operation that an answer leads to, and why parts of it were refused."""
 
     operation: Operation | None
     refused: list[str]
 
 
 def ripe(profile: EntityProfile, least: int) -> list[Observation]:
-    """The observations to consolidate: those that are not yet, where there are `least` of them."""
+    """The observations that wait to be consolidated, if there are at least `least`; else []."""
     waiting = [one for one in profile["observations"] if not one["consolidated"]]
     return waiting if len(waiting) >= least else []
 
@@ -48,14 +48,17 @@ def consolidated(
     beside: Sequence[str] = (),
     owners: Collection[str] = (),
 ) -> Consolidated:
-    """The profile's new attributes; the shown observations are consolidated, or gone (`prune`).
+    """Set a profile's new attributes; mark the shown observations as consolidated, or prune them.
 
-    Refused is an attribute without evidence among those shown, one about the assistant, and one
-    that its evidence does not bear while something else does that was shown (`beside`: what was
-    observed of others). So is hearsay: what others than `owners` say of one who speaks for
-    themselves stays their observation. A changed attribute keeps what it replaced. Where nothing
-    is left of what the model gave, the observations stay as they are: a broken answer settles
-    nothing. Hearsay is no broken answer.
+    An attribute is refused if
+
+    - it has no evidence among the observations shown,
+    - it is about the assistant,
+    - other texts shown support it and its evidence does not (`beside`: observations of others),
+    - it is hearsay: somebody speaks for themselves, and only others than `owners` say this of them.
+
+    A changed attribute keeps its earlier values. If every attribute was refused, the observations
+    stay as they are, because a broken answer settles nothing; hearsay is no broken answer.
     """
     known = {one["id"]: one for one in profile["observations"]}
     ids, refused, hearsay = {one["id"] for one in shown}, list[str](), False
@@ -63,7 +66,7 @@ def consolidated(
     for one in given:
         name, value = _name(one.name), " ".join(one.value.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
-        own = _that_count(profile, [known[each] for each in evidence], owners)
+        own = _counting(profile, [known[each] for each in evidence], owners)
         why = _problem(name, value, evidence, ids, _in_own_words(value, own))
         if why is None and (why := _unborne(name, value, profile, own, beside)) is not None:
             hearsay = True
@@ -94,10 +97,10 @@ def _problem(
     return violation(value, speaker)
 
 
-def _that_count(
+def _counting(
     profile: EntityProfile, evidence: Sequence[Observation], owners: Collection[str]
 ) -> list[Observation]:
-    """Of the evidence what counts: of one who speaks for themselves, their and owners' words."""
+    """The evidence that counts: for somebody who speaks for themselves, their and owners' words."""
     if not profile["senders"]:
         return list(evidence)
     return [
@@ -108,7 +111,7 @@ def _that_count(
 
 
 def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
-    """Who speaks in the value, where it is in their words; else the assistant does."""
+    """The speaker whose words the value repeats; None if it is in the model's words."""
     said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN]
     return said[0]["speaker"] if said else None
 

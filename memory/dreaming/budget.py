@@ -1,4 +1,4 @@
-"""What a night may spend: model calls, tokens and minutes. Pure."""
+"""The budget of a night: model calls, tokens and minutes. Pure."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from memory.records import NightRecord, PlanRecord
 from memory.settings import Settings
 
 LEAST_CALLS = 8
-"""Calls that even the smallest night may make, some of them ahead: one of each step."""
+"""Calls that even the smallest night may make: about one for each step."""
 FREE = ("extract_facts", "compact")
-"""Steps that are outside of the budget: a history that is too long must be cut."""
+"""Steps outside of the budget, because a history that is too long must be cut."""
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
-    """Model calls of a night that set out with so many journal entries (design, section 6)."""
+    """The most model calls for a night over so many journal entries (design, section 6)."""
     return max(LEAST_CALLS, math.floor(settings.night_calls_per_100 * entries / 100))
 
 
 class Account(NamedTuple):
-    """What a night may spend by what the nights before it spent."""
+    """The budget of a night, given what earlier nights spent."""
 
     calls: int
-    """Model calls that it may make."""
+    """Model calls that the night may make."""
     ahead: int
-    """Calls that earlier nights made beyond the share of all entries so far, this night's too."""
+    """Calls that earlier nights made beyond the share of all entries so far, tonight's included."""
 
 
 def account(
     earlier: Sequence[NightRecord], pending: Sequence[str], settings: Settings, *, asked: bool
 ) -> Account:
-    """What a night with the journal ids in `pending` may spend.
+    """The budget of a night over the journal ids `pending`.
 
-    Small nights make calls ahead of the entries that they are for; so that many of them stay within
-    the share of one large night, the next one waits with its thinking until entries have come for
-    them. Every entry counts once. Who asks for a night (`asked`) does not wait.
+    A small night makes calls ahead of the entries that they are for. So that many small nights cost
+    no more than one large night, a later night does not think until enough entries have come. Every
+    entry counts once. A night that a person asked for (`asked`) does not wait.
     """
     made = sum(
         line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
@@ -49,18 +49,18 @@ def account(
 
 
 def allowed(record: NightRecord, settings: Settings) -> int:
-    """Model calls that a night may make."""
+    """The most model calls of this night."""
     return record.get("calls", calls_allowed(len(record["pending"]), settings))
 
 
 def calls_left(plans: Sequence[PlanRecord], most: int) -> int:
-    """Of `most` model calls those that may still be made."""
+    """Model calls that may still be made, of `most`."""
     made = sum(plan["llm_calls"] for plan in plans if plan["step"] not in FREE)
     return max(0, most - made)
 
 
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
-    """Why the night stops at this step's end; None while there is something left."""
+    """Which part of the budget is used up, as a sentence; None if none is."""
     counted = [plan for plan in plans if plan["step"] not in FREE]
     calls = sum(plan["llm_calls"] for plan in counted)
     if ahead := record.get("ahead"):

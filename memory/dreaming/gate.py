@@ -12,11 +12,11 @@ from memory.records import Fact, Operation
 from memory.settings import Settings
 
 TOP = 10
-"""Memories of a recall that count as found."""
+"""The best memories of a recall, which count as found."""
 
 
 class Probe(TypedDict):
-    """A recall of the agent's own that was kept: what it asked, and what it found."""
+    """A real recall of the agent that was kept: its query, and what it found."""
 
     query: str
     found: list[str]
@@ -25,12 +25,12 @@ class Probe(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What the gate measured."""
+    """What the gate measured, and its decision."""
 
     facts: int
     """Facts that held before."""
     leaving: int
-    """Of those, how many would no longer hold."""
+    """How many of those would no longer hold."""
     probes: int
     found_before: int
     found_after: int
@@ -49,19 +49,26 @@ def leaving(operations: Sequence[Operation], holding: Collection[str]) -> set[st
 
 
 def heirs(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> dict[str, set[str]]:
-    """Of what would be superseded: by its sources, those of what holds in its place.
+    """For each source of a superseded fact, the sources of the fact that holds in its place.
 
-    `facts`: those that are stored, by operation id.
+    `facts`: the stored facts by operation id.
     """
     after, found = facts_after(facts, operations), dict[str, set[str]]()
     for op, fact in facts.items():
-        heir = after.get(op)
-        while heir is not None and heir["superseded_by"] is not None:
-            heir = after.get(heir["superseded_by"])
-        if heir is not None and fact["invalid_at"] is None:
+        heir = _heir(op, after) if fact["invalid_at"] is None else None
+        if heir is not None:
             for source in fact["source_events"]:
                 found.setdefault(source, set()).update(heir["source_events"])
     return found
+
+
+def _heir(op: str, facts: Mapping[str, Fact]) -> Fact | None:
+    """The fact that holds in the place of `op`: itself, or the last that superseded it."""
+    heir, seen = facts.get(op), {op}
+    while heir is not None and (by := heir["superseded_by"]) is not None:
+        heir = facts.get(by) if by not in seen else None
+        seen.add(by)
+    return heir
 
 
 def finds(
@@ -69,9 +76,9 @@ def finds(
     sources: Sequence[str],
     heirs: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> bool:
-    """Whether a recall that gave `sources` (of its best memories) found what the probe had.
+    """Whether a recall with these `sources` (of its best memories) finds what the probe found.
 
-    Or what has taken its place: `heirs`, as above. That something changed is no loss.
+    Finding what took its place (`heirs`, as above) is no loss.
     """
     wanted = {one for found in probe["found"] for one in (found, *heirs.get(found, ()))}
     return bool(wanted & set(sources)) or not wanted
@@ -80,7 +87,7 @@ def finds(
 def judged(
     *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
 ) -> Verdict:
-    """The verdict. With few facts a night is never held back for the share that leaves."""
+    """The decision. With few facts, no night is held back for the share that would leave."""
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"

@@ -1,7 +1,7 @@
-"""Reflection of the night (Park et al. 2023, "Generative Agents"; design, ruling 11). Pure.
+"""Insights of the night's reflection (Park et al. 2023; design, ruling 11). Pure.
 
-It asks about the world, its people, events and the progress of goals, never about the assistant.
-Every insight names its evidence, by ids that were shown.
+Its questions are about the world, its people, events and the progress of goals, never about the
+assistant. Every insight names its evidence by ids that the model was shown.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ASKS_ITSELF = re.compile(
     r"(?:assistant|ai|bot|chatbot))\b(?! (?:manager|coach|director|editor|professor|teacher)\b)",
     re.IGNORECASE,
 )
-"""A question names the assistant in ways that a statement does not: "How did the assistant ..."."""
+"""Names of the assistant in a question, which has more of them than a statement."""
 
 
 class Insight(NamedTuple):
-    """An insight as the model gives it."""
+    """An insight as the model gave it."""
 
     text: str
     evidence: Sequence[str]
@@ -39,14 +39,14 @@ class Insight(NamedTuple):
 
 
 class Reflected(NamedTuple):
-    """What comes of the answers."""
+    """The operations that an answer leads to, and why parts of it were refused."""
 
     operations: list[Operation]
     refused: list[str]
 
 
 def questions(given: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The first three questions that may be asked, and why others may not."""
+    """(the first three questions that may be asked, why others may not)."""
     kept, refused = list[str](), list[str]()
     for one in given:
         text = " ".join(one.split())
@@ -74,11 +74,18 @@ def insights(
     trust: Mapping[str, float] | None = None,
     rules: str = "",
 ) -> Reflected:
-    """Journal entries for the insights that stand on evidence shown, linked to it.
+    """Journal entries for the insights that stand on memories shown, linked to these memories.
 
-    `trust`: that of the memories shown (0..1). An insight is trusted no further than the least of
-    what it stands on, and where that is one person's word alone it is from them.
-    `rules`: what the model was told to do, which is no insight.
+    An insight is trusted no more than the least trusted memory it stands on. If all of them are one
+    person's words, the insight is from that person.
+
+    Args:
+        given: As the model gave them.
+        shown: The memories shown, by id.
+        night: The night's id.
+        now: The night's time.
+        trust: Of the memories shown, by id (0..1).
+        rules: The prompt's instructions, which are no insight.
     """
     made = Reflected([], [])
     for place, one in enumerate(given):
@@ -148,7 +155,7 @@ def _entry(
 
 
 def _told_by(text: str, said: Sequence[Said]) -> str | None:
-    """Whose word an insight is: of the one who said all of it, or of whom it only repeats."""
+    """The one person who said all of the evidence, or whose words the insight only repeats."""
     people = {one.speaker for one in said}
     if len(people) == 1:
         return people.pop()

@@ -1,7 +1,7 @@
-"""What a night forgets (data-flow-03, 4.4). Pure.
+"""Which journal entries a night prunes (data-flow-03, 4.4). Pure.
 
-Old entries of little importance go. What became a fact stays, what anything is founded on stays,
-and so does what an open goal or project refers to.
+Old entries of little importance go, unless they became facts, are cited by anything, or an open
+goal or project refers to them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def prunable(
     now: datetime,
     settings: Settings,
 ) -> list[Operation]:
-    """An operation for every entry that goes, oldest first.
+    """An operation for every entry to prune, oldest first.
 
     `cited`: ids of entries and events that facts, insights, observations or links stand on;
     `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
@@ -60,7 +60,7 @@ def _needed(
 
 
 def open_words(goals: Mapping[str, Goal], projects: Projects) -> str:
-    """What all active goals and the projects that are not completed say."""
+    """The texts of all active goals and of the projects that are not completed."""
     words = [one["description"] for one in goals.values() if one["status"] == "active"]
     slots = (projects["slots"][key] for key in open_keys(projects))
     return "\n".join(
@@ -76,7 +76,7 @@ def open_keys(projects: Projects) -> list[str]:
 def stale(
     conversations: Mapping[str, Conversation], *, now: datetime, settings: Settings
 ) -> list[str]:
-    """The keys of conversations in which nothing was said for a while; pending actions keep one."""
+    """The keys of conversations that are idle for long and have no pending action."""
     before = now - timedelta(hours=settings.stale_conversation_hours)
     return [
         key

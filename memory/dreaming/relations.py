@@ -1,8 +1,8 @@
-"""How new facts stand to their neighbours (A-MEM, arXiv 2502.12110; design, ruling 14). Pure.
+"""Relations of new facts to their neighbours (A-MEM, arXiv 2502.12110; design, ruling 14). Pure.
 
-A model says which facts relate, duplicate, supersede or contradict each other; here it is decided
-what comes of it. Nothing is lost by a wrong claim: what is superseded keeps its record and a
-pointer, and a claim that the two facts themselves speak against becomes a weaker one.
+A model claims which facts relate, duplicate, supersede or contradict each other; this module turns
+the claims into operations. A wrong claim loses nothing: a superseded fact keeps its record and gets
+a pointer, and a claim that the two facts contradict themselves is replaced by a weaker one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from memory.records import Fact, Operation
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts"]
 
 LEAST_ALIKE = 0.2
-"""Of the words of the shorter of two facts, the share that both must have to be one (0..1)."""
+"""The share (0..1) of the shorter fact's terms that duplicates have in common."""
 SAME_WORDS = 0.8
-"""Of the words of two facts that nobody in particular said, the share that both must have."""
+"""The share (0..1) of all terms that duplicates without a speaker have in common."""
 MOST_TAGS = 12
 MOST_EARLIER = 10
-"""Earlier contexts that a fact keeps, the newest."""
+"""The number of earlier contexts that a fact keeps."""
 
 
 class Claim(NamedTuple):
-    """What the model says of two facts, by the ids that it was shown."""
+    """A relation between two facts as the model gave it, by the ids shown."""
 
     fact: str
     other: str
@@ -39,7 +39,7 @@ class Claim(NamedTuple):
 
 
 class Context(NamedTuple):
-    """How the model describes a fact in the light of its neighbours."""
+    """A fact's context as the model gave it."""
 
     fact: str
     context: str
@@ -47,11 +47,11 @@ class Context(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What comes of the claims."""
+    """The operations that claims lead to, and the claims refused."""
 
     operations: list[Operation]
     refused: list[str]
-    """Why a claim came to nothing, one line each."""
+    """Why each claim was refused, one line each."""
 
 
 def settle(
@@ -62,16 +62,22 @@ def settle(
     now: str,
     owners: Collection[str] = (),
 ) -> Settled:
-    """The operations that the claims come to, in order; each pair of facts counts once.
+    """The operations that the claims lead to, in order; each pair of facts counts once.
 
-    `shown`: the facts by the ids shown; `new`: those of them that are new. A claim about an id that
-    was not shown, or about two old facts, is refused. `owners`: the ids of the owners.
+    A claim about an id that was not shown, or about two old facts, is refused.
+
+    Args:
+        claims: As the model gave them.
+        shown: The facts by the ids shown.
+        new: The ids of the new facts among them.
+        now: The night's time, ISO 8601.
+        owners: The ids of the owners.
     """
     made = Settled([], [])
     seen: set[frozenset[str]] = set()
     gone: set[str] = set()
     ids = {fact["op"]: id_ for id_, fact in shown.items()}
-    # A fact can be in several pairs: each is weighed as the ones before leave it.
+    # A fact can be in several pairs: each claim is judged as the claims before it leave the facts.
     facts = {fact["op"]: fact for fact in shown.values()}
     for claim in claims:
         pair = frozenset((claim.fact, claim.other))
@@ -97,7 +103,7 @@ def _problem(
     seen: Collection[frozenset[str]],
     gone: Collection[str],
 ) -> str | None:
-    """Why a claim is refused."""
+    """Why a claim is refused; None if it is not."""
     unknown = [one for one in (claim.fact, claim.other) if one not in shown]
     if unknown:
         return f"unknown id: {', '.join(unknown)}"
@@ -115,7 +121,7 @@ def _problem(
 def _weighed(
     claim: Claim, one: Fact, other: Fact, owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
-    """The relation as the facts bear it out, and the two in its direction: the first one stays."""
+    """(the relation that the two facts support, the fact that stays, the other one)."""
     if claim.relation == "supersedes":
         if may_supersede(one, other, owners):
             return "supersedes", one, other
@@ -129,10 +135,10 @@ def _weighed(
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
-    """Whether `one` can take the place of `other`: it is not older, and not worse founded.
+    """Whether `one` may supersede `other`: it is not older, and not trusted less.
 
-    A speaker may always take back what they said themselves. What somebody says of themselves, and
-    what an owner says, nobody else's word takes the place of: it only contradicts it.
+    Speakers may always take back what they said. What somebody says of themselves, or an owner
+    says, others can only contradict.
     """
     if one["valid_from"] < other["valid_from"]:
         return False
@@ -145,7 +151,7 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
 
 
 def _of_oneself(fact: Fact) -> bool:
-    """Whether its speaker speaks of themselves, by name or in the first person."""
+    """Whether the speaker speaks of themselves, by name or in the first person."""
     speaker = fact["speaker"]
     if speaker is None:
         return False
@@ -154,10 +160,10 @@ def _of_oneself(fact: Fact) -> bool:
 
 
 def may_be_one(one: Fact, other: Fact) -> bool:
-    """Whether two facts can be merged: nobody else says it, and they share words.
+    """Whether two facts can be merged: they have the same speaker and share words.
 
-    What two people say stays theirs, however alike it is. Two facts of nobody in particular may be
-    of different people, and are one only in almost the same words.
+    Facts of two speakers stay apart, however alike they are. Two facts without a speaker may be
+    about different people, and are merged only if their words are almost the same.
     """
     if one["speaker"] != other["speaker"]:
         return False
@@ -169,7 +175,7 @@ def may_be_one(one: Fact, other: Fact) -> bool:
 
 
 def _earlier(fact: Fact) -> float:
-    """Larger for what has held longer."""
+    """A number that is larger the longer the fact has held."""
     digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
     return -float(digits or 0)
 
@@ -193,9 +199,9 @@ def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
 
 
 def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
-    """The fact that stays, with the sources of the other one; and as important.
+    """Give the fact that stays the sources of the other one, and the higher importance.
 
-    Two changes: others may join the same fact meanwhile, and its sources add up all the same.
+    These are two changes, so that the sources are merged even if the importance conflicts.
     """
     after = {
         "source_entries": list(dict.fromkeys([*keeps["source_entries"], *goes["source_entries"]])),
@@ -223,9 +229,9 @@ def evolve(
     night: str,
     rules: str = "",
 ) -> Settled:
-    """New contexts and tags of facts that were shown; what they replace is kept as history.
+    """Set new contexts and tags of facts that were shown; the earlier ones are kept as history.
 
-    `rules`: what the model was told to do; it describes no fact.
+    `rules`: the prompt's instructions, which describe no fact.
     """
     made = Settled([], [])
     done: set[str] = set()
@@ -253,7 +259,7 @@ def evolve(
 
 
 def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
-    """Why words cannot describe `fact`: they are another speaker's, or of the assistant."""
+    """Why words cannot describe `fact`: they are another speaker's, or about the assistant."""
     others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
     if from_elsewhere(described, [fact["text"]], [*others, rules]):
         return "the context is what somebody else says, or a rule"

@@ -1,21 +1,22 @@
-"""A long night has larger visits and not more of them, for each visit reads the night anew."""
+"""Visits to the steps of a night: how many batches each visit has."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.handle import AsyncAgent
-from memory import apply, night, night_view, nightwork
+from memory import apply, journal, night, night_steps, nightwork
 from memory.dreaming.budget import LEAST_CALLS
-from memory.operations import observe_entity
+from memory.operations import observe_entity, score_entry
 from memory.overlay import MOST_WORDS, _telling
 from memory.profiles import Observation, entity_id
+from memory.records import PlanRecord
 from memory.settings import Settings
 from nodes.consolidate_entities import ENTITIES_A_CALL
 from tests.agents import opened
@@ -26,7 +27,6 @@ SMALL = Settings(
     score_batch_size=2,
     consolidate_batch_size=2,
     dream_batch_size=2,
-    night_parallel=1,
     night_calls_per_100=1_000,
     reflection_threshold=10_000,
     min_observations=100,
@@ -42,7 +42,7 @@ async def agent(tmp_path: Path) -> AsyncIterator[AsyncAgent]:
 
 
 async def visits(agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, Any]]:
-    """How often the night was read, and its report."""
+    """(how often the night was read, its report)."""
     read = []
     of = night.plans_of
 
@@ -56,11 +56,11 @@ async def visits(agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch) -> tuple[in
     return len(read), report
 
 
-@pytest.mark.parametrize(("a_wave", "most"), [(1, 12), (1_000, 30)])
-async def test_a_visit_thinks_about_as_many_waves_as_the_night_is_long(
-    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch, a_wave: int, most: int
+@pytest.mark.parametrize(("a_batch", "most"), [(1, 12), (1_000, 30)])
+async def test_the_longer_a_night_the_more_batches_a_visit_has(
+    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch, a_batch: int, most: int
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", a_batch)
     read, report = await visits(agent, monkeypatch)
     assert report["complete"]
     steps = {one["step"]: one for one in report["steps"]}
@@ -70,7 +70,7 @@ async def test_a_visit_thinks_about_as_many_waves_as_the_night_is_long(
 
 
 async def known(agent: AsyncAgent, count: int) -> None:
-    """So many people of whom something was observed."""
+    """Observe something of each of `count` people."""
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
     now = agent.resources.clock().isoformat()
     for number in range(count):
@@ -88,11 +88,11 @@ async def known(agent: AsyncAgent, count: int) -> None:
         await apply.apply_operations([one], **memory)
 
 
-@pytest.mark.parametrize(("a_wave", "visited"), [(1, 8), (1_000, 15)])
-async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_wave: int, visited: int
+@pytest.mark.parametrize(("a_batch", "visited"), [(1, 7), (1_000, 14)])
+async def test_the_more_entities_the_more_batches_a_visit_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_batch: int, visited: int
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", a_wave)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", a_batch)
     settings = SMALL.model_copy(update={"min_observations": 1})
     people = LEAST_CALLS * ENTITIES_A_CALL
     of = nightwork.work_of
@@ -111,17 +111,46 @@ async def test_entities_are_consolidated_in_as_many_waves_a_visit_as_there_are_m
     assert read == visited
 
 
-async def test_the_budget_is_looked_at_between_the_waves_of_one_visit(
+async def test_the_budget_is_checked_between_the_batches_of_one_visit(
     agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(night_view, "ENTRIES_A_WAVE", 1)
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", 1)
     settings = SMALL.model_copy(update={"night_calls_per_100": 75})
     report = (await agent.ainvoke({"request": "sleep"}, context=settings))["report"]["night"]
     assert sum(one["llm_calls"] for one in report["steps"]) == 9
     assert report["held"]
 
 
-def test_neighbours_are_looked_up_by_the_longest_words() -> None:
+async def test_a_night_recorded_with_batches_side_by_side_goes_on(agent: AsyncAgent) -> None:
+    """Earlier versions wrote `wave` into plans; here the first plan of the wave was lost."""
+    store, scope, now = agent.store, agent.scope, agent.resources.clock()
+    entries = await journal.pending(store, scope)
+    ids = [entry["id"] for entry in entries]
+    record = night.new_night(now, ids, [])
+    done: dict[str, Any] = {
+        "key": night.plan_key(record["id"], "score_importance", 0, ids[2:4]),
+        "order": 1,
+        "step": "score_importance",
+        "phase": "compacting",
+        "operations": [score_entry(entry, 7, "scored") for entry in entries[2:4]],
+        "inputs": ids[2:4],
+        "left": [],
+        "errors": [],
+        "llm_calls": 1,
+        "tokens": 10,
+        "seconds": 0.1,
+        "exchange": [],
+        "wave": [0, 2],
+    }
+    plan = night.plan_put(scope, record["id"], cast(PlanRecord, done))
+    await store.abatch([*night.begin_puts(scope, record), plan])
+    report = (await agent.ainvoke(None))["report"]["night"]
+    assert (report["id"], report["complete"], report["held"]) == (record["id"], True, [])
+    (step,) = [one for one in report["steps"] if one["step"] == "score_importance"]
+    assert (step["done"], step["llm_calls"]) == (LIVED, LIVED // 2)
+
+
+def test_neighbours_are_searched_by_the_longest_words() -> None:
     words = [f"{'w' * size}" for size in range(1, 20)]
     assert _telling(" ".join(words)).split() == words[::-1][:MOST_WORDS]
     assert _telling("to be") == "to be"
