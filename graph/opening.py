@@ -20,6 +20,7 @@ from langgraph.store.base import BaseStore
 
 from graph.blocking import Agent
 from graph.builder import builder
+from graph.context import AgentContext
 from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
 from memory.breaker import breakers_of
@@ -35,10 +36,7 @@ log = logging.getLogger("circadian")
 
 
 class Agents:
-    """The agents of one data folder or database, which share its connections and one graph.
-
-    A handle costs little and keeps nothing of its agent: make one whenever it is needed.
-    """
+    """The agents of one data folder or database, which share its connections and one graph."""
 
     def __init__(
         self,
@@ -53,23 +51,23 @@ class Agents:
         self._resources, self._settings, self._lock_timeout = resources, settings, lock_timeout
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
-        """The agent called `name` that belongs to `user`.
+        """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
 
         Its owner is `user`, unless the settings name owners.
         """
         scope, settings = Scope(user, thread_id(user, name)), self._settings
         if settings.owners == [LOCAL_USER]:
             settings = settings.model_copy(update={"owners": [user]})
-        return AsyncAgent(
-            self._graph,
-            self._store,
-            replace(self._resources, user=user),
-            settings,
-            scope,
-            CheckedLock(
-                self._home.agent_lock(scope.thread, timeout=self._lock_timeout), self._home.check
-            ),
+        lock = self._home.agent_lock(scope.thread, timeout=self._lock_timeout)
+        context = AgentContext(
+            graph=self._graph,
+            store=self._store,
+            resources=replace(self._resources, user=user),
+            settings=settings,
+            scope=scope,
+            lock=CheckedLock(lock, self._home.check),
         )
+        return AsyncAgent(context)
 
 
 @asynccontextmanager

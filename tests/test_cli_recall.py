@@ -235,8 +235,8 @@ def test_where_nothing_is_kept_it_says_so(capsys: Capture, data: Path) -> None:
 def test_looking_through_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> None:
     async def look() -> list[dict[str, Any]]:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
-            await everything(agent)
-            return await everything(agent, "bees")
+            await everything(agent.context)
+            return await everything(agent.context, "bees")
 
     (found,) = asyncio.run(look())
     assert found["access_count"] == 0

@@ -207,12 +207,12 @@ async def test_a_night_that_is_only_tried_out_cuts_nothing_until_it_is_applied(
     async with opened(tmp_path, model, clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
-        tried = await nights.preview(agent)
+        tried = await nights.preview(agent.context)
         assert await history(agent) == before
         assert await entries(agent) == journal
         assert tried["compaction"]["compacted_count"] == 14
         paid = len(model.calls)
-        await nights.apply_night(agent, str(tried["id"]))
+        await nights.apply_night(agent.context, str(tried["id"]))
         messages, after = await history(agent), await entries(agent)
     assert len(model.calls) == paid
     assert messages[0].text == f"{MARK}\nThey spoke."
@@ -234,7 +234,7 @@ async def test_a_night_that_is_held_back_cuts_nothing(
         night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
         assert await history(agent) == before
         assert not any("compaction" in one["tags"] for one in await entries(agent))
-        await nights.apply_night(agent, night["id"])
+        await nights.apply_night(agent.context, night["id"])
         assert (await history(agent))[0].text == f"{MARK}\nThey spoke."
         assert any("compaction" in one["tags"] for one in await entries(agent))
 

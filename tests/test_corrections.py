@@ -61,7 +61,7 @@ async def stored(agent: AsyncAgent) -> list[Fact]:
 async def test_the_new_fact_holds_and_the_old_one_is_superseded_by_it(
     agent: AsyncAgent, paris: Fact, clock: Clock
 ) -> None:
-    new = await correct(agent, paris["id"], f"  {OSLO} \n", by="Ada")
+    new = await correct(agent.context, paris["id"], f"  {OSLO} \n", by="Ada")
     old, held = await stored(agent)
     assert held == new
     assert (new["text"], new["speaker"], new["trust"]) == (OSLO, "Ada", 0.9)
@@ -73,9 +73,9 @@ async def test_the_new_fact_holds_and_the_old_one_is_superseded_by_it(
 async def test_the_audit_log_tells_it_once_by_ids_alone(
     agent: AsyncAgent, paris: Fact, clock: Clock
 ) -> None:
-    new = await correct(agent, paris["id"], OSLO, by="Ada")
+    new = await correct(agent.context, paris["id"], OSLO, by="Ada")
     clock.advance(minutes=5)
-    await correct(agent, paris["id"], OSLO, by="Ada")
+    await correct(agent.context, paris["id"], OSLO, by="Ada")
     (line,) = await audit.read(agent.store, agent.scope)
     assert (line["who"], line["what"], line["target"]) == ("Ada", "fact_corrected", paris["id"])
     assert (line["at"], line["origin"]) == (new["created"], new["source_events"][0])
@@ -87,14 +87,14 @@ async def test_the_audit_log_tells_it_once_by_ids_alone(
 
 
 async def test_what_changes_nothing_is_not_told(agent: AsyncAgent, paris: Fact) -> None:
-    await correct(agent, paris["id"], PARIS, by="Ada")
+    await correct(agent.context, paris["id"], PARIS, by="Ada")
     assert await audit.read(agent.store, agent.scope) == []
 
 
 async def test_what_was_said_stands_in_the_journal_and_is_the_facts_source(
     agent: AsyncAgent, paris: Fact, clock: Clock
 ) -> None:
-    new = await correct(agent, paris["id"], OSLO, by="Ada")
+    new = await correct(agent.context, paris["id"], OSLO, by="Ada")
     (entry,) = await entries(agent)
     assert new["source_entries"] == [entry["id"]]
     assert new["source_events"] == entry["sources"] != []
@@ -113,7 +113,7 @@ async def test_what_was_said_stands_in_the_journal_and_is_the_facts_source(
 async def test_no_night_makes_a_second_fact_of_it(
     agent: AsyncAgent, paris: Fact, model: ScriptedChatModel
 ) -> None:
-    await correct(agent, paris["id"], OSLO)
+    await correct(agent.context, paris["id"], OSLO)
     assert await journal.pending(agent.store, agent.scope) == []
     night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
     assert [(step["step"], step["llm_calls"]) for step in night["steps"]] == [("dream", 0)]
@@ -124,7 +124,7 @@ async def test_no_night_makes_a_second_fact_of_it(
 async def test_default_recall_finds_the_new_fact_and_not_the_old_one(
     agent: AsyncAgent, paris: Fact
 ) -> None:
-    new = await correct(agent, paris["id"], OSLO)
+    new = await correct(agent.context, paris["id"], OSLO)
     found = [hit["id"] for hit in await agent.recall("Where do I live?") if hit["kind"] == "fact"]
     assert found == [new["id"]]
     every = await agent.recall("Where do I live?", include_superseded=True)
@@ -132,18 +132,18 @@ async def test_default_recall_finds_the_new_fact_and_not_the_old_one(
 
 
 async def test_without_a_name_it_is_the_owner_who_says_so(agent: AsyncAgent, paris: Fact) -> None:
-    assert (await correct(agent, paris["id"], OSLO))["speaker"] == "local"
+    assert (await correct(agent.context, paris["id"], OSLO))["speaker"] == "local"
     with pytest.raises(InputError, match="--by needs a name"):
-        await correct(agent, paris["id"], BERGEN, by=" ")
+        await correct(agent.context, paris["id"], BERGEN, by=" ")
 
 
 async def test_the_same_correction_twice_is_one(
     agent: AsyncAgent, paris: Fact, clock: Clock
 ) -> None:
-    new = await correct(agent, paris["id"], OSLO)
+    new = await correct(agent.context, paris["id"], OSLO)
     before = (await stored(agent), await entries(agent))
     clock.advance(days=1)
-    assert await correct(agent, paris["id"], OSLO) == new
+    assert await correct(agent.context, paris["id"], OSLO) == new
     assert (await stored(agent), await entries(agent)) == before
 
 
@@ -157,10 +157,10 @@ async def test_broken_off_before_the_journal_is_written_it_is_finished_by_the_sa
     with monkeypatch.context() as patch:
         patch.setattr("memory.apply.write_batch", broken)
         with pytest.raises(MemoryStoreError):
-            await correct(agent, paris["id"], OSLO)
+            await correct(agent.context, paris["id"], OSLO)
     assert await entries(agent) == []
     clock.advance(days=1)
-    new = await correct(agent, paris["id"], OSLO)
+    new = await correct(agent.context, paris["id"], OSLO)
     (entry,) = await entries(agent)
     assert (entry["timestamp"], new["source_entries"]) == (began, [entry["id"]])
     assert len(await stored(agent)) == 2
@@ -169,11 +169,11 @@ async def test_broken_off_before_the_journal_is_written_it_is_finished_by_the_sa
 async def test_a_superseded_fact_is_refused_and_the_one_that_holds_is_named(
     agent: AsyncAgent, paris: Fact
 ) -> None:
-    oslo = await correct(agent, paris["id"], OSLO)
-    bergen = await correct(agent, oslo["id"], BERGEN)
+    oslo = await correct(agent.context, paris["id"], OSLO)
+    bergen = await correct(agent.context, oslo["id"], BERGEN)
     for text in ("I live in Rome", OSLO, PARIS):
         with pytest.raises(InputError) as refused:
-            await correct(agent, paris["id"], text)
+            await correct(agent.context, paris["id"], text)
         assert f"what holds now is {bergen['id']}: '{BERGEN}'; correct that one" in str(
             refused.value
         )
@@ -187,19 +187,19 @@ async def test_a_fact_that_holds_no_longer_and_that_nothing_superseded_is_refuse
     at = "2026-03-02T10:00:00+00:00"
     await agent.resources.semantic.update(agent.scope, paris["id"], {"invalid_at": at})
     with pytest.raises(InputError, match=f"no longer holds since {at[:16]}"):
-        await correct(agent, paris["id"], OSLO)
+        await correct(agent.context, paris["id"], OSLO)
 
 
 async def test_corrected_back_it_is_a_third_fact(agent: AsyncAgent, paris: Fact) -> None:
-    oslo = await correct(agent, paris["id"], OSLO)
-    again = await correct(agent, oslo["id"], PARIS)
-    third = await correct(agent, again["id"], OSLO)
+    oslo = await correct(agent.context, paris["id"], OSLO)
+    again = await correct(agent.context, oslo["id"], PARIS)
+    third = await correct(agent.context, again["id"], OSLO)
     assert len({paris["id"], oslo["id"], again["id"], third["id"]}) == 4
     assert [one["text"] for one in await stored(agent) if one["invalid_at"] is None] == [OSLO]
 
 
 async def test_a_text_that_stands_already_changes_nothing(agent: AsyncAgent, paris: Fact) -> None:
-    assert await correct(agent, paris["id"], f" {PARIS}") == paris
+    assert await correct(agent.context, paris["id"], f" {PARIS}") == paris
     assert (await stored(agent), await entries(agent)) == ([paris], [])
 
 
@@ -215,7 +215,7 @@ async def test_what_is_no_fact_is_refused_and_changes_nothing(
     agent: AsyncAgent, paris: Fact, text: str, by: str, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        await correct(agent, paris["id"], text, by=by)
+        await correct(agent.context, paris["id"], text, by=by)
     assert (await stored(agent), await entries(agent)) == ([paris], [])
 
 
@@ -227,9 +227,9 @@ async def test_while_another_process_runs_the_agent_it_is_refused(
     async with opened(tmp_path, scripted(), clock) as late:
         async with running:
             with pytest.raises(BusyError, match="in use by process"):
-                await correct(late, paris["id"], OSLO)
+                await correct(late.context, paris["id"], OSLO)
         assert await stored(agent) == [paris]
-        assert (await correct(late, paris["id"], OSLO))["text"] == OSLO
+        assert (await correct(late.context, paris["id"], OSLO))["text"] == OSLO
 
 
 async def test_another_agents_fact_is_not_found(
@@ -238,13 +238,13 @@ async def test_another_agents_fact_is_not_found(
     async with opened(tmp_path, scripted(), clock, agent="other") as other:
         for given in (paris["id"], paris["id"][:8]):
             with pytest.raises(InputError, match="there is no fact"):
-                await correct(other, given, OSLO)
+                await correct(other.context, given, OSLO)
     assert await stored(agent) == [paris]
 
 
 async def test_a_fact_goes_by_how_its_id_begins(agent: AsyncAgent, paris: Fact) -> None:
     for given in (paris["id"], paris["id"][:8], f" {paris['id'][:8].upper()}… "):
-        assert await find_fact(agent, given) == paris
+        assert await find_fact(agent.context, given) == paris
 
 
 async def test_an_id_that_means_no_fact_or_several_is_one_clear_error(
@@ -254,11 +254,11 @@ async def test_an_id_that_means_no_fact_or_several_is_one_clear_error(
     made = await agent.resources.semantic.add(agent.scope, drafts)
     ((first, _),) = Counter(fact["id"][0] for fact in made).most_common(1)
     with pytest.raises(InputError, match=f"facts have ids that begin with {first}: {first}"):
-        await find_fact(agent, first)
+        await find_fact(agent.context, first)
     with pytest.raises(InputError, match="no fact is named"):
-        await find_fact(agent, " ")
+        await find_fact(agent.context, " ")
     with pytest.raises(InputError, match="there is no fact 'zzz'; `circadian recall --all` shows"):
-        await find_fact(agent, "zzz")
+        await find_fact(agent.context, "zzz")
 
 
 async def test_an_entry_of_the_journal_is_no_fact_and_is_called_so(
@@ -268,4 +268,4 @@ async def test_an_entry_of_the_journal_is_no_fact_and_is_called_so(
         await agent.ainvoke(said(PARIS))
         (entry,) = await entries(agent)
         with pytest.raises(InputError, match="is an entry of the journal and no fact"):
-            await find_fact(agent, entry["id"])
+            await find_fact(agent.context, entry["id"])

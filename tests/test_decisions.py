@@ -47,7 +47,8 @@ async def test_of_two_answers_at_once_one_holds_and_the_other_is_told(
         question = await asked(agent)
         given = [(agent, "approve"), (other, "refuse")] * 8
         found = await asyncio.gather(
-            *(decide(where, question, word) for where, word in given), return_exceptions=True
+            *(decide(where.context, question, word) for where, word in given),
+            return_exceptions=True,
         )
         kept = [one for one in found if not isinstance(one, BaseException)]
         told = [one for one in found if isinstance(one, BaseException)]
@@ -77,9 +78,9 @@ async def test_another_answer_later_is_not_taken(
     launches = Launches()
     async with opened(tmp_path, asking("Done."), clock, tools=[launches.tool]) as agent:
         question = await asked(agent)
-        stands = await decide(agent, question, first)
+        stands = await decide(agent.context, question, first)
         with pytest.raises(InputError, match=words):
-            await decide(agent, question, second)
+            await decide(agent.context, question, second)
         items = await list_items(agent.store, agent.scope.namespace(approvals.ANSWERS))
     assert [item.value for item in items] == [stands]
 
@@ -90,9 +91,9 @@ async def test_the_same_answer_again_is_the_one_that_stands(
 ) -> None:
     async with opened(tmp_path, asking(), clock, tools=[Launches().tool]) as agent:
         question = await asked(agent)
-        stands = await decide(agent, question, answer)
+        stands = await decide(agent.context, question, answer)
         clock.advance(hours=3)
-        assert await decide(agent, question, answer) == stands
+        assert await decide(agent.context, question, answer) == stands
 
 
 async def test_the_answer_that_stands_is_given_back_with_whatever_run_brings_another() -> None:
@@ -118,7 +119,7 @@ async def test_a_run_acts_on_the_answer_that_stands_and_not_on_the_one_it_brings
 
     async with opened(tmp_path, asking("Well."), clock, tools=[launches.tool]) as agent:
         question = await asked(agent)
-        await decide(agent, question, "refuse")
+        await decide(agent.context, question, "refuse")
         monkeypatch.setattr(approvals, "answers", none_yet)
         await agent.ainvoke(Command(resume="yes"))
     assert launches.done == []

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
+from graph import runs
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox, journal
@@ -161,7 +162,7 @@ async def test_after_a_bad_edit_run_and_status_name_the_key_until_it_is_mended(
     good = (await agent.aget_state()).values["session_memory"]
     await agent.aupdate_state(edit)
     with pytest.raises(StateError, match=f"wrong {key}"):
-        await status(agent)
+        await status(agent.context)
     with pytest.raises(StateError, match=f"wrong {key}"):
         await agent.ainvoke(said("Are you there?"))
     await agent.aupdate_state(mended or {"session_memory": good})
@@ -193,7 +194,7 @@ async def test_under_the_emergency_stop_a_request_to_sleep_changes_nothing(
 async def test_events_that_come_while_a_run_goes_on_do_not_bring_it_to_its_limit(
     agent: AsyncAgent,
 ) -> None:
-    async with agent._run(None, {"durability": "sync"}) as bound:
+    async with runs.prepare(agent.context, None, {"durability": "sync"}) as bound:
         assert bound["recursion_limit"] >= 10_000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ async def test_with_its_budget_used_up_it_stops_says_so_and_the_next_goes_on_wit
         assert asked == sorted(asked, key=lambda n: (n % 3 != 0, n))
         assert len(first["held"]) == 30
         paid = len(model.calls)
-        agent.settings = settings.model_copy(update={"night_tokens": None})
+        unlimited = settings.model_copy(update={"night_tokens": None})
+        agent.context = replace(agent.context, settings=unlimited)
         clock.advance(days=1)
         second = await agent.sleep()
     scored = [call for call in model.calls[paid:] if call.tools == ["Scores"]]

@@ -48,7 +48,7 @@ class Notes:
 async def going(agent: AsyncAgent) -> AsyncIterator[tuple[Scheduler, Notes, asyncio.Task[None]]]:
     """A scheduler at work; told to end at the end."""
     notes = Notes()
-    scheduler = Scheduler(agent, notes)
+    scheduler = Scheduler(agent.context, notes)
     task = asyncio.create_task(scheduler.run())
     try:
         yield scheduler, notes, task
@@ -144,7 +144,7 @@ async def test_told_to_end_it_finishes_the_model_call_and_the_next_run_goes_on_f
             await asyncio.wait_for(task, 10)
         between = await agent.aget_state()
         assert (len(model.calls), between.values["tick"]) == (1, 0)
-        assert (await outlook(agent)).rests is None
+        assert (await outlook(agent.context)).rests is None
         async with going(agent) as (_, notes, _task):
             await until(lambda: bool(notes.rested))
         after = (await agent.aget_state()).values
@@ -157,7 +157,7 @@ async def test_cancelled_it_stops_at_once_and_the_event_is_answered_later(
 ) -> None:
     model = scripted("lost", "Here I am.", delay=30)
     async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
-        task = asyncio.create_task(Scheduler(agent, Notes()).run())
+        task = asyncio.create_task(Scheduler(agent.context, Notes()).run())
         await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
         await until(lambda: len(model.calls) == 1)
         task.cancel()
@@ -250,7 +250,7 @@ async def test_where_it_sees_nothing_to_do_a_run_finds_nothing_either(
         await agent.ainvoke(said("Hi"))
         await agent.ainvoke(given)
         paid = len(model.calls)
-        assert (await outlook(agent)).rests is not None
+        assert (await outlook(agent.context)).rests is not None
         out = (await agent.ainvoke({}))["report"]
     assert (out["ticks"], out["night"], out["mode_changes"]) == ([], None, [])
     assert len(model.calls) == paid
@@ -272,7 +272,7 @@ async def test_told_to_end_in_a_night_it_ends_at_a_step_and_no_answer_is_paid_fo
             await until(lambda: len(model.calls) == 1)
             scheduler.end()
             await asyncio.wait_for(task, 10)
-        assert (len(model.calls), (await outlook(agent)).rests) == (1, None)
+        assert (len(model.calls), (await outlook(agent.context)).rests) == (1, None)
         async with going(agent) as (_, notes, _task):
             await until(lambda: bool(notes.rested))
         after = (await agent.aget_state()).values

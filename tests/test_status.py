@@ -42,7 +42,7 @@ async def test_of_an_agent_that_never_ran_every_field_is_there(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        now = await status(agent)
+        now = await status(agent.context)
     parts = now.pop("prompt")
     used = sum(one["tokens"] for one in parts["components"])
     assert [one["key"] for one in parts["components"]] == [
@@ -88,9 +88,9 @@ async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clo
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("Thank you!"))
-        before = await status(agent)
+        before = await status(agent.context)
         await agent.ainvoke({"request": "sleep"})
-        after = await status(agent)
+        after = await status(agent.context)
     assert before["memory"] == {"journal": 2, "pending": 2, "facts": 0, "entities": 1, "links": 0}
     assert after["memory"] == {"journal": 2, "pending": 0, "facts": 1, "entities": 1, "links": 1}
     assert after["mode"] == "sleep"
@@ -101,18 +101,18 @@ async def test_importance_adds_up_without_what_is_exempt(tmp_path: Path, clock: 
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("The roof leaks"))
-        assert (await status(agent))["cumulative_importance"] == 10
+        assert (await status(agent.context))["cumulative_importance"] == 10
         store, scope = agent.store, agent.scope
         note = {"importance": 9, "timestamp": "2026-03-02T09:00:00+00:00", "content": "I was slow"}
         note |= {"id": "note_20260302_x", "consolidation": "exempt", "tags": ["self"]}
         await store.aput(scope.namespace("journal", "20260302"), "note_20260302_x", note)
-        assert (await status(agent))["cumulative_importance"] == 10
+        assert (await status(agent.context))["cumulative_importance"] == 10
 
 
 async def test_an_event_that_is_posted_waits(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.post({"text": "Hello", "sender": "Ana"})
-        assert (await status(agent))["inbox"] == {"waiting": 1, "set_aside": []}
+        assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
 
 
 async def test_an_event_whose_tick_the_state_contains_does_not_wait(
@@ -122,7 +122,7 @@ async def test_an_event_whose_tick_the_state_contains_does_not_wait(
         await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
         mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
         await agent.aupdate_state({"handled": [mark]})
-        assert (await status(agent))["inbox"]["waiting"] == 0
+        assert (await status(agent.context))["inbox"]["waiting"] == 0
 
 
 def test_after_a_bad_edit_status_is_one_clear_line(
@@ -147,8 +147,8 @@ async def test_a_thread_of_an_older_version_is_shown_and_goes_on(
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("Hi"))
         await agent.aupdate_state({"report": old})
-        assert (await status(agent))["tick"] == 1
-        assert (await prompt_of(agent))["version"] == 0
+        assert (await status(agent.context))["tick"] == 1
+        assert (await prompt_of(agent.context))["version"] == 0
         assert (await agent.rollback_prompt(0))["version"] == 0
         await agent.aupdate_state({"report": old})
         output = await agent.ainvoke(said("Hello"))
@@ -184,7 +184,7 @@ async def test_what_is_wrong_with_the_prompt_is_said(tmp_path: Path, clock: Cloc
         facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
         memory = {**fresh_state()["session_memory"], "key_facts": facts}
         await agent.aupdate_state({"session_memory": memory})
-        now = await status(agent)
+        now = await status(agent.context)
     assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
         {
             "key": "character_context",
@@ -205,7 +205,7 @@ async def test_what_waits_for_a_person_is_shown_as_it_was_asked(
     model = scripted(call("update_system_prompt", new_prompt="Be brief.", reasoning="asked"))
     async with opened(tmp_path, model, clock) as agent:
         out = await agent.ainvoke(said("Be brief from now on.", "local", id="e1"))
-        now = await status(agent)
+        now = await status(agent.context)
     (asked,) = now["approvals"]
     assert asked in out["report"]["questions"]
     assert (asked["tool"], asked["sender"], asked["event_id"]) == (
@@ -218,7 +218,7 @@ async def test_what_waits_for_a_person_is_shown_as_it_was_asked(
 async def test_the_version_of_the_own_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.aupdate_state({"assistant_prompt": {"version": 3, "text": "x", "versions": []}})
-        now = await status(agent)
+        now = await status(agent.context)
     assert now["assistant_prompt"] == {"version": 3}
     assert now["prompt"]["components"][0]["key"] == "system_prompt"
 
@@ -265,7 +265,7 @@ async def test_a_person_sees_projects_memory_inbox_and_the_stop(
         await agent.ainvoke(said("Create a project fence: mend the old fence"))
         await agent.ainvoke(said("Remember that the gate is locked at night"))
         await agent.ainvoke({"request": "stop"})
-        now = await status(agent)
+        now = await status(agent.context)
     event = valid_event({"id": "e9", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"})
     item: InboxItem = {
         "event": event,

@@ -72,7 +72,7 @@ async def _show_found(screen: Screen, agent: AsyncAgent, asked: Asked) -> None:
 
 
 async def _show_all(screen: Screen, agent: AsyncAgent, asked: Asked) -> None:
-    found = await every_memory(agent, asked.query)
+    found = await every_memory(agent.context, asked.query)
     shown = found[: asked.limit]
     screen.result(shown, memory_view(shown))
     if not screen.json and shown:
