@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from graph.opening import open_agent
 from memory.errors import InputError, StateError
 from tests.agents import entries, said
 from tests.clock import Clock
+from tests.dreamers import SETTINGS, dreamer
 from tests.scripted import call, scripted
 from tests.source_files import ROOT
 
@@ -130,6 +133,33 @@ async def test_another_threads_id_is_refused(data: Path) -> None:
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
+def test_ctrl_c_cancels_the_call_and_lets_its_cleanup_finish(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, cleaned = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)  # as a rollback and the release of a lock
+            cleaned.set()
+
+    def interrupted(self: Future[Any], timeout: float | None = None) -> None:
+        begun.wait(30)
+        raise KeyboardInterrupt
+
+    with opened(data, scripted()) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(Future, "result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                agent.call(work())
+        assert cleaned.wait(30)
+        assert agent.get_state().values == {}
+
+
 async def test_an_exception_of_the_block_passes_and_closes_the_agent(data: Path) -> None:
     with pytest.raises(ZeroDivisionError), opened(data, scripted()) as agent:
         raise ZeroDivisionError
@@ -150,6 +180,28 @@ async def test_a_folder_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -
     file.write_text("no folder")
     with pytest.raises(Exception, match="cannot be used"), opened(file, scripted()):
         pass
+
+
+def test_a_night_is_tried_out_let_go_slept_through_and_taken_back(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = dreamer()
+    opening = open_agent(tmp_path, model=model, embedder="offline", settings=SETTINGS, clock=clock)
+    with opening as agent:
+        agent.invoke({"events": [{"id": "e1", "sender": "Ben", "text": "The glass is late."}]})
+        tried = agent.sleep(dry_run=True)
+        assert agent.night("last") == tried
+        assert agent.discard_night("last")["status"] == "discarded"
+        with pytest.raises(InputError, match="discarded: there is nothing to apply"):
+            agent.apply_night(str(tried["id"]))
+        slept = agent.sleep()
+        assert (slept["status"], slept["complete"]) == ("complete", True)
+        assert [one["text"] for one in agent.everything()] == ["The glass is late."]
+        assert agent.undo_night(str(slept["id"]))["status"] == "undone"
+        assert [one["status"] for one in agent.nights()] == ["discarded", "undone"]
+        assert agent.apply_night(str(agent.sleep(dry_run=True)["id"]))["status"] == "complete"
+        nothing = agent.sleep(dry_run=True)
+    assert (nothing["id"], nothing["dry_run"], nothing["operations"]) == (None, True, [])
 
 
 FORGETS = """

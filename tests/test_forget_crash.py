@@ -41,7 +41,7 @@ from tests.lives import at_home
 async def main():
     clock = Clock(datetime.fromisoformat(sys.argv[2]))
     async with at_home(Path(sys.argv[1]), clock) as agent:
-        await forget(agent, "Zora", on_step=lambda step: print(step, flush=True))
+        await forget(agent.context, "Zora", on_step=lambda step: print(step, flush=True))
 
 asyncio.run(main())
 """
