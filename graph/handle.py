@@ -71,7 +71,7 @@ class AsyncAgent:
     # Running
 
     async def ainvoke(
-        self, input: runs.Input = None, config: RunnableConfig | None = None, **options: Any
+        self, /, input: runs.Input = None, config: RunnableConfig | None = None, **options: Any
     ) -> dict[str, Any]:
         """Run until nothing is pending; return `messages`, `mode` and `report`.
 
@@ -104,6 +104,7 @@ class AsyncAgent:
 
     async def approve(
         self,
+        /,
         question: str,
         args: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
@@ -122,6 +123,7 @@ class AsyncAgent:
 
     async def refuse(
         self,
+        /,
         question: str,
         reason: str | None = None,
         config: RunnableConfig | None = None,
@@ -140,7 +142,7 @@ class AsyncAgent:
         return await self.context.snapshot(config, subgraphs=subgraphs)
 
     async def aget_state_history(
-        self, config: RunnableConfig | None = None, **options: Any
+        self, /, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[StateSnapshot]:
         """The checkpoints that are kept, newest first."""
         async for snapshot in self.graph.aget_state_history(self.config(config), **options):

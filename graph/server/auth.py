@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from langgraph_sdk import Auth, get_client
@@ -26,7 +26,7 @@ auth = Auth()
 
 Context = Auth.types.AuthContext
 Filter = dict[str, Any] | None
-Rule = Callable[[Context, Any], Awaitable[Filter]]
+Rule = TypeVar("Rule", bound=Callable[..., Awaitable[Filter]])
 
 
 @auth.authenticate
@@ -59,7 +59,7 @@ def _unless_open(rule: Rule) -> Rule:
     async def handler(ctx: Context, value: Any) -> Filter:
         return None if serving().open else await rule(ctx, value)
 
-    return handler
+    return cast(Rule, handler)
 
 
 @auth.on
@@ -102,8 +102,8 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     return access.owned(user)
 
 
-@auth.on.threads.update
-@auth.on.assistants
+@auth.on(resources="threads", actions="update")
+@auth.on(resources="assistants")
 @_unless_open
 async def change(ctx: Context, value: Any) -> Filter:
     """Users may change or delete only what they own, and stay its owner."""
@@ -124,8 +124,7 @@ async def create_assistant(ctx: Context, value: Any) -> Filter:
     return access.owned(ctx.user.identity)
 
 
-@auth.on.assistants.read
-@auth.on.assistants.search
+@auth.on(resources="assistants", actions=["read", "search"])
 @_unless_open
 async def see_assistants(ctx: Context, value: Any) -> Filter:
     """Users see their own assistants, and the one that the server made of the graph."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph_sdk import Auth
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -108,5 +110,5 @@ def _too_many() -> str:
 
 def _user(scope: Scope) -> str | None:
     """The authenticated user."""
-    user = scope.get("user")
+    user: Any = scope.get("user")
     return user.identity if getattr(user, "is_authenticated", False) else None
