@@ -29,10 +29,10 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
 
     The old fact keeps its record. What was said goes into the journal, and the new fact cites it.
-    Idempotent: the same correction is made once, and a text that holds already changes nothing.
+    The agent is held, as by a run. Idempotent: the same correction is made once, and a text that
+    holds already changes nothing.
 
     Args:
-        context: the agent, held meanwhile as by a run.
         fact_id: the fact's id, or an unambiguous beginning of it.
         text: what is true, as `by` would say it: "I moved to Oslo".
         by: who says so.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+
 from graph.context import AgentContext
+from graph.runs import run
 from memory.approvals import decision_of, keep
 from memory.errors import InputError
 from memory.tick import Decision
@@ -12,6 +16,39 @@ from tools.calls import misfit
 from tools.registry import BUILT_IN, checked_tools
 
 _WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
+
+
+async def approve(
+    context: AgentContext,
+    /,
+    question: str,
+    args: Mapping[str, Any] | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Let the dangerous tool of a question run, with `args` in place of its own if given.
+
+    The answer is stored first; then the tick goes on. Returns as `ainvoke`.
+
+    Raises:
+        InputError: no such question waits, or the arguments do not fit the tool.
+    """
+    decision = {"decision": "approve"} if args is None else {"decision": "edit", "args": args}
+    await decide(context, question, decision)
+    return await run(context, None, config, **options)
+
+
+async def refuse(
+    context: AgentContext,
+    /,
+    question: str,
+    reason: str | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Answer a question with no; the model is told, and the tick goes on. See `approve`."""
+    await decide(context, question, {"decision": "refuse", "reason": reason})
+    return await run(context, None, config, **options)
 
 
 async def decide(context: AgentContext, question: str, answer: Any) -> Decision:

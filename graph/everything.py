@@ -1,4 +1,4 @@
-"""Listing all that long-term memory holds."""
+"""Looking into long-term memory: recall, and a list of all that it holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from typing import Any
 from graph.context import AgentContext
 from memory import journal
 from memory.analysis import terms
-from memory.records import Fact, JournalEntry
+from memory.recall import recall as recall_memories
+from memory.records import Fact, JournalEntry, RecallHit
+
+
+async def recall(
+    context: AgentContext, query: str, limit: int = 10, *, include_superseded: bool = False
+) -> list[RecallHit]:
+    """What long-term memory holds about `query`, best first, each hit with its score parts."""
+    return await recall_memories(
+        query,
+        scope=context.scope,
+        now=context.now(),
+        semantic=context.semantic,
+        store=context.store,
+        settings=context.settings,
+        limit=limit,
+        include_superseded=include_superseded,
+        used_by_agent=False,
+    )
 
 
 async def everything(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:

@@ -71,8 +71,9 @@ async def forget(
 ) -> Forgotten:
     """Erase a person, or a thing, and everything derived from them, from this agent's memory.
 
+    The agent is held, as by a run; a dry run takes no lock.
+
     Args:
-        context: the agent, held meanwhile as by a run. A dry run takes no lock.
         entity: a name, an alias, or the id of a sender or of a profile.
         dry_run: decide and count; change nothing.
         on_step: called with the name of each step, for a person who waits.

@@ -115,15 +115,25 @@ async def find_night(context: AgentContext, given: str) -> NightRecord:
 # Previewing and applying
 
 
+async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
+    """Go through a night; with `dry_run` apply nothing, so that memory stays as it is.
+
+    Without it this is a run with `request: sleep`, whose own report says more.
+
+    Raises:
+        InputError: `dry_run`, and a night is open.
+        BusyError: another process holds the agent.
+        CircadianError: the emergency stop stands, or a step failed; what was done is kept.
+    """
+    if dry_run:
+        return await preview(context)
+    return of_run(await runs.run(context, {"request": "sleep"}))
+
+
 async def preview(context: AgentContext) -> NightReport:
     """Go through a night and apply nothing: memory, state and inbox stay as they are.
 
-    Model calls are paid for; the same night, applied later, makes none.
-
-    Raises:
-        InputError: a night is open.
-        BusyError: another process holds the agent.
-        CircadianError: the emergency stop stands, or a step failed.
+    Model calls are paid for; the same night, applied later, makes none. Raises as `sleep`.
     """
     async with previewing(context) as for_the_night:
         return of_run(await runs.run(for_the_night))

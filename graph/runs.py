@@ -41,13 +41,20 @@ EXAMPLE = (
 
 async def run(
     context: AgentContext,
+    /,
     input: Input = None,
     config: RunnableConfig | None = None,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Run until nothing is pending; see `AsyncAgent.ainvoke`.
+    """Run until nothing is pending; return `messages`, `mode` and `report`.
 
-    `options` go to LangGraph's `ainvoke`.
+    New input is in the inbox before anything else happens. Work that an earlier run left
+    unfinished is done first; the report covers it. `options` go to LangGraph.
+
+    Raises:
+        InputError: the input is malformed; nothing was taken.
+        BusyError: another process holds the agent; the input waits in the inbox.
+        CircadianError: the run reached its recursion limit; the next run resumes it.
     """
     with accepting():
         prepared = await accept(context, input)
@@ -63,11 +70,12 @@ async def run(
 
 async def stream(
     context: AgentContext,
+    /,
     input: Input = None,
     config: RunnableConfig | None = None,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> AsyncGenerator[Any]:
-    """As `run`, yielding what LangGraph's `astream` yields."""
+    """As `ainvoke`, yielding LangGraph's stream. The next run resumes one left early."""
     with accepting():
         prepared = await accept(context, input)
     passed = _passed(context, options)
@@ -108,7 +116,13 @@ async def accept(context: AgentContext, input: Input) -> Any:
 async def post(
     context: AgentContext, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> Posted:
-    """Put events into the inbox; takes no lock. See `AsyncAgent.post`."""
+    """Put events into the inbox; takes no lock, so it works while a run holds the agent.
+
+    Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel`, `addressed`.
+
+    Raises:
+        InputError: an event is malformed; none was taken.
+    """
     given = [events] if isinstance(events, Mapping) else list(events)
     complete = [_event(context, raw) for raw in given]
     return await inbox.post(context.store, context.scope, complete, now=context.now())
@@ -171,8 +185,8 @@ def _parts(
     return tracing.invoke_agent_stream(context.scope.thread, parts)
 
 
-def _passed(context: AgentContext, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"context": context.settings, "durability": "sync", **(options or {})}
+def _passed(context: AgentContext, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"context": context.settings, "durability": "sync", **options}
 
 
 async def _recursion_limit(context: AgentContext) -> int:

@@ -131,8 +131,9 @@ class Scheduler:
     async def _follow(self, control: RunControl, mode: Mode) -> tuple[Report | None, Mode]:
         report: Report | None = None
         self._watcher.begins()
-        options = {"stream_mode": MODES, "subgraphs": True, "version": "v2", "control": control}
-        stream = runs.stream(self._context, {}, None, options)
+        stream = runs.stream(
+            self._context, {}, stream_mode=MODES, subgraphs=True, version="v2", control=control
+        )
         with suppress(GraphDrained):
             async with aclosing(stream) as parts:
                 async for part in parts:
