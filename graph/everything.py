@@ -28,7 +28,7 @@ async def recall(
     )
 
 
-async def everything(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
+async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
     """All facts, superseded ones included, and all entries not consolidated yet, newest first.
 
     A query keeps what has all of its words, in the text or in the names of speaker and entities.

@@ -16,7 +16,7 @@ from graph import nights as _nights
 from graph.context import AgentContext
 from graph.corrections import correct
 from graph.decisions import approve, refuse
-from graph.everything import everything, recall
+from graph.everything import list_memories, recall
 from graph.forgetting import forget, forget_fact
 from graph.prompt import rollback
 from graph.runs import post, run, stream
@@ -116,7 +116,7 @@ class AsyncAgent:
     # Memory
 
     recall = _method(recall)
-    everything = _method(everything)
+    everything = _method(list_memories)
     correct = _method(correct)
     forget = _method(forget)
     forget_fact = _method(forget_fact)
@@ -125,7 +125,7 @@ class AsyncAgent:
 
     # Nights
 
-    nights = _method(_nights.nights)
+    nights = _method(_nights.list_nights)
     night = _method(_nights.night_report)
     sleep = _method(_nights.sleep)
     apply_night = _method(_nights.apply_night)

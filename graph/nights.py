@@ -59,7 +59,7 @@ class NightLine(TypedDict):
 # Looking
 
 
-async def nights(context: AgentContext) -> list[NightLine]:
+async def list_nights(context: AgentContext) -> list[NightLine]:
     """Every night, oldest first."""
     lines: list[NightLine] = []
     for record in await night.records(context.store, context.scope):

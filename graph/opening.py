@@ -1,4 +1,4 @@
-"""Opening agents from Python: one with `open_agent`, many side by side with `open_agents`."""
+"""Opening agents from Python: one with `open_agent`, many at once with `open_agents`."""
 
 from __future__ import annotations
 
@@ -120,30 +120,29 @@ async def open_agents(
 
 
 class open_agent:
-    """One agent of one data folder, or of one database; closes also at exit.
+    """Open one agent of one data folder or database; blocking agents are also closed at exit.
 
     Args:
-        data: the data folder, also where CIRCADIAN_DATABASE_URL is set; default that database, else
+        data: the data folder; default the database of CIRCADIAN_DATABASE_URL, else the folder
             CIRCADIAN_DATA, else `./.circadian`.
         agent: the agent's name; default CIRCADIAN_AGENT, else `default`.
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
-        embedder: a name or any LangChain embeddings; fixed when the data folder or the database is
-            begun.
+        embedder: a name or any LangChain embeddings; fixed once the data folder or database is
+            made.
         settings: how the agent behaves.
-        tools: LangChain tools beside the built-in ones; `tools.registry.registered` says in one
-            line what the agent has to know of one. Those that CIRCADIAN_EXTENSIONS and
-            CIRCADIAN_MCP name are there too.
-        components: prompt components beside the built-in ones, `memory.components.component`;
-            those of CIRCADIAN_EXTENSIONS are there too.
-        folder: a working folder, whose files the agent reads, and changes where a person approves;
+        tools: LangChain tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS
+            and CIRCADIAN_MCP; declare them with `tools.registry.registered`.
+        components: prompt components in addition to the built-in ones and those of
+            CIRCADIAN_EXTENSIONS; make them with `memory.components.component`.
+        folder: a working folder, whose files the agent reads, and changes after a person approved;
             default CIRCADIAN_FOLDER, else none.
-        mcp: False starts none of the servers that CIRCADIAN_MCP names, as to look and not to run.
-        clock: gives the time (UTC); default the wall clock.
+        mcp: False starts none of the servers that CIRCADIAN_MCP names, for looking only.
+        clock: gives the time, UTC; default the wall clock.
 
     Raises:
         FolderError: the data folder, or the database, cannot be used as asked.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown model name, a missing key, or what the user adds cannot be had.
+        InputError: an unknown model name, a missing key, or an extension that cannot be loaded.
     """
 
     def __init__(
@@ -208,6 +207,6 @@ def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> Ba
 
 
 def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:
-    """The environment's variables, but for what the caller says."""
-    said: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
-    return Deployment().model_copy(update=said if mcp else {**said, "mcp": None})
+    """The environment's variables, overridden by the caller's arguments."""
+    given: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
+    return Deployment().model_copy(update=given if mcp else {**given, "mcp": None})

@@ -1,7 +1,7 @@
-"""An agent's schedule on a server: crons of LangGraph Server, for its ticks and its nights.
+"""An agent's schedule on a server: crons of LangGraph Server, for its ticks and nights.
 
-What they carry is a request without input of its own, so that a run which is late or comes twice
-does no harm: a tick with nothing to do calls no model, and a night that is over is not begun again.
+A cron's input is a bare request, so that a late or duplicate run does no harm: a tick with nothing
+to do calls no model, and a finished night is not begun again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
 
 MARK = "circadian"
-"""The metadata key of these crons: `tick` or `sleep`."""
+"""The metadata key that marks these crons, with their request as value."""
 PAGE = 100
 
 
@@ -33,7 +33,7 @@ class Scheduled(TypedDict):
     request: str
     """`tick` or `sleep`."""
     schedule: str
-    """Five fields, as crontab has them."""
+    """Five fields, as in a crontab."""
     time_zone: str
     next_run: str | None
     thread_id: str
@@ -46,15 +46,15 @@ class Schedule:
         self._client, self.thread = client, thread
 
     async def listed(self) -> list[Scheduled]:
-        """What is installed, ticks first."""
+        """The installed crons, ticks first."""
         found = await self._client.crons.search(thread_id=self.thread, limit=PAGE)
         ours = [dict(one) for one in found if (one.get("metadata") or {}).get(MARK)]
         return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
 
     async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
-        """A cron for each request of `crons`, in place of all that there were.
+        """Replace all crons by one for each request of `crons`.
 
-        Where that fails half way, the new ones are taken back: none comes twice.
+        If that fails half way, the new ones are removed, so that no request comes twice.
         """
         before, made = await self.listed(), list[str]()
         try:
@@ -63,18 +63,18 @@ class Schedule:
             await self._delete([one["id"] for one in before])
         except BaseException:
             for one in made:
-                with suppress(httpx.HTTPError):  # why it failed is what is told
+                with suppress(httpx.HTTPError):  # the first error is the one to report
                     await self._delete([one])
             raise
 
     async def remove(self) -> list[Scheduled]:
-        """Remove them all; what there was."""
+        """Remove all crons; returns them."""
         before = await self.listed()
         await self._delete([one["id"] for one in before])
         return before
 
     async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> str:
-        """The new cron's id."""
+        """Create a cron; returns its id."""
         made: Mapping[str, Any] = await self._client.crons.create_for_thread(
             self.thread,
             GRAPH,
@@ -98,7 +98,7 @@ async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[
 
     Raises:
         InputError: the optional packages are missing.
-        ServerError: the server is not there, or refuses.
+        ServerError: the server does not answer, or refuses.
     """
     try:
         from langgraph_sdk import get_client

@@ -14,7 +14,7 @@ from rich.text import Text
 from graph.cli.access import opened_without_running, say_unknown
 from graph.cli.console import Screen, counted, date, one_line, short_id
 from graph.cli.options import Options
-from graph.everything import everything as every_memory
+from graph.everything import list_memories as every_memory
 from graph.handle import AsyncAgent
 from memory.errors import InputError
 from memory.records import RecallHit
