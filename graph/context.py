@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +23,9 @@ from memory.semantic import SemanticMemory
 from memory.settings import Settings
 from memory.state import State, fresh_state
 from memory.state_check import kept_problem
+
+SHOWN = 3
+"""Most things that an error names."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,27 @@ class AgentContext:
         """
         resources = replace(self.resources, night_only=True)
         return replace(self, resources=resources, lock=HeldLock())
+
+
+def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
+    """The id that `given` is, or the only one that begins with it; None if there is none.
+
+    Raises:
+        InputError: several ids begin so; `kind` is their plural noun.
+    """
+    wanted = given.strip().rstrip("…")
+    fits = [id_ for id_ in ids if wanted and id_.startswith(wanted)]
+    if wanted in fits or len(fits) == 1:
+        return wanted if wanted in fits else fits[0]
+    if fits:
+        raise InputError(f"{len(fits)} {kind} have ids that begin with {wanted}: {first_few(fits)}")
+    return None
+
+
+def first_few(things: Sequence[str]) -> str:
+    """The first few, and how many more, for an error."""
+    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
+    return ", ".join(things[:SHOWN]) + more
 
 
 def complete_state(values: Mapping[str, Any]) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from graph.context import AgentContext
+from graph.context import AgentContext, match_id
 from memory import audit, journal, persona
 from memory.apply import apply_operations
 from memory.audit import AuditEntry
@@ -17,8 +17,6 @@ from memory.records import Fact, FactDraft, JournalEntry, Operation
 
 IMPORTANCE = 7
 """Least importance of a correction: somebody took the trouble to make it."""
-LISTED = 5
-"""Most facts that an error names."""
 QUOTED = 80
 """Characters of a text that an error quotes."""
 
@@ -75,13 +73,9 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
     semantic, scope = context.semantic, context.scope
     if exact := await semantic.get(scope, wanted):
         return exact
-    fits = [fact for fact in await semantic.all(scope) if fact["id"].startswith(wanted)]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        some = ", ".join(fact["id"] for fact in fits[:LISTED])
-        more = ", ..." if len(fits) > LISTED else ""
-        raise InputError(f"{len(fits)} facts have ids that begin with {wanted}: {some}{more}")
+    facts = {fact["id"]: fact for fact in await semantic.all(scope)}
+    if found := match_id(wanted, facts, "facts"):
+        return facts[found]
     if await journal.read(context.store, scope, given.strip()):
         raise InputError(
             f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from graph import runs
-from graph.context import AgentContext
+from graph.context import AgentContext, first_few, match_id
 from graph.night_names import names_of
 from memory import audit, night, standing
 from memory.audit_nights import of_decision
@@ -23,8 +23,6 @@ from memory.operations import told
 from memory.records import NightRecord, NightStatus, Operation, PlanRecord
 from memory.reports import NightReport
 
-SHOWN = 3
-"""Most things that an error names."""
 NEWEST = "last"
 """In place of a night's id: the newest night."""
 IN_WORDS: Mapping[NightStatus, str] = {
@@ -93,23 +91,17 @@ async def find_night(context: AgentContext, given: str) -> NightRecord:
     Raises:
         InputError: there is none, or there are several.
     """
-    wanted = given.strip().rstrip("…")
-    records = await night.records(context.store, context.scope)
-    if not records:
+    wanted = given.strip()
+    known = await night.records(context.store, context.scope)
+    records = {record["id"]: record for record in known}
+    if not known:
         raise InputError("there has been no night yet; `circadian sleep` goes through one")
     if wanted == NEWEST:
-        return records[-1]
-    exact = next((record for record in records if record["id"] == wanted), None)
-    if exact is not None:
-        return exact
-    starts = (wanted, f"night_{wanted}")
-    fits = [record for record in records if wanted and record["id"].startswith(starts)]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        ids = _some([record["id"] for record in fits])
-        raise InputError(f"{len(fits)} nights have ids that begin with {wanted}: {ids}")
-    raise InputError(f"there is no night {given.strip()!r:.80}; `circadian nights` lists them")
+        return known[-1]
+    prefixed = wanted if wanted.startswith("night") else f"night_{wanted}" if wanted else ""
+    if found := match_id(prefixed, records, "nights"):
+        return records[found]
+    raise InputError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
 
 
 # Previewing and applying
@@ -378,10 +370,4 @@ async def _in_words(
 ) -> str:
     """What these ids name, for an error."""
     names = await names_of(context, told(operations), ids)
-    return _some([names.of(id_) for id_ in ids])
-
-
-def _some(things: Sequence[str]) -> str:
-    """The first few, and how many more."""
-    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
-    return ", ".join(things[:SHOWN]) + more
+    return first_few([names.of(id_) for id_ in ids])

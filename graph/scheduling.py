@@ -7,7 +7,7 @@ to do calls no model, and a finished night is not begun again.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
@@ -48,34 +48,28 @@ class Schedule:
     async def listed(self) -> list[Scheduled]:
         """The installed crons, ticks first."""
         found = await self._client.crons.search(thread_id=self.thread, limit=PAGE)
-        ours = [dict(one) for one in found if (one.get("metadata") or {}).get(MARK)]
-        return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
+        ours = [_scheduled(cron) for cron in found if (cron.get("metadata") or {}).get(MARK)]
+        return sorted(ours, key=lambda cron: cron["request"], reverse=True)
 
     async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
         """Replace all crons by one for each request of `crons`.
 
-        If that fails half way, the new ones are removed, so that no request comes twice.
+        New ones come first: a failure half way leaves too many, which is harmless, rather than
+        none. Installing again replaces them all.
         """
-        before, made = await self.listed(), list[str]()
-        try:
-            for request, schedule in crons.items():
-                made.append(await self._create(request, schedule, zone))
-            await self._delete([one["id"] for one in before])
-        except BaseException:
-            for one in made:
-                with suppress(httpx.HTTPError):  # the first error is the one to report
-                    await self._delete([one])
-            raise
+        before = await self.listed()
+        for request, schedule in crons.items():
+            await self._create(request, schedule, zone)
+        await self._delete(before)
 
     async def remove(self) -> list[Scheduled]:
         """Remove all crons; returns them."""
         before = await self.listed()
-        await self._delete([one["id"] for one in before])
+        await self._delete(before)
         return before
 
-    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> str:
-        """Create a cron; returns its id."""
-        made: Mapping[str, Any] = await self._client.crons.create_for_thread(
+    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> None:
+        await self._client.crons.create_for_thread(
             self.thread,
             GRAPH,
             schedule=schedule,
@@ -85,11 +79,10 @@ class Schedule:
             multitask_strategy="enqueue",
             durability="sync",
         )
-        return str(made["cron_id"])
 
-    async def _delete(self, ids: Iterable[str]) -> None:
-        for one in ids:
-            await self._client.crons.delete(one)
+    async def _delete(self, crons: Iterable[Scheduled]) -> None:
+        for cron in crons:
+            await self._client.crons.delete(cron["id"])
 
 
 @asynccontextmanager
