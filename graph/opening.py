@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -35,39 +35,30 @@ from tools.extra import extra
 log = logging.getLogger("circadian")
 
 
+@dataclass(frozen=True)
 class Agents:
     """The agents of one data folder or database, which share its connections and one graph."""
 
-    def __init__(
-        self,
-        home: Home,
-        graph: CompiledStateGraph[Any, Any, Any, Any],
-        store: BaseStore,
-        resources: Resources,
-        settings: Settings,
-        lock_timeout: float,
-    ) -> None:
-        self._home, self._graph, self._store = home, graph, store
-        self._resources, self._settings, self._lock_timeout = resources, settings, lock_timeout
+    home: Home
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    store: BaseStore
+    resources: Resources
+    settings: Settings
+    lock_timeout: float
+    """Seconds to wait for an agent's lock."""
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
         """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
 
         Its owner is `user`, unless the settings name owners.
         """
-        scope, settings = Scope(user, thread_id(user, name)), self._settings
+        scope, settings = Scope(user, thread_id(user, name)), self.settings
         if settings.owners == [LOCAL_USER]:
             settings = settings.model_copy(update={"owners": [user]})
-        lock = self._home.agent_lock(scope.thread, timeout=self._lock_timeout)
-        context = AgentContext(
-            graph=self._graph,
-            store=self._store,
-            resources=replace(self._resources, user=user),
-            settings=settings,
-            scope=scope,
-            lock=CheckedLock(lock, self._home.check),
-        )
-        return AsyncAgent(context)
+        resources = replace(self.resources, user=user)
+        lock = self.home.agent_lock(scope.thread, timeout=self.lock_timeout)
+        checked = CheckedLock(lock, self.home.check)
+        return AsyncAgent(AgentContext(self.graph, self.store, resources, settings, scope, checked))
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
 from graph import runs
+from graph.context import match_id
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox, journal
@@ -119,6 +120,24 @@ async def test_an_edit_with_the_same_id_replaces_the_message(agent: AsyncAgent) 
     edited = asked.model_copy(update={"content": "Hello"})
     await agent.aupdate_state({"messages": [edited, AIMessage("1", id=answered.id)]})
     assert texts((await agent.aget_state()).values) == ["Hello", "1"]
+
+
+IDS = ["night_1", "night_1_a", "night_2_b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("night_1", "night_1"), (" night_2… ", "night_2_b"), ("night_3", None), (" ", None)],
+)
+def test_a_shortened_id_means_the_only_one_that_begins_so(given: str, found: str | None) -> None:
+    assert match_id(given, IDS, "nights") == found
+
+
+def test_an_ambiguous_id_is_an_error_that_names_a_few() -> None:
+    with pytest.raises(InputError, match="^3 nights have ids that begin with n: .* night_2_b$"):
+        match_id("n", IDS, "nights")
+    with pytest.raises(InputError, match="n0, n1, n2 and 2 more$"):
+        match_id("n", [f"n{number}" for number in range(5)], "nights")
 
 
 # Edits by hand

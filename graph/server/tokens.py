@@ -47,7 +47,7 @@ def user_of(token: str, serving: Serving) -> User:
         raise TokenError(f"the token names no user: at most {LONGEST_USER} printable characters")
     if not isinstance(permissions, list):
         raise TokenError("the token's permissions are no list")
-    return User(name, tuple(name for name in permissions if isinstance(name, str)))
+    return User(name, tuple(one for one in permissions if isinstance(one, str)))
 
 
 def is_user(name: object) -> bool:
