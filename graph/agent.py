@@ -1,7 +1,8 @@
-"""The agent, in the three ways it is used.
+"""The public module: the agent in the three ways it is used.
 
 `graph` is for LangGraph Server and Studio, which bring their own persistence. `open_agent` is for
-Python: the same graph with persistence under one data folder. `builder` is for your own.
+Python: the same graph with persistence in a data folder or database. `builder` is for compiling the
+graph yourself.
 """
 
 from graph.builder import builder

@@ -1,4 +1,4 @@
-"""The awake subgraph: one visit is one tick, on one event or on the goals."""
+"""The awake subgraph: each pass is one tick, on one event or on the goals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The same open agent for blocking callers, also from inside a running event loop.
+"""The blocking agent: `AsyncAgent` for callers without an event loop, or inside a running one.
 
-A background thread runs one event loop; every call is handed to it and waited for.
+A background thread runs an event loop of its own; each call is handed to it and waited for.
 """
 
 from __future__ import annotations
@@ -9,43 +9,54 @@ import asyncio
 import atexit
 import queue
 import threading
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any, Self, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, StateSnapshot
 
-from graph.forgetting import Forgotten
 from graph.handle import AsyncAgent
-from graph.nights import NightLine
-from graph.transfer import Imported
-from memory.inbox import Posted
-from memory.records import Fact, RecallHit
-from memory.reports import NightReport
-from memory.state import AssistantPrompt
+from graph.runs import Input
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _DONE = object()
 
 
+def _blocking(
+    method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Agent, P], T]:
+    """The same method for blocking callers."""
+
+    @wraps(method)
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.call(method(self.handle, *args, **kwargs))
+
+    return call
+
+
+def _collecting(
+    method: Callable[Concatenate[AsyncAgent, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Agent, P], Iterator[T]]:
+    """The same method for blocking callers; everything is read before the first item is given."""
+
+    @wraps(method)
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return iter(self.call(_all(method(self.handle, *args, **kwargs))))
+
+    return call
+
+
 class Agent:
-    """One agent of one data folder, for blocking use. Made by `open_agent`."""
+    """One agent of one data folder or database, for blocking use. Made by `open_agent`."""
 
     def __init__(self, opening: AbstractAsyncContextManager[AsyncAgent]) -> None:
         self._opening = opening
         self._loop = asyncio.new_event_loop()
         self._executor = ThreadPoolExecutor(thread_name_prefix="circadian")
-        """Ours, so that its threads end with the agent and not some time later."""
+        """Our own, so that its threads end together with the agent."""
         self._loop.set_default_executor(self._executor)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="circadian", daemon=True
@@ -60,7 +71,7 @@ class Agent:
         return self._agent
 
     def open(self) -> Self:
-        """Start the thread and open the agent on it."""
+        """Start the thread and open the agent in it; it is closed at exit at the latest."""
         self._thread.start()
         try:
             self._agent = self.call(self._opening.__aenter__())
@@ -71,7 +82,7 @@ class Agent:
         return self
 
     def close(self) -> None:
-        """Close the agent and end the thread. Twice is the same as once."""
+        """Close the agent and end the thread. Idempotent."""
         if self._agent is None:
             return
         self._agent = None
@@ -82,7 +93,7 @@ class Agent:
             self._stop()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the agent's loop and wait for it; Ctrl-C cancels it."""
+        """Run `work` in the agent's event loop and wait for it; Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -90,22 +101,10 @@ class Agent:
             future.cancel()
             raise
 
-    def invoke(
-        self,
-        input: Mapping[str, Any] | Command[Any] | None = None,
-        config: RunnableConfig | None = None,
-        **options: Any,
-    ) -> dict[str, Any]:
-        """See `AsyncAgent.ainvoke`."""
-        return self.call(self.handle.ainvoke(input, config, **options))
-
     def stream(
-        self,
-        input: Mapping[str, Any] | Command[Any] | None = None,
-        config: RunnableConfig | None = None,
-        **options: Any,
+        self, input: Input = None, config: RunnableConfig | None = None, **options: Any
     ) -> Iterator[Any]:
-        """See `AsyncAgent.astream`."""
+        """As `invoke`, yielding LangGraph's stream. The next run resumes one left early."""
         parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
         source = self.handle.astream(input, config, **options)
         future = asyncio.run_coroutine_threadsafe(_pour(source, parts), self._loop)
@@ -116,101 +115,33 @@ class Agent:
         finally:
             future.cancel()
 
-    def get_state(
-        self, config: RunnableConfig | None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot:
-        """See `AsyncAgent.aget_state`."""
-        return self.call(self.handle.aget_state(config, subgraphs=subgraphs))
+    invoke = _blocking(AsyncAgent.ainvoke)
+    post = _blocking(AsyncAgent.post)
+    approve = _blocking(AsyncAgent.approve)
+    refuse = _blocking(AsyncAgent.refuse)
 
-    def get_state_history(
-        self, config: RunnableConfig | None = None, **options: Any
-    ) -> Iterator[StateSnapshot]:
-        """See `AsyncAgent.aget_state_history`."""
-        return iter(self.call(_all(self.handle.aget_state_history(config, **options))))
+    get_state = _blocking(AsyncAgent.aget_state)
+    get_state_history = _collecting(AsyncAgent.aget_state_history)
+    update_state = _blocking(AsyncAgent.aupdate_state)
+    rollback_prompt = _blocking(AsyncAgent.rollback_prompt)
 
-    def update_state(
-        self,
-        values: Mapping[str, Any],
-        as_node: str | None = None,
-        config: RunnableConfig | None = None,
-    ) -> RunnableConfig:
-        """See `AsyncAgent.aupdate_state`."""
-        return self.call(self.handle.aupdate_state(values, as_node, config))
+    recall = _blocking(AsyncAgent.recall)
+    everything = _blocking(AsyncAgent.everything)
+    correct = _blocking(AsyncAgent.correct)
+    forget = _blocking(AsyncAgent.forget)
+    forget_fact = _blocking(AsyncAgent.forget_fact)
+    export_memory = _collecting(AsyncAgent.export_memory)
+    import_memory = _blocking(AsyncAgent.import_memory)
 
-    def post(self, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Posted:
-        """See `AsyncAgent.post`."""
-        return self.call(self.handle.post(events))
-
-    def approve(
-        self, question: str, args: Mapping[str, Any] | None = None, **options: Any
-    ) -> dict[str, Any]:
-        """See `AsyncAgent.approve`."""
-        return self.call(self.handle.approve(question, args, **options))
-
-    def refuse(self, question: str, reason: str | None = None, **options: Any) -> dict[str, Any]:
-        """See `AsyncAgent.refuse`."""
-        return self.call(self.handle.refuse(question, reason, **options))
-
-    def rollback_prompt(self, version: int) -> AssistantPrompt:
-        """See `AsyncAgent.rollback_prompt`."""
-        return self.call(self.handle.rollback_prompt(version))
-
-    def recall(
-        self, query: str, limit: int = 10, *, include_superseded: bool = False
-    ) -> list[RecallHit]:
-        """See `AsyncAgent.recall`."""
-        return self.call(self.handle.recall(query, limit, include_superseded=include_superseded))
-
-    def everything(self, query: str | None = None) -> list[dict[str, Any]]:
-        """See `AsyncAgent.everything`."""
-        return self.call(self.handle.everything(query))
-
-    def correct(self, fact_id: str, text: str, by: str | None = None) -> Fact:
-        """See `AsyncAgent.correct`."""
-        return self.call(self.handle.correct(fact_id, text, by))
-
-    def forget(self, entity: str, *, dry_run: bool = False) -> Forgotten:
-        """See `AsyncAgent.forget`."""
-        return self.call(self.handle.forget(entity, dry_run=dry_run))
-
-    def forget_fact(self, fact_id: str) -> Forgotten:
-        """See `AsyncAgent.forget_fact`."""
-        return self.call(self.handle.forget_fact(fact_id))
-
-    def export_memory(self) -> Iterator[dict[str, Any]]:
-        """See `AsyncAgent.export_memory`."""
-        return iter(self.call(_all(self.handle.export_memory())))
-
-    def import_memory(self, lines: Iterable[str]) -> Imported:
-        """See `AsyncAgent.import_memory`."""
-        return self.call(self.handle.import_memory(lines))
-
-    def nights(self) -> list[NightLine]:
-        """See `AsyncAgent.nights`."""
-        return self.call(self.handle.nights())
-
-    def night(self, night_id: str) -> NightReport:
-        """See `AsyncAgent.night`."""
-        return self.call(self.handle.night(night_id))
-
-    def sleep(self, *, dry_run: bool = False) -> NightReport:
-        """See `AsyncAgent.sleep`."""
-        return self.call(self.handle.sleep(dry_run=dry_run))
-
-    def apply_night(self, night_id: str) -> NightReport:
-        """See `AsyncAgent.apply_night`."""
-        return self.call(self.handle.apply_night(night_id))
-
-    def discard_night(self, night_id: str) -> NightReport:
-        """See `AsyncAgent.discard_night`."""
-        return self.call(self.handle.discard_night(night_id))
-
-    def undo_night(self, night_id: str) -> NightReport:
-        """See `AsyncAgent.undo_night`."""
-        return self.call(self.handle.undo_night(night_id))
+    nights = _blocking(AsyncAgent.nights)
+    night = _blocking(AsyncAgent.night)
+    sleep = _blocking(AsyncAgent.sleep)
+    apply_night = _blocking(AsyncAgent.apply_night)
+    discard_night = _blocking(AsyncAgent.discard_night)
+    undo_night = _blocking(AsyncAgent.undo_night)
 
     async def _drain(self) -> None:
-        """Let what still runs end, then close."""
+        """Cancel what still runs and wait for it, then close the agent."""
         mine = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not mine]
         for task in others:
@@ -236,4 +167,4 @@ async def _pour(source: AsyncGenerator[T], parts: queue.SimpleQueue[Any]) -> Non
 
 
 async def _all(source: AsyncIterator[T]) -> list[T]:
-    return [one async for one in source]
+    return [item async for item in source]

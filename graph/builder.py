@@ -1,6 +1,7 @@
 """The agent's graph: intake, then a tick or a night, then intake again while something is pending.
 
-The loop over events is here, in the parent, one event a visit: a crash costs one tick at most.
+The loop over events is in this parent graph, one event per tick, so that a crash costs one tick at
+most.
 """
 
 from __future__ import annotations

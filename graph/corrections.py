@@ -1,11 +1,11 @@
-"""Mending memory: what a person says is true takes the place of a fact."""
+"""Corrections: what a person says is true supersedes a fact."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from memory import audit, journal, night_undo, persona
+from graph.context import AgentContext, match_id
+from memory import audit, journal, persona
 from memory.apply import apply_operations
 from memory.audit import AuditEntry
 from memory.audit_memory import of_correction
@@ -15,60 +15,54 @@ from memory.models.words import shortened
 from memory.operations import add_entry, add_fact, link, operation_id, supersede_fact
 from memory.records import Fact, FactDraft, JournalEntry, Operation
 
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
-
 IMPORTANCE = 7
-"""Importance of what a person took the trouble to correct, at the least."""
-LISTED = 5
-"""Facts that an error names."""
+"""Least importance of a correction: somebody took the trouble to make it."""
 QUOTED = 80
 """Characters of a text that an error quotes."""
 
 _SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
 
 
-async def correct(agent: AsyncAgent, fact_id: str, text: str, by: str | None = None) -> Fact:
-    """Put `text` in the place of a fact, as `by` says (default the owner); the fact that holds now.
+async def correct(context: AgentContext, fact_id: str, text: str, by: str | None = None) -> Fact:
+    """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
 
-    The old fact keeps its record and is superseded. What was said stands in the journal, and the
-    new fact cites it. The same correction twice is one; a text that stands already changes nothing.
+    The old fact keeps its record. What was said goes into the journal, and the new fact cites it.
+    The agent is held, as by a run. Idempotent: the same correction is made once, and a text that
+    holds already changes nothing.
 
     Args:
-        agent: an open agent; it is held meanwhile, as by a run.
-        fact_id: the fact's id, or how it begins where no other does.
+        fact_id: the fact's id, or an unambiguous beginning of it.
         text: what is true, as `by` would say it: "I moved to Oslo".
         by: who says so.
 
     Raises:
-        InputError: no such fact, one that another has superseded (it is named), no text, or a text
-            about the assistant itself.
+        InputError: no such fact, one that is superseded (the error names its successor), no
+            text, or a text about the assistant itself.
         BusyError: another process holds the agent.
         ModelError: the embedder gave no vector.
     """
-    said, who = " ".join(text.split()), _person(agent, by)
+    said, who = " ".join(text.split()), _speaker(context, by)
     if not said:
         raise InputError("there is nothing to correct it to: the text is empty")
     if wrong := persona.violation(said, who):
         raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
-    async with agent._lock:
-        await night_undo.finish(agent.store, agent.resources.semantic, agent.scope)
-        old = await find_fact(agent, fact_id)
+    async with context.held():
+        old = await find_fact(context, fact_id)
         op = operation_id("correction", old["id"], who, said)
-        standing = await _standing(agent, old, op)
-        if old["text"] == said and standing is None:
+        earlier = await _made_earlier(context, old, op)
+        if old["text"] == said and earlier is None:
             return old
-        at = standing["created"] if standing else agent.resources.clock().isoformat()
+        at = earlier["created"] if earlier else context.now().isoformat()
         operations = _operations(old, said, who, op, at)
-        store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+        store, scope, semantic = context.store, context.scope, context.semantic
         await apply_operations(operations, store=store, semantic=semantic, scope=scope)
         new = (await semantic.by_op(scope, [op]))[op]
-        await audit.write(store, scope, [_told(old, new, who)])
+        await audit.write(store, scope, [_audit_entry(old, new, who)])
         return new
 
 
-async def find_fact(agent: AsyncAgent, given: str) -> Fact:
-    """The fact with the id `given`, or the only one whose id begins so.
+async def find_fact(context: AgentContext, given: str) -> Fact:
+    """The fact with the id `given`, or the only one whose id begins with it.
 
     Raises:
         InputError: there is none, or there are several.
@@ -76,17 +70,13 @@ async def find_fact(agent: AsyncAgent, given: str) -> Fact:
     wanted = given.strip().rstrip("…").lower()
     if not wanted:
         raise InputError(f"no fact is named; {_SHOWN_AT}")
-    semantic, scope = agent.resources.semantic, agent.scope
+    semantic, scope = context.semantic, context.scope
     if exact := await semantic.get(scope, wanted):
         return exact
-    fits = [fact for fact in await semantic.all(scope) if fact["id"].startswith(wanted)]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        some = ", ".join(fact["id"] for fact in fits[:LISTED])
-        more = ", ..." if len(fits) > LISTED else ""
-        raise InputError(f"{len(fits)} facts have ids that begin with {wanted}: {some}{more}")
-    if await journal.read(agent.store, scope, given.strip()):
+    facts = {fact["id"]: fact for fact in await semantic.all(scope)}
+    if found := match_id(wanted, facts, "facts"):
+        return facts[found]
+    if await journal.read(context.store, scope, given.strip()):
         raise InputError(
             f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "
             "(`circadian send`)"
@@ -94,24 +84,23 @@ async def find_fact(agent: AsyncAgent, given: str) -> Fact:
     raise InputError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
 
 
-def _person(agent: AsyncAgent, by: str | None) -> str:
-    """Who says it. Raises InputError for a name that is empty."""
-    who = agent._owner() if by is None else " ".join(by.split())
+def _speaker(context: AgentContext, by: str | None) -> str:
+    who = context.owner if by is None else " ".join(by.split())
     if not who:
         raise InputError("--by needs a name")
     return who
 
 
-async def _standing(agent: AsyncAgent, old: Fact, op: str) -> Fact | None:
-    """The fact that this very correction made before, where it still holds; None: not made yet.
+async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | None:
+    """The fact that this same correction made earlier; None if it was not made yet.
 
     Raises:
-        InputError: the old fact no longer holds, and it is another one that does.
+        InputError: the old fact no longer holds, and this correction is not the reason.
     """
-    made = (await agent.resources.semantic.by_op(agent.scope, [op])).get(op)
+    made = (await context.semantic.by_op(context.scope, [op])).get(op)
     if old["invalid_at"] is None or (made is not None and made["invalid_at"] is None):
         return made
-    now = await _now_held(agent, old)
+    now = await _successor(context, old)
     if now["invalid_at"] is not None:
         raise InputError(f"fact {old['id']} no longer holds since {old['invalid_at']}")
     raise InputError(
@@ -120,11 +109,11 @@ async def _standing(agent: AsyncAgent, old: Fact, op: str) -> Fact | None:
     )
 
 
-async def _now_held(agent: AsyncAgent, old: Fact) -> Fact:
-    """What stands at the end of the chain that superseded `old`."""
+async def _successor(context: AgentContext, old: Fact) -> Fact:
+    """The last fact of the chain that superseded `old`."""
     seen, now = {old["id"]}, old
     while now["superseded_by"] and now["superseded_by"] not in seen:
-        after = await agent.resources.semantic.get(agent.scope, now["superseded_by"])
+        after = await context.semantic.get(context.scope, now["superseded_by"])
         if after is None:
             break
         seen.add(after["id"])
@@ -132,14 +121,14 @@ async def _now_held(agent: AsyncAgent, old: Fact) -> Fact:
     return now
 
 
-def _told(old: Fact, new: Fact, who: str) -> AuditEntry:
-    """The line in the audit log; the same at every try."""
+def _audit_entry(old: Fact, new: Fact, who: str) -> AuditEntry:
+    """The audit log entry; the same at every retry."""
     at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
     return of_correction(old["id"], new["id"], at=at, who=who, origin=origin)
 
 
 def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:
-    """What a correction comes to; the same at every try, since `at` is that of the first."""
+    """The operations of a correction; the same at every retry, as `at` is that of the first."""
     entry = _entry(old, said, who, op, at)
     draft: FactDraft = {
         "op": op,
@@ -163,7 +152,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
 
 
 def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
-    """What was said, as the journal keeps it: made into a fact already."""
+    """What was said, as a journal entry that is already consolidated."""
     return {
         "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
         "timestamp": at,

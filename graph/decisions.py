@@ -1,42 +1,76 @@
-"""A person's answer to a question about a dangerous tool, from Python and the command line."""
+"""Approvals: a person's answer to the question whether a dangerous tool may run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+
+from graph.context import AgentContext
+from graph.runs import run
 from memory.approvals import decision_of, keep
 from memory.errors import InputError
 from memory.tick import Decision
 from tools.calls import misfit
 from tools.registry import BUILT_IN, checked_tools
 
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
-
-
 _WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
 
 
-async def decide(agent: AsyncAgent, question: str, answer: Any) -> Decision:
-    """Write an answer down, without running: the next run acts on it before anything else.
+async def approve(
+    context: AgentContext,
+    /,
+    question: str,
+    args: Mapping[str, Any] | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Let the dangerous tool of a question run, with `args` in place of its own if given.
 
-    `answer` as `memory.approvals.decision_of` takes it. The first answer holds; given again it is
-    the same, and the one that stands is returned.
+    The answer is stored first; then the tick goes on. Returns as `ainvoke`.
 
     Raises:
-        InputError: no such question waits, another answer stands already, it is no answer, or its
-            arguments do not fit the tool.
+        InputError: no such question waits, or the arguments do not fit the tool.
     """
-    parked = (await agent.aget_state()).values.get("parked", [])
-    waiting = {one["question"]["id"]: one["question"] for one in parked}
+    decision = {"decision": "approve"} if args is None else {"decision": "edit", "args": args}
+    await decide(context, question, decision)
+    return await run(context, None, config, **options)
+
+
+async def refuse(
+    context: AgentContext,
+    /,
+    question: str,
+    reason: str | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Answer a question with no; the model is told, and the tick goes on. See `approve`."""
+    await decide(context, question, {"decision": "refuse", "reason": reason})
+    return await run(context, None, config, **options)
+
+
+async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
+    """Store an answer; the next run acts on it before anything else. Returns the answer that holds.
+
+    `answer` is what `memory.approvals.decision_of` takes. The first answer holds; giving the same
+    one again changes nothing.
+
+    Raises:
+        InputError: no such question waits, another answer was given before, it is no answer, or
+            its arguments do not fit the tool.
+    """
+    parked = (await context.snapshot()).values.get("parked", [])
+    waiting = {item["question"]["id"]: item["question"] for item in parked}
     if question not in waiting:
         ids = ", ".join(waiting) or "none"
         raise InputError(f"no question {question!r:.80} waits for an answer; waiting: {ids}")
-    decision = decision_of(answer, by=agent.scope.user, at=agent.resources.clock())
+    decision = decision_of(answer, by=context.scope.user, at=context.now())
     if isinstance(decision, str):
         raise InputError(decision)
     name, args = waiting[question]["tool"], decision["args"]
-    tools = {**BUILT_IN, **checked_tools(agent.resources.tools)}
+    tools = {**BUILT_IN, **checked_tools(context.resources.tools)}
     if name not in tools and decision["decision"] != "refuse":
         raise InputError(
             f"there is no tool {name!r} here now (an extension that is not named?): {question} "
@@ -45,7 +79,7 @@ async def decide(agent: AsyncAgent, question: str, answer: Any) -> Decision:
     wrong = misfit(tools[name][0], args) if args is not None else None
     if wrong:
         raise InputError(f"the arguments do not fit {name}: {wrong}")
-    standing = await keep(agent.store, agent.scope, question, decision)
+    standing = await keep(context.store, context.scope, question, decision)
     if (standing["decision"], standing["args"]) != (decision["decision"], args):
         raise InputError(
             f"{question} was answered before: {_WORDS[standing['decision']]} by {standing['by']} "

@@ -1,4 +1,4 @@
-"""The delegate subgraph: one sub-agent, with messages of its own, on one task."""
+"""The delegate subgraph: one sub-agent, with its own messages, works on one task."""
 
 from __future__ import annotations
 

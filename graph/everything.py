@@ -1,30 +1,46 @@
-"""All that long-term memory holds, for a person to look through."""
+"""Looking into long-term memory: recall, and a list of all that it holds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graph.context import AgentContext
 from memory import journal
 from memory.analysis import terms
-from memory.records import Fact, JournalEntry
-
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
+from memory.recall import recall as recall_memories
+from memory.records import Fact, JournalEntry, RecallHit
 
 
-async def everything(agent: AsyncAgent, query: str | None = None) -> list[dict[str, Any]]:
-    """Every fact, superseded ones too, and the entries that no fact stands for yet, newest first.
+async def recall(
+    context: AgentContext, query: str, limit: int = 10, *, include_superseded: bool = False
+) -> list[RecallHit]:
+    """What long-term memory holds about `query`, best first, each hit with its score parts."""
+    return await recall_memories(
+        query,
+        scope=context.scope,
+        now=context.now(),
+        semantic=context.semantic,
+        store=context.store,
+        settings=context.settings,
+        limit=limit,
+        include_superseded=include_superseded,
+        used_by_agent=False,
+    )
 
-    With a query those alone that have all of its words, in the text or in the names of speaker and
-    entities. Each is `{id, kind, text, score, sources, at}` as recall gives it (`score` is None:
-    nothing is ranked), with the other fields of its record. Nothing counts as an access.
+
+async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
+    """All facts, superseded ones included, and all entries not consolidated yet, newest first.
+
+    A query keeps what has all of its words, in the text or in the names of speaker and entities.
+    Each is `{id, kind, text, score, sources, at}` as from recall (`score` is None: nothing is
+    ranked), plus the other fields of its record. Nothing counts as an access.
 
     Raises:
         MemoryStoreError: semantic memory cannot be read.
     """
-    facts = await agent.resources.semantic.all(agent.scope)
-    waiting = await journal.pending(agent.store, agent.scope)
-    archives = await journal.archives(agent.store, agent.scope)
+    facts = await context.semantic.all(context.scope)
+    waiting = await journal.pending(context.store, context.scope)
+    archives = await journal.archives(context.store, context.scope)
     rows = [*map(_of_fact, facts), *map(_of_entry, waiting), *map(_of_entry, archives)]
     wanted = set(terms(query or ""))
     kept = [row for row in rows if wanted <= _words(row)] if wanted else rows
@@ -32,7 +48,6 @@ async def everything(agent: AsyncAgent, query: str | None = None) -> list[dict[s
 
 
 def _words(row: dict[str, Any]) -> set[str]:
-    """The index terms that a row is found by."""
     names = " ".join(filter(None, [row["speaker"], *row["entities"]]))
     return {*terms(row["text"]), *terms(names)}
 
@@ -50,7 +65,7 @@ def _of_entry(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[str, Any]:
-    """The fields of the contract, first."""
+    """The fields that every row has; they come first."""
     return {
         "id": id_,
         "kind": kind,

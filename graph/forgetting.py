@@ -1,21 +1,22 @@
 """Forgetting a person, or one fact: everything that memory holds of them, down to the bytes.
 
-The order makes a crash harmless: what goes is decided and written down first; facts, then working
-memory, then the store in one transaction, which closes the decision; last the free pages and logs.
-A second forget of the same name goes on with the first.
+The order makes a crash harmless. First, what to delete is decided and stored. Then facts go, then
+working memory, then the store's records in one transaction, which also closes the decision. Last,
+free pages and logs are cleaned. A second forget of the same name continues the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from graph.context import AgentContext
 from graph.corrections import find_fact
-from memory import inbox, journal, night_undo
+from memory import inbox, journal
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.forgetting import found_rows, open_forget, residue
@@ -30,96 +31,94 @@ from memory.names import name_key
 from memory.state import REDUCED_KEYS
 from memory.store_access import write_batch
 
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
-
 Step = Callable[[str], object]
-"""Is told what is done next."""
+"""Called with the name of the step that comes next."""
 
 
 class Forgotten(TypedDict):
-    """What a forget did, or with `dry_run` what it would do."""
+    """What a forget did, or with `dry_run` would do."""
 
     entity: str
-    """As it was given."""
+    """As given by the caller."""
     names: list[str]
-    """By which the person was looked for."""
+    """The names that were searched for."""
     dry_run: bool
     counts: dict[str, int]
-    """What goes, and what is written anew, by kind."""
+    """Deleted and rewritten records by kind."""
     examples: list[str]
-    """The beginnings of some texts that go; empty once they are gone."""
+    """Beginnings of some texts that would be deleted; empty once they are."""
 
 
 class Plan(NamedTuple):
-    """All that a forget changes."""
+    """Everything that a forget changes."""
 
     person: Person
     values: dict[str, Any]
-    """The state as it was."""
+    """The state before."""
     after: dict[str, Any]
-    context: Context
+    rules: Context
     store: StoreChanges
     rows: found_rows.Found
 
     @property
     def counts(self) -> dict[str, int]:
-        """What goes and what is written anew, by kind."""
+        """Deleted and rewritten records by kind."""
         return counts(self.person.erasure, self.values, self.after, self.store)
 
 
 async def forget(
-    agent: AsyncAgent, entity: str, *, dry_run: bool = False, on_step: Step | None = None
+    context: AgentContext, entity: str, *, dry_run: bool = False, on_step: Step | None = None
 ) -> Forgotten:
-    """Erase a person, or a thing, and everything derived from them, in this agent's memory.
+    """Erase a person, or a thing, and everything derived from them, from this agent's memory.
+
+    The agent is held, as by a run; a dry run takes no lock.
 
     Args:
-        agent: an open agent; it is held meanwhile, as by a run. A dry run holds nothing.
         entity: a name, an alias, or the id of a sender or of a profile.
-        dry_run: decide and count, and change nothing.
-        on_step: is told what is done next, for a person who waits.
+        dry_run: decide and count; change nothing.
+        on_step: called with the name of each step, for a person who waits.
 
     Raises:
         InputError: memory knows nobody of that name.
         BusyError: another process holds the agent.
-        MemoryStoreError: a file cannot be cleaned, as where another process reads it. What was
-            deleted is deleted; forget again.
+        MemoryStoreError: a file cannot be cleaned, as when another process reads it. The deletions
+            hold; forget again to clean the file.
     """
     wanted = " ".join(entity.split())
     if not wanted:
         raise InputError("whom to forget? the name is empty")
     tell = on_step or (lambda step: None)
     if dry_run:
-        return _told(wanted, await _plan(agent, wanted, None), dry_run=True)
-    async with agent._lock:
-        finished = await _finish_earlier(agent, wanted, tell)
+        return _told(wanted, await _plan(context, wanted, None), dry_run=True)
+    async with context.held():  # an interrupted undo needs what is about to be forgotten
+        finished = await _finish_earlier(context, wanted, tell)
         tell("looking for what is theirs")
-        await _settle(agent)
-        plan = await _plan(agent, wanted, None, required=not finished)
+        await _settle(context)
+        plan = await _plan(context, wanted, None, required=not finished)
         if any(plan.counts.values()):
-            await _carry_out(agent, wanted, plan, tell)
+            await _carry_out(context, wanted, plan, tell)
         return _told(wanted, plan, dry_run=False)
 
 
-async def forget_fact(agent: AsyncAgent, fact_id: str) -> Forgotten:
-    """Erase one fact and what stands on it: links, vector, history, pointers of other facts to it.
+async def forget_fact(context: AgentContext, fact_id: str) -> Forgotten:
+    """Erase one fact: its links, vector and history, and other facts' pointers to it.
 
-    What it was made from stays. A night that made it can no longer be undone.
+    Its sources stay. A night that made it can no longer be undone.
 
     Raises:
         InputError: no such fact, or several ids begin so.
         BusyError: another process holds the agent.
     """
-    async with agent._lock:
-        store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
-        finished = await _finish_earlier(agent, fact_id, lambda step: None)
+    async with context.held():
+        store, scope, semantic = context.store, context.scope, context.semantic
+        finished = await _finish_earlier(context, fact_id, lambda step: None)
         try:
-            fact = await find_fact(agent, fact_id)
+            fact = await find_fact(context, fact_id)
         except InputError:
             if finished:
                 return _of_fact(fact_id, {})
             raise
-        at = agent.resources.clock().isoformat()
+        at = context.now().isoformat()
         for other in await semantic.all(scope):
             if other["superseded_by"] == fact["id"]:
                 cleared = {"superseded_by": None, "invalid_at": None}
@@ -127,65 +126,61 @@ async def forget_fact(agent: AsyncAgent, fact_id: str) -> Forgotten:
         changes = await fact_changes(store, scope, fact, at)
         await write_batch(store, [*changes.puts, *open_forget.changed_puts(scope, at)])
         await found_rows.erase(semantic, scope, {fact["id"]: fact}, [])
-        await _clean(agent)
+        await _clean(context)
     removed = changes.removed + changes.rewritten
     return _of_fact(
         fact["id"], {"facts": 1, "links": removed["links"], "nights": removed["nights"]}
     )
 
 
-async def _finish_earlier(agent: AsyncAgent, wanted: str, tell: Step) -> bool:
-    """Finish what an earlier forget left undone; whether that may have been this very one.
-
-    An undo that was broken off comes first: it needs what is about to be forgotten.
-    """
-    store, scope = agent.store, agent.scope
-    await night_undo.finish(store, agent.resources.semantic, scope)
+async def _finish_earlier(context: AgentContext, wanted: str, tell: Step) -> bool:
+    """Finish an interrupted forget. True if it was, or may have been, the one wanted now."""
+    store, scope = context.store, context.scope
     earlier = await open_forget.begun(store, scope)
     if earlier is not None:
         tell("going on with a forget that was broken off")
-        await _settle(agent)
-        plan = await _plan(agent, earlier["entity"], earlier, required=False)
-        await _carry_out(agent, earlier["entity"], plan, tell)
+        await _settle(context)
+        plan = await _plan(context, earlier["entity"], earlier, required=False)
+        await _carry_out(context, earlier["entity"], plan, tell)
         return name_key(earlier["entity"]) == name_key(wanted)
     if await open_forget.has_residue(store, scope):
         tell("cleaning the files")
-        await _clean(agent)
+        await _clean(context)
         return True
     return False
 
 
-async def _settle(agent: AsyncAgent) -> None:
-    """Take out of the inbox what the state contains, as a run does when it begins."""
-    marks = (await agent.aget_state()).values.get("handled")
+async def _settle(context: AgentContext) -> None:
+    """Remove handled events from the inbox, as a run does when it begins."""
+    marks = (await context.snapshot()).values.get("handled")
     if marks:
-        await inbox.settle(agent.store, agent.scope, marks)
+        await inbox.settle(context.store, context.scope, marks)
 
 
 async def _plan(
-    agent: AsyncAgent, entity: str, earlier: Begun | None, *, required: bool = True
+    context: AgentContext, entity: str, earlier: Begun | None, *, required: bool = True
 ) -> Plan:
-    """Decide everything. Raises InputError where nothing is known and it is `required`."""
-    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
-    values = dict((await agent.aget_state()).values)
+    """Decide everything. Raises InputError if nothing is known although it is `required`."""
+    store, scope, semantic = context.store, context.scope, context.semantic
+    values = dict((await context.snapshot()).values)
     person = await find(
         entity,
         store=store,
         semantic=semantic,
         scope=scope,
         values=values,
-        owner=agent._owner(),
+        owner=context.owner,
         earlier=earlier,
     )
     erasure = person.erasure
     rows = await found_rows.rows_that_hold(semantic, scope, erasure)
     after = state_after(values, erasure, person.handled)
-    left = {one.id for one in after.get("messages", [])}
-    cut = {str(one.id) for one in values.get("messages", []) if one.id not in left}
+    left = {message.id for message in after.get("messages", [])}
+    cut = {str(message.id) for message in values.get("messages", []) if message.id not in left}
     questions = frozenset(one["question"]["id"] for one in dropped(values, erasure))
-    at = agent.resources.clock().isoformat()
-    context = Context(erasure, erasure.gone | cut, questions, at)
-    plan = Plan(person, values, after, context, await store_changes(store, scope, context), rows)
+    at = context.now().isoformat()
+    rules = Context(erasure, erasure.gone | cut, questions, at)
+    plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise InputError(
             f"nothing is known of {entity!r:.80}: no profile, no sender, and no text names it"
@@ -193,16 +188,16 @@ async def _plan(
     return plan
 
 
-async def _carry_out(agent: AsyncAgent, entity: str, plan: Plan, tell: Step) -> None:
-    """Make it so. Each part done twice is the same as done once."""
-    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step) -> None:
+    """Carry out a plan. Each part is idempotent."""
+    store, scope, semantic = context.store, context.scope, context.semantic
     person, erasure = plan.person, plan.person.erasure
     what: Begun = {
         "entity": entity,
         "events": [one["id"] for one in person.unjournaled],
         "texts": [one["text"] for one in person.unjournaled],
     }
-    # First of all: whatever happens, what stays is found again.
+    # Stored first, so that entries which stay are indexed again whatever happens.
     again = [one for one in erasure.entries.values() if one and one["id"] in plan.rows.stale]
     await open_forget.begin(store, scope, what, [journal.unindexed(scope, one) for one in again])
     tell(f"facts: {len(erasure.facts)}")
@@ -210,39 +205,39 @@ async def _carry_out(agent: AsyncAgent, entity: str, plan: Plan, tell: Step) -> 
     staying = [one for one in person.facts if one["id"] not in erasure.facts]
     await found_rows.mend(semantic, scope, staying, erasure)
     tell("working memory")
-    await _rewrite_state(agent, plan.after)
+    await _rewrite_state(context, plan.after)
     tell(f"journal and records: {len(plan.store.puts)}")
-    closing = open_forget.changed_puts(scope, plan.context.at)
+    closing = open_forget.changed_puts(scope, plan.rules.at)
     await write_batch(store, [*plan.store.puts, *closing])
     tell("cleaning the files")
-    await _clean(agent)
+    await _clean(context)
 
 
-async def _rewrite_state(agent: AsyncAgent, after: dict[str, Any]) -> None:
-    """One checkpoint with what is left, and no other: no earlier one, no write, no subgraph's.
+async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
+    """Leave a single checkpoint, and no pending writes or checkpoints of subgraphs.
 
-    What a run left unfinished is dropped with them, and done again from the inbox.
+    This drops an unfinished run too, which starts again from the inbox.
     """
-    saver, thread = _saver(agent), agent.scope.thread
+    saver, thread = _saver(context), context.scope.thread
     if not after:
         await saver.adelete_thread(thread)
         return
     whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in after.items()}
-    await agent.graph.aupdate_state(agent.config(), whole, as_node="intake")
+    await context.graph.aupdate_state(context.config(), whole, as_node="intake")
     await saver.aprune([thread], strategy="keep_latest")
 
 
-def _saver(agent: AsyncAgent) -> BaseCheckpointSaver[Any]:
-    return cast(BaseCheckpointSaver[Any], agent.graph.checkpointer)
+def _saver(context: AgentContext) -> BaseCheckpointSaver[Any]:
+    return cast(BaseCheckpointSaver[Any], context.graph.checkpointer)
 
 
-async def _clean(agent: AsyncAgent) -> None:
-    """Leave nothing on the disk of what is deleted; entries that stay are found by what stays."""
-    await catch_up(agent.store, agent.resources.semantic, agent.scope)
-    await agent.resources.semantic.scrub()
-    await residue.clean(_saver(agent), residue.SAVER_TABLES)
-    await residue.clean(agent.store, residue.STORE_TABLES)
-    await open_forget.ended(agent.store, agent.scope)
+async def _clean(context: AgentContext) -> None:
+    """Leave nothing of what was deleted on the disk; index again the entries that stay."""
+    await catch_up(context.store, context.semantic, context.scope)
+    await context.semantic.scrub()
+    await residue.clean(_saver(context), residue.SAVER_TABLES)
+    await residue.clean(context.store, residue.STORE_TABLES)
+    await open_forget.ended(context.store, context.scope)
 
 
 def _told(entity: str, plan: Plan, *, dry_run: bool) -> Forgotten:

@@ -1,26 +1,24 @@
-"""What the ids in a night's operations stand for, so that a person can read them."""
+"""Labels for the ids in a night's operations, for people to read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graph.context import AgentContext
 from memory import entities, journal, links
 from memory.models.words import shortened
 from memory.operations import told
 from memory.records import Operation
 
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
-
 QUOTED = 60
-"""Characters of a text that names its memory."""
+"""Most characters of a quoted text."""
 
 
 @dataclass
 class Names:
-    """Memories by id; facts by operation id, too."""
+    """Memories by id; facts also by operation id."""
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """`text`, `speaker` and `valid_from` at least."""
@@ -30,7 +28,7 @@ class Names:
 
     @classmethod
     def told_by(cls, operations: Sequence[Operation]) -> Names:
-        """What the operations themselves tell. Pure."""
+        """What the operations themselves say of their targets. Pure."""
         found = cls()
         for one in told(operations):
             value = one["after"] or one["before"]
@@ -43,12 +41,12 @@ class Names:
         return found
 
     def fact(self, op: str) -> dict[str, Any]:
-        """A fact; one that is known no more says so."""
+        """A fact, or a placeholder if it no longer exists."""
         unknown = {"text": f"(a fact that is gone, {op[:8]})", "speaker": None, "valid_from": None}
         return self.facts.get(op) or unknown
 
     def of(self, id_: str) -> str:
-        """One line for whatever has this id."""
+        """A short label for an id of any kind."""
         if id_ in self.facts:
             return f'the fact "{_quoted(self.facts[id_]["text"])}"'
         if id_ in self.entries:
@@ -59,12 +57,12 @@ class Names:
 
 
 async def names_of(
-    agent: AsyncAgent, operations: Sequence[Operation], also: Iterable[str] = ()
+    context: AgentContext, operations: Sequence[Operation], also: Iterable[str] = ()
 ) -> Names:
-    """Look up everything that `operations` are about, and the ids in `also`."""
+    """Look up the targets of `operations`, and the ids in `also`."""
     names = Names.told_by(operations)
     wanted = [*dict.fromkeys([*also, *_named(operations)])]
-    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+    store, scope, semantic = context.store, context.scope, context.semantic
     read = await journal.read_many(store, scope, wanted)
     names.entries |= {id_: dict(entry) for id_, entry in read.items() if id_ not in names.entries}
     profiles = await entities.read(store, scope, wanted)

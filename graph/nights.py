@@ -1,36 +1,39 @@
-"""Nights, from Python and the command line: look at one, try one out, make it so, let it go.
-
-Taking one back stands in `graph.night_undo`.
-"""
+"""Nights: list them, show one, preview, apply, discard and undo."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from graph import runs
+from graph.context import AgentContext, first_few, match_id
 from graph.night_names import names_of
-from memory import audit, night, night_undo
+from memory import audit, night, standing
 from memory.audit_nights import of_decision
 from memory.changed_since import changed_since
 from memory.errors import CircadianError, ConflictError, InputError
-from memory.home import HeldLock
 from memory.night import status_of
+from memory.night_undo import applied, built_on, inverse, take_back
 from memory.operations import told
 from memory.records import NightRecord, NightStatus, Operation, PlanRecord
 from memory.reports import NightReport
 
-if TYPE_CHECKING:
-    from graph.handle import AsyncAgent
-
-SHOWN = 3
-"""Things that an error names."""
 NEWEST = "last"
-"""Stands for the id of the newest night."""
+"""In place of a night's id: the newest night."""
+IN_WORDS: Mapping[NightStatus, str] = {
+    "open": "not ended",
+    "complete": "applied",
+    "undone": "undone",
+    "discarded": "discarded",
+    "approved": "about to be applied",
+    "preview": "a preview, of which nothing was applied",
+    "held": "held back",
+}
+"""A night's status, for a sentence."""
 
 
 class NightLine(TypedDict):
@@ -50,11 +53,14 @@ class NightLine(TypedDict):
     tokens: int
 
 
-async def nights(agent: AsyncAgent) -> list[NightLine]:
+# Looking
+
+
+async def list_nights(context: AgentContext) -> list[NightLine]:
     """Every night, oldest first."""
     lines: list[NightLine] = []
-    for record in await night.records(agent.store, agent.scope):
-        plans = await night.plans_of(agent.store, agent.scope, record["id"])
+    for record in await night.records(context.store, context.scope):
+        plans = await night.plans_of(context.store, context.scope, record["id"])
         lines.append(
             {
                 "id": record["id"],
@@ -72,110 +78,114 @@ async def nights(agent: AsyncAgent) -> list[NightLine]:
     return lines
 
 
-async def night_report(agent: AsyncAgent, name: str) -> NightReport:
-    """One night with each of its operations. Raises InputError as `find_night`."""
-    record = await find_night(agent, name)
-    return night.report_of(record, await night.plans_of(agent.store, agent.scope, record["id"]))
+async def night_report(context: AgentContext, name: str) -> NightReport:
+    """One night with its operations. Raises as `find_night`."""
+    record = await find_night(context, name)
+    return night.report_of(record, await night.plans_of(context.store, context.scope, record["id"]))
 
 
-async def find_night(agent: AsyncAgent, given: str) -> NightRecord:
+async def find_night(context: AgentContext, given: str) -> NightRecord:
     """The night with the id `given`, the only one whose id begins so, or the newest for `last`.
 
     Raises:
         InputError: there is none, or there are several.
     """
-    wanted = given.strip().rstrip("…")
-    records = await night.records(agent.store, agent.scope)
-    if not records:
+    wanted = given.strip()
+    known = await night.records(context.store, context.scope)
+    records = {record["id"]: record for record in known}
+    if not known:
         raise InputError("there has been no night yet; `circadian sleep` goes through one")
     if wanted == NEWEST:
-        return records[-1]
-    for one in records:
-        if one["id"] == wanted:
-            return one
-    starts = (wanted, f"night_{wanted}")
-    fits = [one for one in records if wanted and one["id"].startswith(starts)]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        ids = some([one["id"] for one in fits])
-        raise InputError(f"{len(fits)} nights have ids that begin with {wanted}: {ids}")
-    raise InputError(f"there is no night {given.strip()!r:.80}; `circadian nights` lists them")
+        return known[-1]
+    prefixed = wanted if wanted.startswith("night") else f"night_{wanted}" if wanted else ""
+    if found := match_id(prefixed, records, "nights"):
+        return records[found]
+    raise InputError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
 
 
-async def preview(agent: AsyncAgent) -> NightReport:
-    """Go through a night and apply nothing: memory, state and inbox stay as they are.
+# Previewing and applying
 
-    Model calls are paid for; applied later, the same night costs none.
+
+async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
+    """Go through a night; with `dry_run` apply nothing, so that memory stays as it is.
+
+    Without it this is a run with `request: sleep`, whose own report says more.
 
     Raises:
-        InputError: a night is open.
+        InputError: `dry_run`, and a night is open.
         BusyError: another process holds the agent.
-        CircadianError: the emergency stop stands, or a step failed.
+        CircadianError: the emergency stop stands, or a step failed; what was done is kept.
     """
-    async with previewing(agent) as alone:
-        return of_run(await alone.ainvoke(None))
+    if dry_run:
+        return await preview(context)
+    return of_run(await runs.run(context, {"request": "sleep"}))
+
+
+async def preview(context: AgentContext) -> NightReport:
+    """Go through a night and apply nothing: memory, state and inbox stay as they are.
+
+    Model calls are paid for; the same night, applied later, makes none. Raises as `sleep`.
+    """
+    async with previewing(context) as for_the_night:
+        return of_run(await runs.run(for_the_night))
 
 
 @asynccontextmanager
-async def previewing(agent: AsyncAgent) -> AsyncIterator[AsyncAgent]:
-    """Ask for a preview; the agent whose next run makes it, and does nothing else.
-
-    It holds the lock until it is let go, so that no other process's run takes up what is asked for.
-    """
-    async with agent._lock:
-        going = await night.unfinished(agent.store, agent.scope)
+async def previewing(context: AgentContext) -> AsyncIterator[AgentContext]:
+    """Hold the agent and request a preview; yields the context whose next run makes it."""
+    async with context.lock:
+        # Requested under the lock, so that no other process's run takes up the request.
+        going = await night.unfinished(context.store, context.scope)
         if going is not None and not going["dry_run"]:
-            raise InputError(f"{going['id']} is not ended; `circadian sleep` goes on with it first")
+            raise _not_ended(going)
         if going is None:
-            await night.want_preview(agent.store, agent.scope)
+            await night.want_preview(context.store, context.scope)
         try:
-            yield for_a_night(agent)
+            yield context.for_a_night()
         finally:
-            await night.unwant_preview(agent.store, agent.scope)
+            await night.unwant_preview(context.store, context.scope)
 
 
-async def apply_night(agent: AsyncAgent, name: str) -> NightReport:
-    """Make a preview, or a night that was held back, so. No model is called.
+async def apply_night(context: AgentContext, name: str) -> NightReport:
+    """Apply a preview, or a night that was held back. No model is called.
 
-    One that was killed at its end is ended: memory stood by then, but the history was not cut.
+    A night that was killed at its very end is completed: its operations were applied by then, but
+    the history was not cut yet.
 
     Raises:
         InputError: there is no such night, it is neither, or another night is open.
-        ConflictError: memory has changed since in what it is about, a forget took something out
-            of it, or what it would do is kept no more. Nothing is applied then.
+        ConflictError: what the night is about has changed since, a forget took something out of it,
+            or its operations are no longer kept. Nothing is applied then.
         BusyError: another process holds the agent.
     """
-    async with applying(agent, name) as alone:
-        return of_run(await alone.ainvoke(None))
+    async with applying(context, name) as for_the_night:
+        return of_run(await runs.run(for_the_night))
 
 
 @asynccontextmanager
-async def applying(agent: AsyncAgent, name: str) -> AsyncIterator[AsyncAgent]:
-    """Approve a night; the agent whose next run applies it, and does nothing else.
-
-    It holds the lock until it is let go.
-    """
-    await find_night(agent, name)
-    async with agent._lock:
-        await night_undo.finish(agent.store, agent.resources.semantic, agent.scope)
-        record = await find_night(agent, name)
-        if status_of(record) != "approved" and not await broke_off(agent, record):
-            await _check_applicable(agent, record)
-            await _approve(agent, record)
-        yield for_a_night(agent)
+async def applying(context: AgentContext, name: str) -> AsyncIterator[AgentContext]:
+    """Hold the agent and approve a night; yields the context whose next run applies it."""
+    await find_night(context, name)  # a wrong id is told at once, without waiting for the lock
+    async with context.held():
+        record = await find_night(context, name)
+        if status_of(record) != "approved" and not await broke_off(context, record):
+            await _check_applicable(context, record)
+            await _approve(context, record)
+        yield context.for_a_night()
 
 
-async def broke_off(agent: AsyncAgent, record: NightRecord) -> bool:
-    """Whether a run wrote a night's end and was killed before it cut the history: the next does.
+async def broke_off(context: AgentContext, record: NightRecord) -> bool:
+    """Whether a run recorded the night's end and was killed before it cut the history.
 
-    Told by the task of the night itself: a report names it in all that its run does afterwards.
+    The next run does the rest. The night's own task tells: later reports name the night too.
     """
     if status_of(record) != "complete":
         return False
-    tasks = (await agent.aget_state(subgraphs=True)).tasks
+    tasks = (await context.snapshot(subgraphs=True)).tasks
     inside = [task.state for task in tasks if task.name == "sleep"]
-    return any(isinstance(one, StateSnapshot) and _night_in(one) == record["id"] for one in inside)
+    return any(
+        isinstance(state, StateSnapshot) and _night_in(state) == record["id"] for state in inside
+    )
 
 
 def _night_in(sleep: StateSnapshot) -> str | None:
@@ -187,124 +197,176 @@ def _night_in(sleep: StateSnapshot) -> str | None:
     return done["id"] if done else None
 
 
-def for_a_night(agent: AsyncAgent) -> AsyncAgent:
-    """The same agent for runs that go through a night and leave all else that waits alone.
-
-    The agent's lock is to be held: these runs take none.
-    """
-    alone = replace(agent.resources, night_only=True)
-    return type(agent)(agent.graph, agent.store, alone, agent.settings, agent.scope, HeldLock())
-
-
 def of_run(output: Mapping[str, Any]) -> NightReport:
-    """The night of a run that was for it. Raises CircadianError where there is none."""
+    """The night in the output of a run that was for it. Raises CircadianError if there is none."""
     report = output["report"]
     if report["failures"]:
-        raise CircadianError("; ".join(one["error"] for one in report["failures"]))
+        raise CircadianError("; ".join(failure["error"] for failure in report["failures"]))
     if report["night"] is None:
         raise CircadianError(" ".join(report["notes"]) or "the run ended before the night began")
     found: NightReport = report["night"]
     return found
 
 
-async def _check_applicable(agent: AsyncAgent, record: NightRecord) -> None:
+async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     name = record["id"]
     if status_of(record) not in ("preview", "held"):
-        raise InputError(f"{name} is {in_words(record)}: there is nothing to apply")
-    other = await night.unfinished(agent.store, agent.scope)
+        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to apply")
+    other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
-        raise InputError(f"{other['id']} is not ended; `circadian sleep` goes on with it first")
+        raise _not_ended(other)
     go = f"let it go with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
         raise ConflictError(f"a forget took something out of {name}: {go}")
     if record.get("reduced"):
-        raise ConflictError(f"{name} is too old: what it would do is kept no more; {go}")
-    plans = await night.plans_of(agent.store, agent.scope, name)
+        raise ConflictError(f"{name} is too old: its operations are no longer kept; {go}")
+    plans = await night.plans_of(context.store, context.scope, name)
     waiting = [
-        one
+        operation
         for phase in ("compacting", "dreaming")
         if record["dry_run"] or phase not in record["applied"]
-        for one in plans.operations(phase)
+        for operation in plans.operations(phase)
     ]
     changed = await changed_since(
-        waiting, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
+        waiting, store=context.store, semantic=context.semantic, scope=context.scope
     )
     if changed:
-        what = await named(agent, changed, waiting)
+        what = await _in_words(context, changed, waiting)
         raise ConflictError(f"memory has changed since {name}: {what}; {go}")
-    if await _history_changed(agent, plans, record):
+    if await _history_changed(context, plans, record):
         raise ConflictError(f"the conversation was compacted since {name}; {go}")
 
 
 async def _history_changed(
-    agent: AsyncAgent, plans: Sequence[PlanRecord], record: NightRecord
+    context: AgentContext, plans: Sequence[PlanRecord], record: NightRecord
 ) -> bool:
-    """Whether the messages that a preview would put a summary in place of are there no more."""
-    messages = (await agent.aget_state()).values.get("messages", [])
-    ids = [str(one.id) for one in messages]
+    """Whether messages that a preview would replace by a summary are no longer there."""
+    messages = (await context.snapshot()).values.get("messages", [])
+    ids = [str(message.id) for message in messages]
     cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
-    return record["dry_run"] and any(ids[: len(one["inputs"])] != one["inputs"] for one in cuts)
+    return record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts)
 
 
-async def _approve(agent: AsyncAgent, record: NightRecord) -> None:
-    """From here on any run goes on with it."""
-    applied = [] if record["dry_run"] else record["applied"]
+async def _approve(context: AgentContext, record: NightRecord) -> None:
+    """From here on any run goes on with the night."""
+    applied_phases = [] if record["dry_run"] else record["applied"]
     approved: NightRecord = {
         **record,
         "status": "approved",
         "dry_run": False,
-        "applied": applied,
-        "phase": "compacting" if not applied else "dreaming",
+        "applied": applied_phases,
+        "phase": "compacting" if not applied_phases else "dreaming",
         "ended": None,
     }
-    at, who = agent.resources.clock(), agent.scope.user
-    entry = of_decision(approved, "night_approved", at=at, who=who)
-    puts = night.begin_puts(agent.scope, approved)
-    await audit.write(agent.store, agent.scope, [entry], also=puts)
+    entry = of_decision(approved, "night_approved", at=context.now(), who=context.scope.user)
+    puts = night.begin_puts(context.scope, approved)
+    await audit.write(context.store, context.scope, [entry], also=puts)
 
 
-async def discard_night(agent: AsyncAgent, name: str) -> NightReport:
-    """Let a preview, or a night that was held back, go: it is never applied. Twice is as once.
+async def discard_night(context: AgentContext, name: str) -> NightReport:
+    """Discard a preview, or a night that was held back: it is never applied. Idempotent.
 
     Raises:
         InputError: there is no such night, or it is neither.
         BusyError: another process holds the agent.
     """
-    record = await find_night(agent, name)
-    async with agent._lock:
-        record = await find_night(agent, record["id"])
+    record = await find_night(context, name)
+    async with context.lock:
+        record = await find_night(context, record["id"])
         if status_of(record) not in ("preview", "held", "discarded"):
-            raise InputError(f"{record['id']} is {in_words(record)}: it cannot be discarded")
+            status = IN_WORDS[status_of(record)]
+            raise InputError(f"{record['id']} is {status}: it cannot be discarded")
         if status_of(record) != "discarded":
             gone: NightRecord = {**record, "status": "discarded"}
-            at, who = agent.resources.clock(), agent.scope.user
-            entry = of_decision(gone, "night_discarded", at=at, who=who)
-            put = night.record_put(agent.scope, gone)
-            await audit.write(agent.store, agent.scope, [entry], also=[put])
-    return await night_report(agent, record["id"])
+            entry = of_decision(gone, "night_discarded", at=context.now(), who=context.scope.user)
+            put = night.record_put(context.scope, gone)
+            await audit.write(context.store, context.scope, [entry], also=[put])
+    return await night_report(context, record["id"])
 
 
-async def named(agent: AsyncAgent, ids: Sequence[str], operations: Sequence[Operation]) -> str:
-    """What these ids stand for, in words."""
-    names = await names_of(agent, told(operations), ids)
-    return some([names.of(one) for one in ids])
+# Undoing
 
 
-def in_words(record: NightRecord) -> str:
-    """What has become of a night, for a sentence."""
-    words: Mapping[NightStatus, str] = {
-        "open": "not ended",
-        "complete": "applied",
-        "undone": "undone",
-        "discarded": "discarded",
-        "approved": "about to be applied",
-        "preview": "a preview, of which nothing was applied",
-        "held": "held back",
-    }
-    return words[status_of(record)]
+async def undo_night(context: AgentContext, name: str) -> NightReport:
+    """Restore memory as it was before a night: facts, links, profiles, journal marks, insights.
+
+    The conversation since then is left alone. Idempotent.
+
+    Raises:
+        InputError: there is no such night, or nothing of it was applied.
+        ConflictError: a later night built on it, something that it made was changed since, a
+            forget took something out of it, or what was there before is no longer kept.
+        BusyError: another process holds the agent.
+    """
+    found = await find_night(context, name)
+    store, scope, semantic = context.store, context.scope, context.semantic
+    async with context.held():  # which finishes an interrupted undo, of this night or another
+        record = await find_night(context, found["id"])
+        if status_of(record) != "undone":
+            plans = await night.plans_of(store, scope, record["id"])
+            await _check_undoable(context, record, applied(record, plans))
+            at, who = context.now(), scope.user
+            await take_back(store, semantic, scope, record["id"], at=at, who=who)
+    return await night_report(context, found["id"])
 
 
-def some(things: Sequence[str]) -> str:
-    """The first few, and how many there are."""
-    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
-    return ", ".join(things[:SHOWN]) + more
+async def _check_undoable(
+    context: AgentContext, record: NightRecord, done: Sequence[Operation]
+) -> None:
+    name = record["id"]
+    if status_of(record) not in ("complete", "held") or not record["applied"]:
+        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to undo")
+    going = await night.unfinished(context.store, context.scope)
+    if going is not None:
+        raise _not_ended(going)
+    if record.get("forgotten"):
+        raise ConflictError(f"{name} can no longer be undone: a forget took something out of it")
+    if record.get("reduced"):
+        kept = f"the newest {context.settings.nights_kept} (nights_kept)"
+        raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
+    await _check_unused(context, name, done)
+    changed = await standing.conflicts(
+        inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
+    )
+    if changed:
+        what = await _in_words(context, changed, done)
+        raise ConflictError(f"what {name} made was changed since: {what}")
+
+
+async def _check_unused(context: AgentContext, name: str, done: Sequence[Operation]) -> None:
+    """Raise ConflictError if a later night built on what this one made."""
+    ops = [one["target"] for one in done if one["kind"].endswith("_fact")]
+    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    if built := built_on(done, await _later(context, name), ids):
+        on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
+        first = f"`circadian undo {list(built)[-1]}` comes first"
+        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
+
+
+async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
+    """The nights that were applied after this one, with their operations."""
+    records = await night.records(context.store, context.scope)
+    names = [record["id"] for record in records]
+    found: list[tuple[str, Sequence[Operation]]] = []
+    for other in records[names.index(name) + 1 :]:
+        if other["dry_run"] or status_of(other) in ("undone", "preview"):
+            continue
+        plans = await night.plans_of(context.store, context.scope, other["id"])
+        found.append((other["id"], applied(other, plans)))
+    return found
+
+
+# Wording
+
+
+def _not_ended(record: NightRecord) -> InputError:
+    return InputError(f"{record['id']} is not ended; `circadian sleep` goes on with it first")
+
+
+async def _in_words(
+    context: AgentContext, ids: Sequence[str], operations: Sequence[Operation]
+) -> str:
+    """What these ids name, for an error."""
+    names = await names_of(context, told(operations), ids)
+    return first_few([names.of(id_) for id_ in ids])

@@ -1,4 +1,4 @@
-"""Opening agents from Python: one with `open_agent`, many side by side with `open_agents`."""
+"""Opening agents from Python: one with `open_agent`, many at once with `open_agents`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from langgraph.store.base import BaseStore
 
 from graph.blocking import Agent
 from graph.builder import builder
+from graph.context import AgentContext
 from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
 from memory.breaker import breakers_of
@@ -34,42 +35,30 @@ from tools.extra import extra
 log = logging.getLogger("circadian")
 
 
+@dataclass(frozen=True)
 class Agents:
-    """The agents of one data folder or database, which share its connections and one graph.
+    """The agents of one data folder or database, which share its connections and one graph."""
 
-    A handle costs little and keeps nothing of its agent: make one whenever it is needed.
-    """
-
-    def __init__(
-        self,
-        home: Home,
-        graph: CompiledStateGraph[Any, Any, Any, Any],
-        store: BaseStore,
-        resources: Resources,
-        settings: Settings,
-        lock_timeout: float,
-    ) -> None:
-        self._home, self._graph, self._store = home, graph, store
-        self._resources, self._settings, self._lock_timeout = resources, settings, lock_timeout
+    home: Home
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    store: BaseStore
+    resources: Resources
+    settings: Settings
+    lock_timeout: float
+    """Seconds to wait for an agent's lock."""
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
-        """The agent called `name` that belongs to `user`.
+        """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
 
         Its owner is `user`, unless the settings name owners.
         """
-        scope, settings = Scope(user, thread_id(user, name)), self._settings
+        scope, settings = Scope(user, thread_id(user, name)), self.settings
         if settings.owners == [LOCAL_USER]:
             settings = settings.model_copy(update={"owners": [user]})
-        return AsyncAgent(
-            self._graph,
-            self._store,
-            replace(self._resources, user=user),
-            settings,
-            scope,
-            CheckedLock(
-                self._home.agent_lock(scope.thread, timeout=self._lock_timeout), self._home.check
-            ),
-        )
+        resources = replace(self.resources, user=user)
+        lock = self.home.agent_lock(scope.thread, timeout=self.lock_timeout)
+        checked = CheckedLock(lock, self.home.check)
+        return AsyncAgent(AgentContext(self.graph, self.store, resources, settings, scope, checked))
 
 
 @asynccontextmanager
@@ -122,30 +111,29 @@ async def open_agents(
 
 
 class open_agent:
-    """One agent of one data folder, or of one database; closes also at exit.
+    """Open one agent of one data folder or database; blocking agents are also closed at exit.
 
     Args:
-        data: the data folder, also where CIRCADIAN_DATABASE_URL is set; default that database, else
+        data: the data folder; default the database of CIRCADIAN_DATABASE_URL, else the folder
             CIRCADIAN_DATA, else `./.circadian`.
         agent: the agent's name; default CIRCADIAN_AGENT, else `default`.
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
-        embedder: a name or any LangChain embeddings; fixed when the data folder or the database is
-            begun.
+        embedder: a name or any LangChain embeddings; fixed once the data folder or database is
+            made.
         settings: how the agent behaves.
-        tools: LangChain tools beside the built-in ones; `tools.registry.registered` says in one
-            line what the agent has to know of one. Those that CIRCADIAN_EXTENSIONS and
-            CIRCADIAN_MCP name are there too.
-        components: prompt components beside the built-in ones, `memory.components.component`;
-            those of CIRCADIAN_EXTENSIONS are there too.
-        folder: a working folder, whose files the agent reads, and changes where a person approves;
+        tools: LangChain tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS
+            and CIRCADIAN_MCP; declare them with `tools.registry.registered`.
+        components: prompt components in addition to the built-in ones and those of
+            CIRCADIAN_EXTENSIONS; make them with `memory.components.component`.
+        folder: a working folder, whose files the agent reads, and changes after a person approved;
             default CIRCADIAN_FOLDER, else none.
-        mcp: False starts none of the servers that CIRCADIAN_MCP names, as to look and not to run.
-        clock: gives the time (UTC); default the wall clock.
+        mcp: False starts none of the servers that CIRCADIAN_MCP names, for looking only.
+        clock: gives the time, UTC; default the wall clock.
 
     Raises:
         FolderError: the data folder, or the database, cannot be used as asked.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown model name, a missing key, or what the user adds cannot be had.
+        InputError: an unknown model name, a missing key, or an extension that cannot be loaded.
     """
 
     def __init__(
@@ -210,6 +198,6 @@ def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> Ba
 
 
 def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:
-    """The environment's variables, but for what the caller says."""
-    said: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
-    return Deployment().model_copy(update=said if mcp else {**said, "mcp": None})
+    """The environment's variables, overridden by the caller's arguments."""
+    given: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
+    return Deployment().model_copy(update=given if mcp else {**given, "mcp": None})

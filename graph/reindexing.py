@@ -1,4 +1,4 @@
-"""Changing the embedder of an installation, and embedding whatever has no vector of it."""
+"""Reindexing: changing an installation's embedder, and embedding every memory without a vector."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from memory.settings import Deployment
 
 
 class Reindexing(NamedTuple):
-    """What was done."""
+    """The result of a reindexing."""
 
     embedder: str
-    """The one that is recorded now."""
+    """The recorded embedder."""
     dimension: int
-    """Numbers in one vector."""
+    """Numbers per vector."""
     was: str | None
-    """The one that was recorded before; None where that could not be opened."""
+    """The embedder recorded before; None if it could not be loaded."""
     embedded: int
-    """Memories that got a vector."""
+    """Memories that got a vector now."""
     left: int
-    """Those that others wrote meanwhile, and that have none."""
+    """Memories still without one, as others wrote them meanwhile."""
 
 
 async def reindex(
@@ -37,11 +37,11 @@ async def reindex(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Reindexing:
-    """Record another embedder where one is given, and embed all that has no vector of it.
+    """Record another embedder if one is given, and embed every memory that has no vector of it.
 
-    Of every agent of the data folder, or of the database in its place; none runs meanwhile. Broken
-    off at any point, the next call goes on from there. CIRCADIAN_EMBEDDER and CIRCADIAN_OFFLINE
-    change nothing here. `progress` gets how many are done, and how many there are to do.
+    For all agents of the data folder or database; none of them runs meanwhile. After an
+    interruption, the next call continues. CIRCADIAN_EMBEDDER and CIRCADIAN_OFFLINE are ignored.
+    `progress` is called with the numbers of memories done and to do.
 
     Raises:
         BusyError: another process runs an agent, or a server does.
@@ -73,10 +73,10 @@ async def reindex(
 def _recorded(
     as_recorded: Callable[[], Home], changed: Callable[[], Home]
 ) -> tuple[Home, str | None]:
-    """The home as it is, to be locked, and its embedder.
+    """The installation with its recorded embedder, and that embedder's name.
 
-    One that only embeddings from Python open is opened by none: there the embedder asked for is
-    recorded at once, and what it was is not told.
+    An embedder that was an object from Python cannot be loaded by name. Then the new one is
+    recorded at once, and the name is None.
     """
     try:
         home = as_recorded()

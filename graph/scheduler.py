@@ -1,8 +1,8 @@
 """The scheduler: ticks at an interval and nights at their hour, until it is told to end.
 
-What a run does is decided by `intake`, here as for a server's cron. The writer's lock is held only
-while a run goes on, and where there is nothing to do there is no run: so other commands get in
-between, and an idle agent writes nothing.
+`intake` decides what a run does, as it does for a server's cron. The lock is held only during a
+run, so that other commands get their turn. With nothing to do there is no run, so that an idle
+agent writes nothing.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, NamedTuple, Protocol, cast
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from graph.handle import AsyncAgent
+from graph import runs
+from graph.context import AgentContext, complete_state
 from memory import approvals, emergency, inbox, night, night_undo
-from memory.errors import CircadianError
+from memory.errors import CircadianError, StateError
 from memory.owners import owners_of
 from memory.reports import Report
 from memory.schedule import hours_over, own_sleep
-from memory.state import Mode, State, fresh_state
-from memory.state_check import kept_problem
+from memory.state import Mode, State
 from memory.turns import goals_parked, parked_events, sorted_out, why_idle
 
 LONGEST_PAUSE = 60.0
-"""Seconds between two tries while everything fails; more only where the rate itself is slower."""
+"""Longest pause in seconds after failures, unless the rate itself is slower."""
 MODES = ["messages", "updates", "values"]
 
 
 class Watcher(Protocol):
-    """Whoever is told what goes on."""
+    """Told what the scheduler does."""
 
     def begins(self) -> None:
-        """A run sets out; it may have to wait for another process first."""
+        """A run begins; it may have to wait for another process first."""
         ...
 
     async def part(self, part: dict[str, Any]) -> None:
@@ -41,47 +41,47 @@ class Watcher(Protocol):
         ...
 
     def rests(self, why: str, mode: Mode) -> None:
-        """There is nothing to do now, and why."""
+        """There is nothing to do now; `why` gives the reason."""
         ...
 
     def failed(self, error: str) -> None:
-        """A run could not be made, or broke; it is tried again."""
+        """A run failed; it will be tried again."""
         ...
 
 
 class Outlook(NamedTuple):
-    """What a run would find now."""
+    """What a run would find to do now."""
 
     mode: Mode
     rests: str | None
-    """Why there is nothing to do; None: there may be."""
+    """Why there is nothing to do; None if there may be something."""
 
 
 class Scheduler:
     """Runs one agent again and again."""
 
-    def __init__(self, agent: AsyncAgent, watcher: Watcher) -> None:
-        self._agent, self._watcher = agent, watcher
+    def __init__(self, context: AgentContext, watcher: Watcher) -> None:
+        self._context, self._watcher = context, watcher
         self._ending = asyncio.Event()
         self._control: RunControl | None = None
         self._begun = False
-        """The run in hand holds the agent."""
+        """The current run has got the lock."""
         self._failures = 0
-        """Runs in a row in which something failed."""
+        """Failed runs in a row."""
 
     def end(self) -> None:
-        """Finish the step at hand (a node: one model call at most, or the tools of one answer).
+        """End after the current node: at most one model call, or the tools of one answer.
 
-        What is left of the tick or the night goes on with the next run of anybody.
+        Any later run resumes the rest of the tick or night.
         """
         self._ending.set()
         if self._control is not None:
             self._control.request_drain("told to end")
 
     async def run(self) -> None:
-        """Go on until `end`. Nothing that fails ends it; each failure in a row doubles the pause.
+        """Run until `end`. Failures do not end it; each one in a row doubles the pause.
 
-        Cancelled, it stops at once: as after a crash, the call in flight is made again.
+        Cancelled, it stops at once; as after a crash, the model call in flight is made again.
         """
         while not self._ending.is_set():
             mode = await self._once()
@@ -89,15 +89,15 @@ class Scheduler:
                 await asyncio.wait_for(self._ending.wait(), self._pause(mode))
 
     def _pause(self, mode: Mode) -> float:
-        settings = self._agent.settings
+        settings = self._context.settings
         rate = settings.tick_rate if mode == "awake" else settings.tick_rate_sleep
         return max(rate, min(rate * 2.0 ** min(self._failures, 20), LONGEST_PAUSE))
 
     async def _once(self) -> Mode:
-        """A run, if there is anything to do; the mode after it."""
+        """Run if there is anything to do; returns the mode afterwards."""
         mode: Mode = "awake"
         try:
-            mode, rests = await outlook(self._agent)
+            mode, rests = await outlook(self._context)
             if rests is not None:
                 self._watcher.rests(rests, mode)
                 self._failures = 0
@@ -110,7 +110,7 @@ class Scheduler:
         return mode
 
     async def _run(self, mode: Mode) -> tuple[Report | None, Mode]:
-        """One run. Told to end while another process still holds the agent, it is not begun."""
+        """One run; not begun if told to end while another process still holds the agent."""
         self._begun, self._control = False, RunControl()
         going = asyncio.create_task(self._follow(self._control, mode))
         ending = asyncio.create_task(self._ending.wait())
@@ -131,8 +131,8 @@ class Scheduler:
     async def _follow(self, control: RunControl, mode: Mode) -> tuple[Report | None, Mode]:
         report: Report | None = None
         self._watcher.begins()
-        stream = self._agent.astream(
-            {}, stream_mode=MODES, subgraphs=True, version="v2", control=control
+        stream = runs.stream(
+            self._context, {}, stream_mode=MODES, subgraphs=True, version="v2", control=control
         )
         with suppress(GraphDrained):
             async with aclosing(stream) as parts:
@@ -145,33 +145,32 @@ class Scheduler:
         return report, mode
 
 
-async def outlook(agent: AsyncAgent) -> Outlook:
-    """Whether a run that is given nothing would find anything to do: by the rules of `intake`.
+async def outlook(context: AgentContext) -> Outlook:
+    """Whether a run without input would find anything to do, by the rules of `intake`.
 
-    Reads only, takes no lock. A state that breaks a rule is left to the run, which says so.
+    Reads only and takes no lock. An invalid state is left to the run, which reports it.
     """
-    snapshot = await agent.aget_state()
-    values = snapshot.values
-    mode: Mode = values.get("mode", "awake")
-    unfinished = snapshot.tasks and not any(task.interrupts for task in snapshot.tasks)
-    if unfinished or kept_problem(values) is not None:
+    snapshot = await context.snapshot()
+    mode: Mode = snapshot.values.get("mode", "awake")
+    if snapshot.tasks and not any(task.interrupts for task in snapshot.tasks):
         return Outlook(mode, None)
-    # A key with a reducer is empty, not absent, before the first run.
-    known = {key: value for key, value in values.items() if value or key != "projects"}
-    whole = {**fresh_state(), "messages": [], **known, "unattended": True}
-    return Outlook(mode, await _why_rest(agent, cast(State, whole)))
+    try:
+        state = complete_state(snapshot.values)
+    except StateError:
+        return Outlook(mode, None)
+    return Outlook(mode, await _why_rest(context, {**state, "unattended": True}))
 
 
-async def _why_rest(agent: AsyncAgent, state: State) -> str | None:
-    store, scope, settings = agent.store, agent.scope, agent.settings
-    now = agent.resources.clock()
+async def _why_rest(context: AgentContext, state: State) -> str | None:
+    store, scope, settings = context.store, context.scope, context.settings
+    now = context.now()
     if state["emergency_stop"]:
         return "The emergency stop stands: `circadian clear-stop` clears it."
     if await emergency.stop_asked_by(store, scope) is not None:
         return None
     if await night.is_due(store, scope) or await night_undo.unfinished(store, scope):
         return None
-    owners = owners_of(settings, user=agent.resources.user, served=agent.resources.served)
+    owners = owners_of(settings, user=context.resources.user, served=context.resources.served)
     items = await inbox.waiting(store, scope, state["handled"])
     pending = sorted_out(items, settings, owners, past=parked_events(state))
     if pending.context or pending.ignored or pending.ready(state, settings, now):

@@ -1,13 +1,13 @@
-"""An agent's schedule on a server: crons of LangGraph Server, for its ticks and its nights.
+"""An agent's schedule on a server: crons of LangGraph Server, for its ticks and nights.
 
-What they carry is a request without input of its own, so that a run which is late or comes twice
-does no harm: a tick with nothing to do calls no model, and a night that is over is not begun again.
+A cron's input is a bare request, so that a late or duplicate run does no harm: a tick with nothing
+to do calls no model, and a finished night is not begun again.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
 
 MARK = "circadian"
-"""The metadata key of these crons: `tick` or `sleep`."""
+"""The metadata key that marks these crons, with their request as value."""
 PAGE = 100
 
 
@@ -33,7 +33,7 @@ class Scheduled(TypedDict):
     request: str
     """`tick` or `sleep`."""
     schedule: str
-    """Five fields, as crontab has them."""
+    """Five fields, as in a crontab."""
     time_zone: str
     next_run: str | None
     thread_id: str
@@ -46,36 +46,30 @@ class Schedule:
         self._client, self.thread = client, thread
 
     async def listed(self) -> list[Scheduled]:
-        """What is installed, ticks first."""
+        """The installed crons, ticks first."""
         found = await self._client.crons.search(thread_id=self.thread, limit=PAGE)
-        ours = [dict(one) for one in found if (one.get("metadata") or {}).get(MARK)]
-        return sorted(map(_scheduled, ours), key=lambda one: one["request"], reverse=True)
+        ours = [_scheduled(cron) for cron in found if (cron.get("metadata") or {}).get(MARK)]
+        return sorted(ours, key=lambda cron: cron["request"], reverse=True)
 
     async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
-        """A cron for each request of `crons`, in place of all that there were.
+        """Replace all crons by one for each request of `crons`.
 
-        Where that fails half way, the new ones are taken back: none comes twice.
+        New ones come first: a failure half way leaves too many, which is harmless, rather than
+        none. Installing again replaces them all.
         """
-        before, made = await self.listed(), list[str]()
-        try:
-            for request, schedule in crons.items():
-                made.append(await self._create(request, schedule, zone))
-            await self._delete([one["id"] for one in before])
-        except BaseException:
-            for one in made:
-                with suppress(httpx.HTTPError):  # why it failed is what is told
-                    await self._delete([one])
-            raise
+        before = await self.listed()
+        for request, schedule in crons.items():
+            await self._create(request, schedule, zone)
+        await self._delete(before)
 
     async def remove(self) -> list[Scheduled]:
-        """Remove them all; what there was."""
+        """Remove all crons; returns them."""
         before = await self.listed()
-        await self._delete([one["id"] for one in before])
+        await self._delete(before)
         return before
 
-    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> str:
-        """The new cron's id."""
-        made: Mapping[str, Any] = await self._client.crons.create_for_thread(
+    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> None:
+        await self._client.crons.create_for_thread(
             self.thread,
             GRAPH,
             schedule=schedule,
@@ -85,11 +79,10 @@ class Schedule:
             multitask_strategy="enqueue",
             durability="sync",
         )
-        return str(made["cron_id"])
 
-    async def _delete(self, ids: Iterable[str]) -> None:
-        for one in ids:
-            await self._client.crons.delete(one)
+    async def _delete(self, crons: Iterable[Scheduled]) -> None:
+        for cron in crons:
+            await self._client.crons.delete(cron["id"])
 
 
 @asynccontextmanager
@@ -98,7 +91,7 @@ async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[
 
     Raises:
         InputError: the optional packages are missing.
-        ServerError: the server is not there, or refuses.
+        ServerError: the server does not answer, or refuses.
     """
     try:
         from langgraph_sdk import get_client

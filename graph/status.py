@@ -1,22 +1,20 @@
-"""The agent at a glance: what `circadian status` shows, read without holding the agent."""
+"""Status: the agent at a glance, as `circadian status` shows it."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from graph.handle import AsyncAgent
+from graph.context import AgentContext, complete_state
 from memory import assembly, inbox, journal
 from memory.apply import LINKS
 from memory.components import registered
-from memory.errors import StateError
 from memory.goals import tree
 from memory.prompt_health import HISTORY, TOOLS, context_use, prompt_health, recommended_action
 from memory.resources import Resources
 from memory.settings import Settings
 from memory.spending import held_at, over
-from memory.state import State, fresh_state
-from memory.state_check import kept_problem
+from memory.state import State
 from memory.store_access import count_items, list_items
 from memory.tokens import approximate_tokens, calibrated
 from tools.contexts import CONTEXTS
@@ -28,31 +26,25 @@ ENTITIES = "entities"
 """The namespace of entity profiles, below `(user, thread)`."""
 
 
-async def status(agent: AsyncAgent) -> dict[str, Any]:
-    """The agent as JSON; also while a run holds it, as its last checkpoint shows it.
+async def status(context: AgentContext) -> dict[str, Any]:
+    """The agent as JSON, from its last checkpoint; takes no lock.
 
     `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
     context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
     assistant_prompt{version}, memory{journal,pending,facts,entities,links,unembedded?},
     inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
     spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
-    breakers{model,embedder,memory}` (design, section 3). Breakers are this process's own. Goals
-    stand in the order of the tree, each before its subtasks; approvals are the questions that wait
-    for a person, oldest first. Tokens are calibrated estimates. `unembedded` is there where
-    memories have no vector, and are found by their words alone.
+    breakers{model,embedder,memory}` . Breakers are this process's own. Goals stand in the
+    order of the tree, each before its subtasks; approvals are the questions that wait for a
+    person, oldest first. Tokens are calibrated estimates. `unembedded` counts memories without a
+    vector, which recall finds by their words alone; it is left out when there are none.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.
         InputError: one of the user's prompt components or tools cannot be used.
     """
-    settings, resources = agent.settings, agent.resources
-    snapshot = await agent.aget_state()
-    problem = kept_problem(snapshot.values)
-    if problem is not None:
-        raise StateError(problem)
-    # A key with a reducer is empty, not absent, before the first run.
-    known = {key: value for key, value in snapshot.values.items() if value or key != "projects"}
-    state = cast(State, {**fresh_state(), "messages": [], **known})
+    settings, resources = context.settings, context.resources
+    state = complete_state((await context.snapshot()).values)
     tokens = prompt_tokens(state, settings, resources)
     use = context_use(tokens, settings.max_context_tokens)
     return {
@@ -65,10 +57,10 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
         "context": {**use, "advice": recommended_action(use["percentage"])},
         "prompt": prompt_health(tokens, _budgets(settings, resources), settings.max_context_tokens),
         "assistant_prompt": {"version": state["assistant_prompt"]["version"]},
-        "memory": await _memory(agent),
-        "inbox": await _inbox(agent, state),
+        "memory": await _memory(context),
+        "inbox": await _inbox(context, state),
         "approvals": [parked["question"] for parked in state["parked"]],
-        "cumulative_importance": await _cumulative_importance(agent),
+        "cumulative_importance": await _cumulative_importance(context),
         "emergency_stop": state["emergency_stop"],
         "spending": _spending(state, settings, resources.clock()),
         "breakers": {
@@ -80,9 +72,9 @@ async def status(agent: AsyncAgent) -> dict[str, Any]:
 
 
 def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dict[str, int]:
-    """What each part of the prompt costs, tokens (calibrated), in the prompt's order.
+    """Calibrated tokens of each part of the prompt, in the prompt's order.
 
-    As a tick on an event would show it now, but for the memories that it will recall.
+    For a tick on an event as it would be now, without the memories that it would recall.
     """
     factor = state["calibration"]
     context = state["context"]
@@ -106,11 +98,11 @@ def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dic
 
 def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
     known = registered(resources.components).values()
-    return {one.key: one.budget(settings) for one in known}
+    return {component.key: component.budget(settings) for component in known}
 
 
 def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
-    """Today's tokens and this hour's ticks of its own (UTC), and why only events are answered."""
+    """Today's tokens and this hour's autonomous ticks (UTC), and which limit is exceeded."""
     held = held_at(state["spending"], now)
     return {
         "tokens": held["tokens"],
@@ -121,10 +113,10 @@ def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]
     }
 
 
-async def _memory(agent: AsyncAgent) -> dict[str, int]:
-    store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
+async def _memory(context: AgentContext) -> dict[str, int]:
+    store, scope, semantic = context.store, context.scope, context.semantic
     unembedded = await semantic.count_unembedded(scope)
-    least = agent.settings.min_importance
+    least = context.settings.min_importance
     pending = await journal.pending(store, scope)
     ends = await list_items(store, scope.namespace(LINKS))
     return {
@@ -132,24 +124,24 @@ async def _memory(agent: AsyncAgent) -> dict[str, int]:
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
         "entities": await count_items(store, scope.namespace(ENTITIES)),
-        # A link stands at both of its ends.
+        # A link is stored at both of its ends.
         "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
         **({"unembedded": unembedded} if unembedded else {}),
     }
 
 
-async def _inbox(agent: AsyncAgent, state: State) -> dict[str, Any]:
-    """An event whose tick the state already contains does not wait any more."""
-    waiting = await inbox.waiting(agent.store, agent.scope, state["handled"])
-    aside = await inbox.set_aside(agent.store, agent.scope)
+async def _inbox(context: AgentContext, state: State) -> dict[str, Any]:
+    """Events waiting and set aside. One whose tick the state already contains waits no more."""
+    waiting = await inbox.waiting(context.store, context.scope, state["handled"])
+    aside = await inbox.set_aside(context.store, context.scope)
     return {
         "waiting": len(waiting),
         "set_aside": [{"id": item["event"]["id"], "error": item["error"]} for item in aside],
     }
 
 
-async def _cumulative_importance(agent: AsyncAgent) -> int:
-    """Derived from the journal; what is exempt from consolidation adds nothing (ruling 2)."""
-    total = await count_items(agent.store, agent.scope.namespace("journal"))
-    entries = await journal.newest(agent.store, agent.scope, limit=total)
+async def _cumulative_importance(context: AgentContext) -> int:
+    """Derived from the journal; entries exempt from consolidation add nothing."""
+    total = await count_items(context.store, context.scope.namespace("journal"))
+    entries = await journal.newest(context.store, context.scope, limit=total)
     return sum(entry["importance"] for entry in entries if entry["consolidation"] != "exempt")

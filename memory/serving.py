@@ -1,7 +1,8 @@
-"""What only a server is told: how its users show who they are, and what each may take."""
+"""A server's own settings: how users prove who they are, what each may use, how it shuts down."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import Field, SecretStr, ValidationError
@@ -10,11 +11,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from memory.errors import InputError
 
 LEAST_SECRET = 32
-"""Bytes of a secret that signs tokens: as many as its hash has (RFC 7518, section 3.2)."""
+"""Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
 
 
 class Serving(BaseSettings):
-    """A server's `CIRCADIAN_` variables. Without secret and key, all it is asked is `local`'s."""
+    """A server's `CIRCADIAN_` variables. Without secret and key, every request is `local`'s."""
 
     model_config = SettingsConfigDict(
         env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True
@@ -27,39 +28,45 @@ class Serving(BaseSettings):
     )
     token_key: Path | None = Field(
         None,
-        description="A PEM file with the public key of who issues tokens (EdDSA, ES256, RS256).",
+        description="A PEM file with the token issuer's public key (EdDSA, ES256, RS256).",
     )
     token_issuer: str | None = Field(None, description="The `iss` that a token must have.")
     token_audience: str | None = Field(None, description="The `aud` that a token must have.")
     requests_per_minute: int | None = Field(
-        None, ge=1, description="Requests that a user may make a minute. None: no bound."
+        None, ge=1, description="Requests that a user may make a minute. None: no limit."
     )
     limits_storage: str = Field(
         "memory://",
         description="Where requests are counted; `redis://host:6379` for several replicas.",
     )
     memories_per_user: int | None = Field(
-        None, ge=1, description="Records that are kept of one user, at most. None: no bound."
+        None, ge=1, description="Most records kept of one user. None: no limit."
     )
     stop_seconds: float = Field(
         25.0,
         ge=0,
         le=3_600,
-        description="Told to end, a server lets steps in hand go on so long before it breaks them "
-        "off. Less than what its supervisor waits before it kills.",
+        description="How long a server that shuts down waits for steps in hand before it "
+        "interrupts them. Set it below its supervisor's own limit.",
     )
 
     @property
     def open(self) -> bool:
-        """Whether nobody has to show who they are."""
+        """Whether requests need no token."""
         return self.token_secret is None and self.token_key is None
 
 
 def serving_variables() -> Serving:
-    """The variables as they stand. Raises InputError where one is not as it must be."""
+    """The variables as they are now. Raises InputError if one is invalid."""
     try:
         return Serving()
     except ValidationError as error:
         first = error.errors()[0]
         name = f"CIRCADIAN_{first['loc'][0]}".upper()
         raise InputError(f"{name}: {first['msg']}") from error
+
+
+@lru_cache(maxsize=1)
+def serving() -> Serving:
+    """This process's variables, read once. Raises as `serving_variables`."""
+    return serving_variables()

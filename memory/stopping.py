@@ -1,9 +1,9 @@
-"""Stopping between steps: each step in hand is finished, and none is begun any more.
+"""The steps of a process's runs, and stopping between them for a graceful shutdown.
 
-LangGraph Server ends by cancelling its runs, wherever they are: what a model has been asked is
-paid for and not heard. A server that is told to end therefore says so here first. A step that would
-begin after that waits until its run is cancelled; the run then stands at a checkpoint, and whoever
-runs the thread next, the server's next start itself, goes on from there.
+LangGraph Server shuts down by cancelling its runs wherever they are; an answer that a model is
+giving then is paid for and lost. So a server stops the steps here first: those in hand finish, and
+a step that would begin waits until its run is cancelled. The run is then at a checkpoint, and the
+thread's next run, such as the server's own at its next start, resumes it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from contextlib import asynccontextmanager
 from langgraph.config import get_config
 
 PAUSE = 0.05
-"""Seconds between two looks at what is still in hand."""
+"""Seconds between two checks for steps in hand."""
 SETTLE = 2.0
-"""Seconds in which what a run's last step gave is written down."""
+"""Longest wait, in seconds, for the checkpoint of a run's last step."""
 
 
 class Steps:
-    """The steps of all runs of a process. Its runs may be in several threads, each with a loop."""
+    """The steps of all runs of a process, which may be in several threads, each with a loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._in_hand: dict[str, int] = {}
-        """Of each thread of a run how many. None, while stopping: it has yet to be written down."""
+        """Running steps per thread id. While stopping, 0 until the last step is checkpointed."""
         self._stopping = False
 
     @asynccontextmanager
     async def step(self) -> AsyncIterator[None]:
-        """A node's work. Never entered once the process stops: waits to be cancelled."""
+        """Encloses a node's work. Once the process stops, waits to be cancelled instead."""
         thread = _thread()
         if not self._begun(thread):
             await asyncio.get_running_loop().create_future()
@@ -42,12 +42,12 @@ class Steps:
             self._ended(thread)
 
     async def stop(self, seconds: float) -> int:
-        """Let no further step begin, and wait for those in hand; of how many runs one is left."""
+        """Let no step begin, wait for those in hand; returns how many runs still have one."""
         with self._lock:
             self._stopping = True
         await _until(lambda: not self._left(), seconds)
         left = self._left()
-        # What a step gave is written before the next would begin.
+        # LangGraph checkpoints a step before it begins the next.
         await _until(lambda: self._in_hand.keys() <= left, SETTLE)
         return len(left)
 
@@ -80,11 +80,11 @@ class Steps:
 
 
 STEPS = Steps()
-"""This process's."""
+"""The steps of this process."""
 
 
 async def _until(reached: Callable[[], bool], seconds: float) -> None:
-    """Wait for it, but no longer than that."""
+    """Wait until `reached`, at most `seconds`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not reached():
@@ -94,7 +94,7 @@ async def _until(reached: Callable[[], bool], seconds: float) -> None:
 
 
 def _thread() -> str:
-    """The thread of the run; a node that is called by hand has none."""
+    """The run's thread id; empty for a node that is called by hand."""
     try:
         return str(get_config().get("configurable", {}).get("thread_id", ""))
     except RuntimeError:

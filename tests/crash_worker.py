@@ -31,7 +31,7 @@ from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
 
-from graph import night_undo, nights
+from graph import nights
 from graph.builder import builder
 from graph.decisions import decide
 from graph.handle import AsyncAgent
@@ -244,7 +244,7 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
     if given and "decide" in given:
         place, answer = given["decide"]
         parked = (await agent.aget_state()).values["parked"]
-        await decide(agent, parked[place]["question"]["id"], answer)
+        await decide(agent.context, parked[place]["question"]["id"], answer)
         return await run(None)
     if given and "resume" in given:
         more = {"run": given["run"]} if "run" in given else {}
@@ -255,11 +255,11 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
 async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict[str, Any]:
     """Preview one, or apply or undo the one at `place` among all."""
     if deed == "preview":
-        return {"report": {"night": await nights.preview(agent)}}
+        return {"report": {"night": await nights.preview(agent.context)}}
     name = (await night.all_ids(agent.store, agent.scope))[place]
     if deed == "apply":
-        return {"report": {"night": await nights.apply_night(agent, name)}}
-    return {"report": {"night": await night_undo.undo_night(agent, name)}}
+        return {"report": {"night": await nights.apply_night(agent.context, name)}}
+    return {"report": {"night": await nights.undo_night(agent.context, name)}}
 
 
 def add_line(file: Path, line: str) -> None:

@@ -40,7 +40,7 @@ def asking(*more: Any) -> ScriptedChatModel:
 
 
 async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await status(agent))["approvals"]
+    found: list[dict[str, Any]] = (await status(agent.context))["approvals"]
     return found
 
 

@@ -64,7 +64,7 @@ async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_
         assert not (await agent.aget_state()).values["emergency_stop"]
         second = await agent.ainvoke(said("Try again"))
         stopped = await agent.ainvoke(said("Hello?"))
-        now = await status(agent)
+        now = await status(agent.context)
         log = await audit.read(agent.store, agent.scope)
         cleared = await agent.ainvoke({"request": "clear_stop"})
         assert (await agent.aget_state()).values["consecutive_errors"] == 0
@@ -103,7 +103,7 @@ async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
     async with opened(tmp_path, model, clock) as agent:
         events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(6)]
         output = await agent.ainvoke({"events": events})
-        now = await status(agent)
+        now = await status(agent.context)
     assert len(model.calls) == 5
     assert len(output["report"]["failures"]) == 5
     assert now["emergency_stop"]
@@ -117,7 +117,7 @@ async def test_a_service_that_is_left_alone_counts_against_no_event(
     async with opened(tmp_path, model, clock) as agent:
         events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(5)]
         output = await agent.ainvoke({"events": events})
-        waiting = (await status(agent))["inbox"]["waiting"]
+        waiting = (await status(agent.context))["inbox"]["waiting"]
         assert agent.resources.breakers.model.state == "open"
     attempts = [one["attempts"] for one in output["report"]["failures"]]
     assert attempts == [1, 1, 1, 0, 0]
@@ -196,7 +196,7 @@ async def test_events_are_answered_heard_or_ignored(
     model = scripted(otherwise=lambda m, t: "Yes?")
     async with opened(tmp_path, model, clock) as agent:
         output = (await agent.ainvoke({"events": [event]}))["report"]
-        assert (await status(agent))["inbox"]["waiting"] == 0
+        assert (await status(agent.context))["inbox"]["waiting"] == 0
         journal = await entries(agent)
     assert [key for key in ("ticks", "context_only", "ignored") if output[key]] == [report]
     assert len(journal) == (0 if report == "ignored" else 1)
@@ -225,10 +225,10 @@ async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> N
         async for update in agent.astream({"events": events}, stream_mode="updates"):
             if "awake" in update:
                 await stopping(agent)
-        now = await status(agent)
+        now = await status(agent.context)
         assert (now["emergency_stop"], now["inbox"]["waiting"]) == (True, 1)
         cleared = await agent.ainvoke({"request": "clear_stop"})
-        assert not (await status(agent))["emergency_stop"]
+        assert not (await status(agent.context))["emergency_stop"]
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Three."]
 
 

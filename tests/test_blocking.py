@@ -1,11 +1,13 @@
-"""The blocking agent: from plain code and inside a running event loop, and how it ends."""
+"""The blocking agent: in plain code, inside a running event loop, and how it closes."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from graph.opening import open_agent
 from memory.errors import InputError, StateError
 from tests.agents import entries, said
 from tests.clock import Clock
+from tests.dreamers import SETTINGS, dreamer
 from tests.scripted import call, scripted
 from tests.source_files import ROOT
 
@@ -77,7 +80,7 @@ async def test_tokens_and_steps_of_subgraphs_are_streamed(data: Path) -> None:
     assert {"intake", "act", "record"} <= set(steps)
 
 
-async def test_a_tick_that_a_stream_left_is_finished_by_the_next_run(data: Path) -> None:
+async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_run(data: Path) -> None:
     model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.")
     with opened(data, model) as agent:
         given = said("Add a goal", id="e1")
@@ -92,7 +95,7 @@ async def test_a_tick_that_a_stream_left_is_finished_by_the_next_run(data: Path)
     assert len(model.calls) == 3
 
 
-async def test_a_tick_that_a_stream_left_is_finished_by_the_next_stream(data: Path) -> None:
+async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_stream(data: Path) -> None:
     model = scripted(call("noop"), "Done.")
     with opened(data, model) as agent:
         next(iter(agent.stream(said("Hi", id="e1"), stream_mode="updates")))
@@ -100,7 +103,7 @@ async def test_a_tick_that_a_stream_left_is_finished_by_the_next_stream(data: Pa
     assert [tick["event_id"] for tick in parts[-1]["report"]["ticks"]] == ["e1"]
 
 
-def test_a_stream_that_is_never_read_does_nothing(data: Path) -> None:
+def test_an_unread_stream_does_nothing(data: Path) -> None:
     with opened(data, scripted()) as agent:
         agent.stream(said("Hi"))
         assert agent.get_state().values == {}
@@ -120,7 +123,7 @@ async def test_errors_reach_the_caller_and_the_agent_stays_usable(data: Path) ->
         assert agent.invoke(None)["report"]["ticks"][0]["event_id"] == "e1"
 
 
-async def test_another_threads_id_is_refused(data: Path) -> None:
+async def test_another_thread_id_is_refused(data: Path) -> None:
     config: Any = {"configurable": {"thread_id": "1"}}
     with opened(data, scripted("Hello.")) as agent:
         with pytest.raises(InputError, match=r"thread '1' is not this agent's, .*agent=NAME"):
@@ -130,14 +133,41 @@ async def test_another_threads_id_is_refused(data: Path) -> None:
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
-async def test_an_exception_of_the_block_passes_and_closes_the_agent(data: Path) -> None:
+def test_ctrl_c_cancels_the_call_and_lets_its_cleanup_finish(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, cleaned = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)  # as a rollback and the release of a lock
+            cleaned.set()
+
+    def interrupted(self: Future[Any], timeout: float | None = None) -> None:
+        begun.wait(30)
+        raise KeyboardInterrupt
+
+    with opened(data, scripted()) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(Future, "result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                agent.call(work())
+        assert cleaned.wait(30)
+        assert agent.get_state().values == {}
+
+
+async def test_an_exception_in_the_block_closes_the_agent(data: Path) -> None:
     with pytest.raises(ZeroDivisionError), opened(data, scripted()) as agent:
         raise ZeroDivisionError
     with pytest.raises(RuntimeError, match="the agent is closed"):
         agent.get_state()
 
 
-async def test_closing_twice_is_the_same_as_once(data: Path) -> None:
+async def test_closing_is_idempotent(data: Path) -> None:
     with opened(data, scripted()) as agent:
         agent.close()
         agent.close()
@@ -150,6 +180,26 @@ async def test_a_folder_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -
     file.write_text("no folder")
     with pytest.raises(Exception, match="cannot be used"), opened(file, scripted()):
         pass
+
+
+def test_a_night_is_previewed_discarded_applied_and_undone(tmp_path: Path, clock: Clock) -> None:
+    model = dreamer()
+    opening = open_agent(tmp_path, model=model, embedder="offline", settings=SETTINGS, clock=clock)
+    with opening as agent:
+        agent.invoke({"events": [{"id": "e1", "sender": "Ben", "text": "The glass is late."}]})
+        tried = agent.sleep(dry_run=True)
+        assert agent.night("last") == tried
+        assert agent.discard_night("last")["status"] == "discarded"
+        with pytest.raises(InputError, match="discarded: there is nothing to apply"):
+            agent.apply_night(str(tried["id"]))
+        slept = agent.sleep()
+        assert (slept["status"], slept["complete"]) == ("complete", True)
+        assert [one["text"] for one in agent.everything()] == ["The glass is late."]
+        assert agent.undo_night(str(slept["id"]))["status"] == "undone"
+        assert [one["status"] for one in agent.nights()] == ["discarded", "undone"]
+        assert agent.apply_night(str(agent.sleep(dry_run=True)["id"]))["status"] == "complete"
+        nothing = agent.sleep(dry_run=True)
+    assert (nothing["id"], nothing["dry_run"], nothing["operations"]) == (None, True, [])
 
 
 FORGETS = """
@@ -165,7 +215,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["invoke", "stream"])
-def test_a_process_that_forgets_to_close_ends_without_a_warning(data: Path, how: str) -> None:
+def test_a_process_that_never_closes_exits_without_a_warning(data: Path, how: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", FORGETS, str(data), how],
         cwd=ROOT,

@@ -86,17 +86,18 @@ def test_a_message_that_another_run_took_is_found_there(
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""
     circadian(capsys, "send", "Hello", "--data", data)
-    from graph.handle import AsyncAgent
+    from graph import runs
+    from graph.context import AgentContext
 
-    accept = AsyncAgent._accept
+    accept = runs.accept
 
-    async def beaten_to_it(self: AsyncAgent, given: object) -> object:
-        accepted = await accept(self, given)  # type: ignore[arg-type] # as the original takes it
-        monkeypatch.setattr(AsyncAgent, "_accept", accept)
-        await self.ainvoke({"request": "wake"})
+    async def beaten_to_it(context: AgentContext, given: runs.Input) -> object:
+        accepted = await accept(context, given)
+        monkeypatch.setattr(runs, "accept", accept)
+        await runs.run(context, {"request": "wake"})
         return accepted
 
-    monkeypatch.setattr(AsyncAgent, "_accept", beaten_to_it)
+    monkeypatch.setattr(runs, "accept", beaten_to_it)
     done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
     assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
     assert done.document["tick"] == 2

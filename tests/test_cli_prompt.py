@@ -138,17 +138,17 @@ async def test_the_users_prompt_is_shown_and_never_changed(tmp_path: Path, clock
     async with opened(tmp_path, scripted("Hello."), clock, settings=settings) as agent:
         await agent.ainvoke(said("Hello"))
         await agent.aupdate_state({"assistant_prompt": written(clock, "one", "two")})
-        assert (await rollback(agent, 1))["text"] == "one"
-        assert (await prompt_of(agent))["version"] == 3
+        assert (await rollback(agent.context, 1))["text"] == "one"
+        assert (await prompt_of(agent.context))["version"] == 3
         assert (await agent.aget_state()).tasks == ()
         assert agent.settings.user_prompt == "Speak French."
 
 
 async def test_an_agent_that_never_ran_has_version_0_alone(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, scripted(), clock) as agent:
-        assert (await rollback(agent, 0))["version"] == 0
+        assert (await rollback(agent.context, 0))["version"] == 0
         with pytest.raises(InputError, match="kept are 0"):
-            await rollback(agent, 1)
+            await rollback(agent.context, 1)
         assert (await agent.aget_state()).values == {}
 
 
@@ -157,4 +157,4 @@ async def test_a_state_that_breaks_a_rule_is_left_alone(tmp_path: Path, clock: C
         await agent.ainvoke(said("Hello"))
         await agent.aupdate_state({"assistant_prompt": {"version": "one"}})
         with pytest.raises(StateError, match="assistant_prompt"):
-            await rollback(agent, 0)
+            await rollback(agent.context, 0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph.cli.recall import memory_view, recall_view, recalled, short_ids
-from graph.everything import everything
+from graph.everything import list_memories
 from memory.models.offline import OfflineChatModel
 from memory.records import Fact, RecallHit
 from tests.agents import opened, said
@@ -235,8 +235,8 @@ def test_where_nothing_is_kept_it_says_so(capsys: Capture, data: Path) -> None:
 def test_looking_through_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> None:
     async def look() -> list[dict[str, Any]]:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
-            await everything(agent)
-            return await everything(agent, "bees")
+            await list_memories(agent.context)
+            return await list_memories(agent.context, "bees")
 
     (found,) = asyncio.run(look())
     assert found["access_count"] == 0

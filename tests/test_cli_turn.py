@@ -177,19 +177,20 @@ def test_an_answer_that_another_run_gave_is_shown_whole(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""
-    from graph.handle import AsyncAgent
+    from graph import runs
+    from graph.context import AgentContext
 
-    accept = AsyncAgent._accept
+    accept = runs.accept
 
-    async def beaten_to_it(self: AsyncAgent, given: object) -> object:
-        accepted = await accept(self, given)  # type: ignore[arg-type] # as the original takes it
-        monkeypatch.setattr(AsyncAgent, "_accept", accept)
-        await self.ainvoke({"request": "wake"})
+    async def beaten_to_it(context: AgentContext, given: runs.Input) -> object:
+        accepted = await accept(context, given)
+        monkeypatch.setattr(runs, "accept", accept)
+        await runs.run(context, {"request": "wake"})
         return accepted
 
     goal = ("add_goal", {"description": "Mend the fence"})
     with serving(monkeypatch, asking(goal), text("It is a goal now.")):
-        monkeypatch.setattr(AsyncAgent, "_accept", beaten_to_it)
+        monkeypatch.setattr(runs, "accept", beaten_to_it)
         done = circadian(capsys, "send", "Mend the fence", "--data", data)
     *lines, footer = done.out.splitlines()
     assert lines == ["  ✓ add_goal", "It is a goal now."]

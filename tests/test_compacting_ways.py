@@ -205,12 +205,12 @@ async def test_a_preview_cuts_the_history_only_when_applied(tmp_path: Path, cloc
     async with opened(tmp_path, model, clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
-        tried = await nights.preview(agent)
+        tried = await nights.preview(agent.context)
         assert await history(agent) == before
         assert await entries(agent) == journal
         assert tried["compaction"]["compacted_count"] == 14
         paid = len(model.calls)
-        await nights.apply_night(agent, str(tried["id"]))
+        await nights.apply_night(agent.context, str(tried["id"]))
         messages, after = await history(agent), await entries(agent)
     assert len(model.calls) == paid
     assert messages[0].text == f"{MARK}\nThey spoke."
@@ -232,7 +232,7 @@ async def test_a_held_night_cuts_nothing(
         night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
         assert await history(agent) == before
         assert not any("compaction" in one["tags"] for one in await entries(agent))
-        await nights.apply_night(agent, night["id"])
+        await nights.apply_night(agent.context, night["id"])
         assert (await history(agent))[0].text == f"{MARK}\nThey spoke."
         assert any("compaction" in one["tags"] for one in await entries(agent))
 

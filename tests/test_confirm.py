@@ -147,7 +147,7 @@ async def test_new_input_is_answered_first_and_the_question_asked_again(
         assert launches.done == []
         assert len(model.calls) == 2
         assert "the moon" not in model.calls[1].text
-        assert (await status(agent))["inbox"]["waiting"] == 1
+        assert (await status(agent.context))["inbox"]["waiting"] == 1
         answered = await agent.ainvoke(Command(resume="yes"))
     tick = answered["report"]["ticks"][-1]
     assert (tick["event_id"], tick["tick"]) == ("e1", 2)

@@ -68,7 +68,7 @@ async def test_an_undo_killed_when(
     workers().killed(replace(job, point=BEGUN[name]))
     async with running(job, Points(job)) as (agent, run):
         assert await night_undo.unfinished(agent.store, agent.scope) is not None
-        assert (await outlook(agent)).rests is None
+        assert (await outlook(agent.context)).rests is None
         report = (await run(GIVEN[given]))["report"]
         assert await night_undo.unfinished(agent.store, agent.scope) is None
         assert differences(await everything(agent), expected) == []
@@ -104,7 +104,7 @@ async def test_a_forget_and_a_correction_come_behind_an_undo_that_was_broken_off
     async with running(job, Points(job)) as (agent, _):
         assert len(await learned(agent)) > 1
         await deed(agent)
-        assert status_of(await find_night(agent, "last")) == "undone"
+        assert status_of(await find_night(agent.context, "last")) == "undone"
         assert await night_undo.unfinished(agent.store, agent.scope) is None
         assert await learned(agent) == []
 
@@ -124,19 +124,19 @@ async def test_applied_again_a_night_that_was_killed_at_its_end_cuts_the_history
     workers().done(done)
     expected = await standing(done)
     async with running(broken, Points(broken)) as (agent, _):
-        record = await find_night(agent, "last")
+        record = await find_night(agent.context, "last")
         messages = (await agent.aget_state()).values["messages"]
-        assert (status_of(record), await broke_off(agent, record)) == ("complete", True)
-        report = await apply_night(agent, record["id"])
+        assert (status_of(record), await broke_off(agent.context, record)) == ("complete", True)
+        report = await apply_night(agent.context, record["id"])
         assert (report["id"], report["status"]) == (record["id"], "complete")
         assert len((await agent.aget_state()).values["messages"]) < len(messages)
         assert differences(await everything(agent), expected) == []
         log = await audit.read(agent.store, agent.scope)
         told = sorted(one["detail"]["status"] for one in log if one["what"] == "night")
         assert told == ["complete", "complete", "preview"]
-        assert not await broke_off(agent, record)
+        assert not await broke_off(agent.context, record)
         with pytest.raises(InputError, match="is applied: there is nothing to apply"):
-            await apply_night(agent, record["id"])
+            await apply_night(agent.context, record["id"])
     assert logged_calls(broken.log) == []
 
 
@@ -149,7 +149,7 @@ async def test_undone_before_its_end_was_reached_a_night_stays_undone_and_cuts_n
         undone = await everything(agent)
         report = (await run(None))["report"]
         assert report["failures"] == []
-        assert status_of(await find_night(agent, "last")) == "undone"
+        assert status_of(await find_night(agent.context, "last")) == "undone"
         assert (await agent.aget_state()).values["messages"] == messages
         now = await everything(agent)
         assert differences({**now, "state": None}, {**undone, "state": None}) == []

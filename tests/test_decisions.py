@@ -1,4 +1,4 @@
-"""An answer to a question: the first one holds, whoever gives another at the same time."""
+"""Answers to a question about a dangerous tool: the first one holds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decision(word: Any, by: str = "ana") -> Decision:
     return {"decision": word, "args": None, "reason": None, "by": by, "at": AT}
 
 
-async def test_of_two_answers_at_once_one_holds_and_the_other_is_told(
+async def test_of_concurrent_answers_the_first_holds_and_the_others_are_refused(
     tmp_path: Path, clock: Clock
 ) -> None:
     launches = Launches()
@@ -47,7 +47,8 @@ async def test_of_two_answers_at_once_one_holds_and_the_other_is_told(
         question = await asked(agent)
         given = [(agent, "approve"), (other, "refuse")] * 8
         found = await asyncio.gather(
-            *(decide(where, question, word) for where, word in given), return_exceptions=True
+            *(decide(where.context, question, word) for where, word in given),
+            return_exceptions=True,
         )
         kept = [one for one in found if not isinstance(one, BaseException)]
         told = [one for one in found if isinstance(one, BaseException)]
@@ -71,31 +72,31 @@ async def test_of_two_answers_at_once_one_holds_and_the_other_is_told(
         (MARS, {"decision": "edit", "args": {"target": "Venus"}}, "with other arguments"),
     ],
 )
-async def test_another_answer_later_is_not_taken(
+async def test_a_different_answer_later_is_refused(
     tmp_path: Path, clock: Clock, first: Any, second: Any, words: str
 ) -> None:
     launches = Launches()
     async with opened(tmp_path, asking("Done."), clock, tools=[launches.tool]) as agent:
         question = await asked(agent)
-        stands = await decide(agent, question, first)
+        stands = await decide(agent.context, question, first)
         with pytest.raises(InputError, match=words):
-            await decide(agent, question, second)
+            await decide(agent.context, question, second)
         items = await list_items(agent.store, agent.scope.namespace(approvals.ANSWERS))
     assert [item.value for item in items] == [stands]
 
 
 @pytest.mark.parametrize("answer", ["yes", MARS, {"decision": "refuse", "reason": "too early"}])
-async def test_the_same_answer_again_is_the_one_that_stands(
+async def test_repeating_an_answer_returns_the_stored_one(
     tmp_path: Path, clock: Clock, answer: Any
 ) -> None:
     async with opened(tmp_path, asking(), clock, tools=[Launches().tool]) as agent:
         question = await asked(agent)
-        stands = await decide(agent, question, answer)
+        stands = await decide(agent.context, question, answer)
         clock.advance(hours=3)
-        assert await decide(agent, question, answer) == stands
+        assert await decide(agent.context, question, answer) == stands
 
 
-async def test_the_answer_that_stands_is_given_back_with_whatever_run_brings_another() -> None:
+async def test_every_run_that_brings_another_answer_gets_the_stored_one() -> None:
     store = InMemoryStore()
     first, second = decision("approve"), decision("refuse", "ben")
     assert await approvals.keep(store, SCOPE, "ask_1", first) == first
@@ -105,7 +106,7 @@ async def test_the_answer_that_stands_is_given_back_with_whatever_run_brings_ano
     assert await approvals.answered(store, SCOPE, "r1") == "ask_1"
 
 
-async def test_a_run_acts_on_the_answer_that_stands_and_not_on_the_one_it_brings(
+async def test_a_run_acts_on_the_stored_answer_not_on_its_own(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launches = Launches()
@@ -118,13 +119,13 @@ async def test_a_run_acts_on_the_answer_that_stands_and_not_on_the_one_it_brings
 
     async with opened(tmp_path, asking("Well."), clock, tools=[launches.tool]) as agent:
         question = await asked(agent)
-        await decide(agent, question, "refuse")
+        await decide(agent.context, question, "refuse")
         monkeypatch.setattr(approvals, "answers", none_yet)
         await agent.ainvoke(Command(resume="yes"))
     assert launches.done == []
 
 
-async def test_what_is_run_is_what_was_shown_or_it_is_one_clear_error(
+async def test_arguments_that_differ_from_those_shown_are_an_error(
     tmp_path: Path, clock: Clock
 ) -> None:
     launches = Launches()

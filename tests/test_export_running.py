@@ -33,7 +33,7 @@ async def test_while_the_agent_runs_a_tick_is_in_it_as_a_whole_or_not_at_all(
         handled |= {mark["id"] for mark in state["values"]["handled"]}
         assert ("Two." in told) == ("Later." in told) == ("e2" in handled) == ("e2" not in waits)
     async with opened(tmp_path / "new", scripted(), clock) as empty:
-        await import_memory(empty, seen[2])
+        await import_memory(empty.context, seen[2])
         assert (await exported(empty))[1:] == seen[2][1:]
 
 

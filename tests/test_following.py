@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ async def test_of_a_look_at_its_own_work_nothing_is_told_but_that_it_goes_on(
     settings = Settings(reflection_interval=1)
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         told = await heard(agent, said("Hi"))
-        agent.settings = Settings(reflection_interval=0)
+        agent.context = replace(agent.context, settings=Settings(reflection_interval=0))
         after = await heard(agent, said("Bye"))
     assert told == ["said Hello.", "at looking back"]
     assert after == ["said Good", "said night."]
@@ -83,7 +84,7 @@ async def test_a_tick_that_goes_on_tells_its_rest_alone(
     async with opened(tmp_path / "data", model, clock) as agent:
         before = await heard(agent, said("Launch it"))
         (parked,) = (await agent.aget_state()).values["parked"]
-        await decide(agent, parked["question"]["id"], "yes")
+        await decide(agent.context, parked["question"]["id"], "yes")
         after = await heard(agent, {})
     assert before == ["said Well.", "at noop, launch, noop", "ran noop"]
     assert after == ["ran launch", "ran noop", "said Flies."]

@@ -52,7 +52,7 @@ async def test_no_byte_of_a_forgotten_person_is_left_in_the_data_folder(
 ) -> None:
     before = {one.split(": ")[1] for one in holding(data, ZORAS)}
     assert before == set(ZORAS)
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     assert holding(data, ZORAS) == []
     assert {one.split(": ")[1] for one in holding(data, BENS)} == set(BENS)
 
@@ -66,7 +66,7 @@ async def test_the_word_index_has_no_term_that_only_the_forgotten_brought(
         return {bytes.fromhex(term).decode() if _is_hex(term) else term for (term,) in found}
 
     assert {"zora", "durian", "tomato"} <= terms()
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     left = terms()
     assert "tomato" in left
     assert not [term for term in left if any(word in term for word in ZORAS)]
@@ -84,7 +84,7 @@ async def test_what_the_other_one_said_and_all_that_came_of_it_stays(agent: Asyn
     mine = [one for one in bens(journal) if one["source_entity"] == "Ben"]
     kept = [one for one in bens(facts) if one["speaker"] == "Ben"]
     assert (len(mine), len(kept)) == (3, 3)
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     after = await entries(agent)
     assert [one for one in after if one["source_entity"]] == mine
     assert await agent.resources.semantic.all(agent.scope) == kept
@@ -103,7 +103,7 @@ async def test_what_the_other_one_said_and_all_that_came_of_it_stays(agent: Asyn
 async def test_an_archive_and_a_summary_that_cover_both_keep_the_sentences_of_the_other(
     agent: AsyncAgent,
 ) -> None:
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
     assert archive["content"] == "[CONTEXT SYNTHESIS]\nBen grows tomatoes on his balcony."
     first = (await agent.aget_state()).values["messages"][0]
@@ -118,7 +118,7 @@ async def test_the_audit_log_keeps_its_lines_and_loses_their_text(agent: AsyncAg
         return tuple(entry[key] for key in ("at", "what", "outcome", "tick"))
 
     before = await audit.read(agent.store, agent.scope)
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     after = await audit.read(agent.store, agent.scope)
     assert list(map(told, after)) == list(map(told, before))
     calls = [one for one in after if one["target"] == "add_goal"]
@@ -131,7 +131,7 @@ async def test_the_audit_log_keeps_its_lines_and_loses_their_text(agent: AsyncAg
 async def test_a_night_that_was_touched_says_so_and_lists_what_it_did(agent: AsyncAgent) -> None:
     (name,) = await night.all_ids(agent.store, agent.scope)
     before = await night.plans_of(agent.store, agent.scope, name)
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     record = await night.load(agent.store, agent.scope, name)
     assert record is not None
     assert record["forgotten"] == agent.resources.clock().isoformat()
@@ -148,17 +148,17 @@ async def test_only_the_newest_state_is_left_and_no_tick_waits_any_more(
 ) -> None:
     assert len((await agent.aget_state()).values["parked"]) == 1
     assert len([one async for one in agent.aget_state_history()]) > 5
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     (snapshot,) = [one async for one in agent.aget_state_history()]
     assert (snapshot.tasks, snapshot.next) == ((), ())
     assert snapshot.values["parked"] == []
-    assert (await status(agent))["inbox"] == {"waiting": 1, "set_aside": []}
+    assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
 
 
 async def test_the_agent_goes_on_with_the_next_tick_and_the_next_night(
     agent: AsyncAgent, data: Path, clock: Clock
 ) -> None:
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     out = await agent.ainvoke(said("Do my tomatoes grow?", sender="Ben"))
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["I see.", "I see."]
     assert out["report"]["failures"] == []
@@ -170,7 +170,7 @@ async def test_the_agent_goes_on_with_the_next_tick_and_the_next_night(
 
 
 async def test_a_forgotten_person_can_come_back_as_somebody_new(agent: AsyncAgent) -> None:
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     await agent.ainvoke(said("Hello, I am new here.", sender="Zora", id="new-1"))
     found = [one for one in await entries(agent) if one["source_entity"] == "Zora"]
     assert [one["content"] for one in found] == ["Hello, I am new here."]
@@ -181,7 +181,7 @@ async def test_an_event_that_was_forgotten_is_not_taken_in_again_under_its_id(
     agent: AsyncAgent,
 ) -> None:
     (gone,) = [one for one in await entries(agent) if "telescope" in one["content"]]
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     posted = await agent.post({"id": gone["sources"][0], "sender": "Ben", "text": "Again"})
     assert posted.skipped == gone["sources"]
 
@@ -199,7 +199,7 @@ async def test_another_agent_of_the_folder_is_left_as_it_is(
             return [await records(other, other.scope), facts, values]
 
         before = await whole()
-        await forget(agent, "Zora")
+        await forget(agent.context, "Zora")
         assert await whole() == before
         assert [one["text"] for one in before[1]] == ["Zora said: My parrot Quibbles is ill."]
     assert await inbox.waiting(agent.store, agent.scope)
@@ -207,14 +207,14 @@ async def test_another_agent_of_the_folder_is_left_as_it_is(
 
 async def test_a_preview_counts_and_changes_nothing(agent: AsyncAgent) -> None:
     before = await records(agent, agent.scope), (await agent.aget_state()).values
-    told = await forget(agent, "zora", dry_run=True)
+    told = await forget(agent.context, "zora", dry_run=True)
     assert (await records(agent, agent.scope), (await agent.aget_state()).values) == before
     assert told["dry_run"] is True
     assert told["names"] == ["Zora"]
     counts = {key: told["counts"][key] for key in ("events", "journal", "facts", "inbox", "goals")}
     assert counts == {"events": 6, "journal": 4, "facts": 3, "inbox": 3, "goals": 1}
     assert any("parrot Quibbles" in one for one in told["examples"])
-    done = await forget(agent, "zora")
+    done = await forget(agent.context, "zora")
     assert done["counts"] == told["counts"]
     assert done["examples"] == []
 
@@ -223,14 +223,14 @@ async def test_a_preview_counts_and_changes_nothing(agent: AsyncAgent) -> None:
 async def test_of_whom_nothing_is_known_nothing_is_forgotten(agent: AsyncAgent, name: str) -> None:
     before = await records(agent, agent.scope)
     with pytest.raises(InputError, match=r"nothing is known of|name is empty"):
-        await forget(agent, name)
+        await forget(agent.context, name)
     assert await records(agent, agent.scope) == before
 
 
 async def test_forgotten_twice_is_nobody_any_more(agent: AsyncAgent) -> None:
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     with pytest.raises(InputError, match="nothing is known of 'Zora'"):
-        await forget(agent, "Zora")
+        await forget(agent.context, "Zora")
 
 
 async def test_what_mem0_kept_of_an_earlier_text_and_of_messages_goes_too(
@@ -245,7 +245,7 @@ async def test_what_mem0_kept_of_an_earlier_text_and_of_messages_goes_too(
     history.save_messages([{"role": "user", "content": "I am Ozzy Gorse"}], ids)
     history.save_messages([{"role": "user", "content": "Ozzy Gorse too"}], "user_id=other")
     await agent.ainvoke(said("I like gorse honey.", sender="Ozzy Gorse"))
-    await forget(agent, "Ozzy Gorse")
+    await forget(agent.context, "Ozzy Gorse")
     assert history.get_history(one["id"]) == []
     assert not any(message["content"] for message in history.get_last_messages(ids))
     assert holding(data, ["ozzy gorse"]) == ["history.db: ozzy gorse"]
@@ -259,7 +259,7 @@ async def test_kinds_of_records_that_nobody_knows_yet_are_searched_too(agent: As
     store, scope = agent.store, agent.scope
     await store.aput(scope.namespace("diary", "Zora"), "page", {"note": "Beans."})
     await store.aput(scope.namespace("diary", "Ben"), "page", {"notes": ["Zora came. Beans."]})
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     assert await store.aget(scope.namespace("diary", "Zora"), "page") is None
     left = await store.aget(scope.namespace("diary", "Ben"), "page")
     assert left is not None

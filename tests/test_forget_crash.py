@@ -41,7 +41,7 @@ from tests.lives import at_home
 async def main():
     clock = Clock(datetime.fromisoformat(sys.argv[2]))
     async with at_home(Path(sys.argv[1]), clock) as agent:
-        await forget(agent, "Zora", on_step=lambda step: print(step, flush=True))
+        await forget(agent.context, "Zora", on_step=lambda step: print(step, flush=True))
 
 asyncio.run(main())
 """
@@ -78,7 +78,7 @@ async def break_off(
     with patched.context() as patch:
         patch.setattr(module, part, dies(getattr(module, part), done=done))
         with pytest.raises(Killed):
-            await forget(agent, "Zora")
+            await forget(agent.context, "Zora")
 
 
 async def is_whole(agent: AsyncAgent, data: Path) -> None:
@@ -103,9 +103,9 @@ async def test_broken_off_at_any_part_a_second_forget_completes_it(
     async with at_home(data, clock) as agent:
         if done and part in ("_clean", "ended"):
             with pytest.raises(InputError, match="nothing is known"):
-                await forget(agent, "Zora")
+                await forget(agent.context, "Zora")
         else:
-            await forget(agent, "Zora")
+            await forget(agent.context, "Zora")
         await is_whole(agent, data)
 
 
@@ -121,7 +121,7 @@ async def test_killed_with_no_warning_a_second_forget_completes_it(
         process.kill()
     assert all(lines)
     async with at_home(data, clock) as agent:
-        await forget(agent, "Zora")
+        await forget(agent.context, "Zora")
         await is_whole(agent, data)
 
 
@@ -131,7 +131,7 @@ async def test_the_agent_may_run_between_the_two(
     async with at_home(data, clock) as agent:
         await break_off(agent, monkeypatch, found_rows, "mend", done=True)
         await agent.ainvoke(said("Is my lantern ready?", sender="Zora"))
-        await forget(agent, "Zora")
+        await forget(agent.context, "Zora")
         await is_whole(agent, data)
 
 
@@ -141,7 +141,7 @@ async def test_a_forget_of_somebody_else_finishes_the_one_that_was_broken_off(
     async with at_home(data, clock) as agent:
         await break_off(agent, monkeypatch, forgetting, "write_batch", done=False)
         with pytest.raises(InputError, match="nothing is known of 'Carl'"):
-            await forget(agent, "Carl")
+            await forget(agent.context, "Carl")
         await is_whole(agent, data)
 
 
@@ -151,17 +151,17 @@ async def test_half_forgotten_nothing_is_exported(
     async with at_home(data, clock) as agent:
         await break_off(agent, monkeypatch, found_rows, "erase", done=False)
         with pytest.raises(InputError, match="circadian forget 'Zora' --yes"):
-            [one async for one in export_memory(agent)]
+            [one async for one in export_memory(agent.context)]
 
 
 async def test_while_the_agent_runs_elsewhere_nothing_is_forgotten(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    async with at_home(data, clock) as one, at_home(data, clock) as other, one._lock:
+    async with at_home(data, clock) as one, at_home(data, clock) as other, one.context.lock:
         with pytest.raises(BusyError, match="in use by process"):
-            await forget(other, "Zora")
-        assert (await forget(other, "Zora", dry_run=True))["counts"]["events"] == 6
+            await forget(other.context, "Zora")
+        assert (await forget(other.context, "Zora", dry_run=True))["counts"]["events"] == 6
         assert await open_forget.begun(other.store, other.scope) is None
 
 
@@ -175,7 +175,7 @@ async def test_a_file_that_another_process_reads_is_said_and_cleaned_later(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM checkpoints").fetchone()
         with pytest.raises(MemoryStoreError, match="forget again"):
-            await forget(agent, "Zora")
+            await forget(agent.context, "Zora")
         reader.close()
-        await forget(agent, "Zora")
+        await forget(agent.context, "Zora")
         await is_whole(agent, data)

@@ -41,8 +41,8 @@ async def test_one_fact_goes_with_what_points_to_it_and_what_it_superseded_holds
 ) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     old = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
-    new = await correct(agent, old["id"], "I grow artichokes in Bergamo.", by="Ben")
-    gone = await forget_fact(agent, new["id"])
+    new = await correct(agent.context, old["id"], "I grow artichokes in Bergamo.", by="Ben")
+    gone = await forget_fact(agent.context, new["id"])
     assert gone["counts"] == {"facts": 1, "links": 2, "nights": 0}
     assert await semantic.get(scope, old["id"]) == old
     assert await semantic.get(scope, new["id"]) is None
@@ -50,13 +50,13 @@ async def test_one_fact_goes_with_what_points_to_it_and_what_it_superseded_holds
     (source,) = [one for one in await entries(agent) if "artichokes" in one["content"]]
     assert await agent.store.aget(scope.namespace(LINKS), source["id"]) is None
     with pytest.raises(InputError, match="there is no fact"):
-        await forget_fact(agent, new["id"])
+        await forget_fact(agent.context, new["id"])
 
 
 async def test_a_fact_that_a_night_made_leaves_the_nights_list(agent: AsyncAgent) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     fact = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
-    assert (await forget_fact(agent, fact["id"]))["counts"]["nights"] == 1
+    assert (await forget_fact(agent.context, fact["id"]))["counts"]["nights"] == 1
     (name,) = await night.all_ids(agent.store, scope)
     operations = (await night.plans_of(agent.store, scope, name)).operations()
     told = {one["id"]: one["after"] for one in operations if one["kind"] == "add_fact"}
@@ -76,7 +76,7 @@ async def test_work_on_its_way_is_dropped_and_done_again(
     await agent.post({"id": "b-8", "sender": "Ben", "text": "My train to Turin leaves."})
     async for _ in agent.astream(None):
         break
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     assert holding(data, ZORAS) == []
     assert (await agent.aget_state()).tasks == ()
     out = await agent.ainvoke({"request": "wake"})
@@ -102,7 +102,7 @@ async def test_a_tick_that_is_done_and_not_yet_committed_is_not_done_again(
         await agent.ainvoke(None)
     (task,) = (await agent.aget_state()).tasks
     assert (task.name, task.result is not None) == ("awake", True)
-    await forget(agent, "Zora")
+    await forget(agent.context, "Zora")
     assert "b-8" in {one.id for one in (await agent.aget_state()).values["messages"]}
     out = await agent.ainvoke({"request": "wake"})
     assert "b-8" not in {tick["event_id"] for tick in out["report"]["ticks"]}

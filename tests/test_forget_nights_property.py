@@ -19,7 +19,7 @@ from graph import nights
 from graph.agent import open_agent
 from graph.forgetting import forget
 from graph.handle import AsyncAgent
-from graph.night_undo import undo_night
+from graph.nights import undo_night
 from memory import links, night
 from memory.errors import ConflictError, InputError
 from memory.records import NightRecord
@@ -135,7 +135,7 @@ async def done(agent: AsyncAgent, deed: str) -> None:
         await agent.ainvoke({"request": "sleep"})
         return
     if deed == "preview":
-        await nights.preview(agent)
+        await nights.preview(agent.context)
         return
     deeds: dict[str, Any] = {
         "apply": nights.apply_night,
@@ -176,17 +176,17 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
         await lived(agent, clock, life)
         before = (await agent.aget_state()).values
         try:
-            await forget(agent, gone)
+            await forget(agent.context, gone)
         except InputError:
             assert not theirs
         assert holding(folder, [gone.casefold(), *brought]) == []
         for name, record in (await records(agent)).items():
-            report = await nights.night_report(agent, name)
+            report = await nights.night_report(agent.context, name)
             assert report["id"] == name
             if record.get("forgotten") and record.get("status") in ("complete", "preview", "held"):
                 what = undo_night if record["status"] == "complete" else nights.apply_night
                 with pytest.raises(ConflictError, match="a forget took something out of"):
-                    await what(agent, name)
+                    await what(agent.context, name)
         await links_lead_somewhere(agent)
         if not theirs:
             after = (await agent.aget_state()).values

@@ -40,8 +40,8 @@ async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
     agent: AsyncAgent, postgres: Postgres
 ) -> None:
     assert holding(postgres, ZORAS[:1])
-    counts = (await forget(agent, "zora", dry_run=True))["counts"]
-    assert (await forget(agent, "zora"))["counts"] == counts
+    counts = (await forget(agent.context, "zora", dry_run=True))["counts"]
+    assert (await forget(agent.context, "zora"))["counts"] == counts
     assert counts["facts"] == 3
     assert holding(postgres, ZORAS) == []
     assert holding(postgres, BENS[:1])
@@ -51,7 +51,7 @@ async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
     assert archive["content"] == "[CONTEXT SYNTHESIS]\nBen grows tomatoes on his balcony."
     out = await agent.ainvoke(said("Do my tomatoes grow?", sender="Ben"))
     assert out["report"]["failures"] == []
-    await forget_fact(agent, facts[0]["id"])
+    await forget_fact(agent.context, facts[0]["id"])
     assert len(await agent.resources.semantic.all(agent.scope)) == 2
 
 
@@ -61,8 +61,8 @@ async def test_no_statistics_are_left_of_a_table_that_a_forget_leaves_empty(
     with postgres_pool.connection() as connection:
         connection.execute("ANALYZE")
     assert holding(postgres, ZORAS[:1])
-    await forget(agent, "ben")
-    await forget(agent, "zora")
+    await forget(agent.context, "ben")
+    await forget(agent.context, "zora")
     assert await agent.resources.semantic.all(agent.scope) == []
     assert holding(postgres, (*ZORAS, *BENS)) == []
 
@@ -79,7 +79,7 @@ async def test_no_vector_of_the_forgotten_is_left(
         return {id_: np.frombuffer(sent[4:], ">f4").astype("<f4").tobytes() for id_, sent in found}
 
     before = vectors()
-    await forget(agent, "zora")
+    await forget(agent.context, "zora")
     left = vectors()
     gone = set(before.values()) - set(left.values())
     assert gone
@@ -92,12 +92,12 @@ async def test_no_vector_of_the_forgotten_is_left(
 async def test_a_memory_moves_from_a_database_to_a_folder_and_back(
     agent: AsyncAgent, tmp_path: Path, clock: Clock
 ) -> None:
-    lines = [line_of(record) async for record in export_memory(agent)]
+    lines = [line_of(record) async for record in export_memory(agent.context)]
     async with at_home(tmp_path / "data", clock) as other:
-        await import_memory(other, lines)
-        assert [line_of(record) async for record in export_memory(other)][1:] == lines[1:]
+        await import_memory(other.context, lines)
+        assert [line_of(record) async for record in export_memory(other.context)][1:] == lines[1:]
     async with at_home(None, clock, "back") as back:
-        done = await import_memory(back, lines)
+        done = await import_memory(back.context, lines)
         assert done["renamed"] == 6
         assert len(await back.resources.semantic.all(back.scope)) == 6
-        assert await import_memory(back, lines) == {**done, "already": True, "renamed": 0}
+        assert await import_memory(back.context, lines) == {**done, "already": True, "renamed": 0}

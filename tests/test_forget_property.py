@@ -137,7 +137,7 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
     async with opening as agent:
         await lived(agent, clock, life)
         try:
-            await forget(agent, gone)
+            await forget(agent.context, gone)
         except InputError:
             assert not theirs
         left = {one["content"] for one in await entries(agent)}

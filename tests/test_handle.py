@@ -1,4 +1,4 @@
-"""The open agent: what it takes as input, what it does with ids that are known, hand edits."""
+"""The asynchronous agent: its input, known ids, edits by hand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
+from graph import runs
+from graph.context import match_id
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox, journal
@@ -53,7 +55,7 @@ def texts(out: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("given", ["Hello", ["Hello"], 5])
-async def test_an_input_that_is_no_object_is_told_what_an_input_is(
+async def test_an_input_that_is_no_object_is_an_error_with_an_example(
     agent: AsyncAgent, given: Any
 ) -> None:
     with pytest.raises(InputError, match=r'an input is an object .*{"messages": "Hello"}'):
@@ -61,12 +63,12 @@ async def test_an_input_that_is_no_object_is_told_what_an_input_is(
 
 
 @pytest.mark.parametrize("events", ["Hello", 5, {"text": "Hello"}])
-async def test_events_that_are_no_list_are_a_clear_error(agent: AsyncAgent, events: Any) -> None:
+async def test_events_that_are_no_list_are_an_error(agent: AsyncAgent, events: Any) -> None:
     with pytest.raises(InputError, match="events must be a list"):
         await agent.ainvoke({"events": events})
 
 
-async def test_a_time_that_utc_does_not_have_is_a_clear_error(agent: AsyncAgent) -> None:
+async def test_a_time_outside_the_range_of_utc_is_an_error(agent: AsyncAgent) -> None:
     for at in ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"):
         with pytest.raises(InputError, match=r"at: .*outside the years 1 to 9999"):
             await agent.post({"text": "Hello", "at": at})
@@ -76,7 +78,7 @@ async def test_a_time_that_utc_does_not_have_is_a_clear_error(agent: AsyncAgent)
 
 
 @pytest.mark.parametrize("way", ["python", "server"])
-async def test_an_id_sent_again_with_another_text_leaves_the_history_as_it_is(
+async def test_a_known_id_with_another_text_does_not_change_the_history(
     agent: AsyncAgent, model: ScriptedChatModel, way: str
 ) -> None:
     async def run(text: str) -> dict[str, Any]:
@@ -93,7 +95,7 @@ async def test_an_id_sent_again_with_another_text_leaves_the_history_as_it_is(
     assert len(model.calls) == 1
 
 
-async def test_on_a_server_a_message_with_the_id_of_an_answer_stands_beside_it(
+async def test_on_a_server_a_message_with_an_answers_id_does_not_replace_it(
     agent: AsyncAgent,
 ) -> None:
     out = await serve(agent, messages=[HumanMessage("Hi", id="m1")])
@@ -104,7 +106,7 @@ async def test_on_a_server_a_message_with_the_id_of_an_answer_stands_beside_it(
     assert len(out["report"]["skipped"]) == 1
 
 
-async def test_in_python_a_message_with_the_id_of_an_answer_is_refused(agent: AsyncAgent) -> None:
+async def test_in_python_a_message_with_an_answers_id_is_refused(agent: AsyncAgent) -> None:
     out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
     with pytest.raises(InputError, match="that of an answer"):
         await agent.ainvoke({"messages": [HumanMessage("Why?", id=out["messages"][-1].id)]})
@@ -112,12 +114,30 @@ async def test_in_python_a_message_with_the_id_of_an_answer_is_refused(agent: As
     assert texts((await agent.aget_state()).values) == ["Hi", "One."]
 
 
-async def test_an_edit_by_hand_that_keeps_the_mark_replaces_the_message(agent: AsyncAgent) -> None:
+async def test_an_edit_with_the_same_id_replaces_the_message(agent: AsyncAgent) -> None:
     out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
     asked, answered = out["messages"]
     edited = asked.model_copy(update={"content": "Hello"})
     await agent.aupdate_state({"messages": [edited, AIMessage("1", id=answered.id)]})
     assert texts((await agent.aget_state()).values) == ["Hello", "1"]
+
+
+IDS = ["night_1", "night_1_a", "night_2_b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("night_1", "night_1"), (" night_2… ", "night_2_b"), ("night_3", None), (" ", None)],
+)
+def test_a_shortened_id_means_the_only_one_that_begins_so(given: str, found: str | None) -> None:
+    assert match_id(given, IDS, "nights") == found
+
+
+def test_an_ambiguous_id_is_an_error_that_names_a_few() -> None:
+    with pytest.raises(InputError, match="^3 nights have ids that begin with n: .* night_2_b$"):
+        match_id("n", IDS, "nights")
+    with pytest.raises(InputError, match="n0, n1, n2 and 2 more$"):
+        match_id("n", [f"n{number}" for number in range(5)], "nights")
 
 
 # Edits by hand
@@ -154,14 +174,14 @@ async def test_an_edit_that_cannot_be_merged_names_the_key_and_changes_nothing(
         ({"goals": Overwrite("abc")}, "goals", {"goals": Overwrite({})}),
     ],
 )
-async def test_after_a_bad_edit_run_and_status_name_the_key_until_it_is_mended(
+async def test_a_bad_edit_is_an_error_that_names_the_key_until_it_is_repaired(
     agent: AsyncAgent, edit: dict[str, Any], key: str, mended: dict[str, Any] | None
 ) -> None:
     await agent.ainvoke(said("Hi"))
     good = (await agent.aget_state()).values["session_memory"]
     await agent.aupdate_state(edit)
     with pytest.raises(StateError, match=f"wrong {key}"):
-        await status(agent)
+        await status(agent.context)
     with pytest.raises(StateError, match=f"wrong {key}"):
         await agent.ainvoke(said("Are you there?"))
     await agent.aupdate_state(mended or {"session_memory": good})
@@ -169,7 +189,7 @@ async def test_after_a_bad_edit_run_and_status_name_the_key_until_it_is_mended(
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Two.", "Three."]
 
 
-async def test_an_event_put_into_the_state_by_hand_does_not_keep_a_run_from_its_work(
+async def test_an_event_edited_into_the_state_does_not_block_a_run(
     agent: AsyncAgent,
 ) -> None:
     await agent.aupdate_state({"event": {**HEY, "channel": None, "addressed": True}})
@@ -180,7 +200,7 @@ async def test_an_event_put_into_the_state_by_hand_does_not_keep_a_run_from_its_
 # Requests and limits
 
 
-async def test_under_the_emergency_stop_a_request_to_sleep_changes_nothing(
+async def test_a_request_to_sleep_during_an_emergency_stop_changes_nothing(
     agent: AsyncAgent,
 ) -> None:
     await agent.ainvoke({"request": "stop"})
@@ -190,14 +210,14 @@ async def test_under_the_emergency_stop_a_request_to_sleep_changes_nothing(
     assert "Emergency stop" in out["report"]["notes"][0]
 
 
-async def test_events_that_come_while_a_run_goes_on_do_not_bring_it_to_its_limit(
+async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
     agent: AsyncAgent,
 ) -> None:
-    async with agent._run(None, {"durability": "sync"}) as bound:
+    async with runs.prepare(agent.context, None, {"durability": "sync"}) as bound:
         assert bound["recursion_limit"] >= 10_000
 
 
-async def test_at_its_limit_of_steps_a_run_says_so_and_the_next_goes_on(
+async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(
     tmp_path: Path, clock: Clock
 ) -> None:
     events = [{"text": f"Hello {number}", "sender": "Ada"} for number in range(10)]
@@ -215,7 +235,7 @@ async def test_at_its_limit_of_steps_a_run_says_so_and_the_next_goes_on(
 # Recall
 
 
-async def test_an_archive_of_a_compaction_is_recalled_by_everybody_who_asks(
+async def test_archives_are_recalled_by_people_and_by_the_agent(
     agent: AsyncAgent, model: ScriptedChatModel, clock: Clock
 ) -> None:
     archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
@@ -233,7 +253,7 @@ class LooseStore(InMemoryStore):
         return await super().asearch((), **options)
 
 
-async def test_archives_that_a_store_finds_for_somebody_else_are_not_read(clock: Clock) -> None:
+async def test_archives_of_other_users_are_not_read(clock: Clock) -> None:
     store = LooseStore()
     archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
     await store.abatch(journal.puts(Scope("axb", "thread"), archive))

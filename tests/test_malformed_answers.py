@@ -147,7 +147,7 @@ async def talked_to(
         aside = await inbox.set_aside(agent.store, agent.scope)
         journal = await entries(agent)
         history = (await agent.aget_state()).values["messages"]
-        now = await status(agent)
+        now = await status(agent.context)
     assert now["inbox"]["waiting"] == 0
     assert not now["emergency_stop"]
     heard = [one["sources"][0] for one in journal if one["id"].startswith("event_")]

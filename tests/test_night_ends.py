@@ -33,10 +33,10 @@ async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
     model = dreamer()
     async with copy_of(lived, "behind", clock, model) as agent:
         await breaks_off_a_tick(agent, request="sleep")
-        record = await find_night(agent, "last")
+        record = await find_night(agent.context, "last")
         snapshot = await agent.aget_state()
         assert snapshot.values["report"]["night"]["id"] == record["id"]
-        assert not await broke_off(agent, record)
+        assert not await broke_off(agent.context, record)
         paid = len(model.calls)
         with pytest.raises(InputError, match="is applied: there is nothing to apply"):
             await agent.apply_night(record["id"])

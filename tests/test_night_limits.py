@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,8 @@ async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_impo
         assert asked == sorted(asked, key=lambda n: (n % 3 != 0, n))
         assert len(first["held"]) == 30
         paid = len(model.calls)
-        agent.settings = settings.model_copy(update={"night_tokens": None})
+        unlimited = settings.model_copy(update={"night_tokens": None})
+        agent.context = replace(agent.context, settings=unlimited)
         clock.advance(days=1)
         second = await agent.sleep()
     scored = [call for call in model.calls[paid:] if call.tools == ["Scores"]]

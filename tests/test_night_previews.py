@@ -187,7 +187,7 @@ async def test_a_preview_is_not_applied_after_a_forget(lived: Path, clock: Clock
         friday = next(
             f for f in await agent.resources.semantic.all(agent.scope) if "Friday" in f["text"]
         )
-        fact = await find_fact(agent, friday["id"])
+        fact = await find_fact(agent.context, friday["id"])
         await agent.forget_fact(fact["id"])
         with pytest.raises(ConflictError, match="a forget took something out of"):
             await agent.apply_night(str(tried["id"]))

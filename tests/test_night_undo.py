@@ -26,7 +26,7 @@ def kinds(report: Any) -> set[str]:
 async def cumulative(agent: AsyncAgent) -> int:
     from graph.status import status
 
-    told: int = (await status(agent))["cumulative_importance"]
+    told: int = (await status(agent.context))["cumulative_importance"]
     return told
 
 

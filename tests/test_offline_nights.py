@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph import night_undo, nights
+from graph import nights
 from graph.handle import AsyncAgent
 from memory import entities
 from memory.models.offline import OfflineChatModel
@@ -120,10 +120,10 @@ async def test_a_night_that_is_undone_leaves_what_was_before_it(
     before = await holding(agent)
     second = await day_and_night(agent, clock, SUNDAY)
     with pytest.raises(Exception, match=f"a later night built on {first['id']}"):
-        await night_undo.undo_night(agent, first["id"])
-    await night_undo.undo_night(agent, second["id"])
+        await nights.undo_night(agent.context, first["id"])
+    await nights.undo_night(agent.context, second["id"])
     assert await holding(agent) == before
-    await night_undo.undo_night(agent, first["id"])
+    await nights.undo_night(agent.context, first["id"])
     assert await holding(agent) == {}
     assert [one["tags"] for one in await entries(agent)] == [["event"]] * 8
 
@@ -133,8 +133,8 @@ async def test_a_night_that_is_tried_out_is_the_night_that_is_applied(
 ) -> None:
     for who, text in SATURDAY:
         await agent.ainvoke(said(text, who))
-    tried = await nights.preview(agent)
+    tried = await nights.preview(agent.context)
     assert await holding(agent) == {}
-    done = await nights.apply_night(agent, str(tried["id"]))
+    done = await nights.apply_night(agent.context, str(tried["id"]))
     assert done["operations"] == tried["operations"]
     assert list((await holding(agent)).values()) == [True] * 5

@@ -35,7 +35,7 @@ def opening(place: Path | None) -> Any:
     return open_agents(place, model=OfflineChatModel(), embedder="offline")
 
 
-async def test_agents_side_by_side_hear_their_own_users_alone(place: Path | None) -> None:
+async def test_concurrent_agents_know_only_their_own_users(place: Path | None) -> None:
     users = [f"user{n}" for n in range(8)]
     async with opening(place) as agents:
         opened = [agents.agent("default", user=user) for user in users]
@@ -53,14 +53,14 @@ async def test_agents_side_by_side_hear_their_own_users_alone(place: Path | None
             assert (await agent.aget_state()).values["tick"] == 1
 
 
-async def test_it_is_the_agent_of_that_name_that_open_agent_opens(tmp_path: Path) -> None:
+async def test_open_agent_and_open_agents_open_the_same_agent(tmp_path: Path) -> None:
     async with open_agents(tmp_path, model=scripted("Hello."), embedder="offline") as agents:
         await agents.agent("garden").ainvoke(said("Hi"))
     async with open_agent(tmp_path, "garden", model=scripted()) as agent:
         assert (await agent.aget_state()).values["tick"] == 1
 
 
-async def test_a_user_is_the_owner_of_their_own_agents(tmp_path: Path) -> None:
+async def test_users_own_their_agents(tmp_path: Path) -> None:
     async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
         ada = agents.agent("default", user="ada")
         out = await ada.ainvoke({"messages": [("human", "Hello")]})
@@ -69,7 +69,7 @@ async def test_a_user_is_the_owner_of_their_own_agents(tmp_path: Path) -> None:
     assert {one["speaker"] for one in journal if one["kind"] == "episode"} <= {"ada", "assistant"}
 
 
-async def test_a_handle_keeps_nothing_of_its_agent(tmp_path: Path) -> None:
+async def test_agents_that_only_were_made_use_no_memory(tmp_path: Path) -> None:
     async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
         await agents.agent("warm").ainvoke(said("Hello"))
         gc.collect()
@@ -85,7 +85,7 @@ async def test_a_handle_keeps_nothing_of_its_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("many", [60, pytest.param(200, marks=pytest.mark.slow)])
-async def test_agents_that_were_used_stay_in_memory_up_to_a_bound(
+async def test_used_agents_stay_in_memory_up_to_a_limit(
     place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.vectorstore.sqlite.SCOPES_IN_MEMORY", 10)
@@ -115,7 +115,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path | None) -> None:
+async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None) -> None:
     async with opening(place) as agents:
         agent = agents.agent("default", user="ada")
         begun = asyncio.Event()
@@ -134,7 +134,7 @@ async def test_a_run_that_is_abandoned_leaves_its_event_in_the_inbox(place: Path
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
-async def test_a_call_that_is_given_up_in_a_model_call_leaves_its_event_in_the_inbox(
+async def test_a_run_cancelled_in_a_model_call_leaves_its_event_in_the_inbox(
     tmp_path: Path,
 ) -> None:
     model = scripted("Never heard.", "Hello.")

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from graph.builder import builder
+from graph.context import AgentContext
 from graph.corrections import correct
 from graph.forgetting import forget, forget_fact
 from graph.handle import AsyncAgent
@@ -129,7 +130,7 @@ class Agents(RuleBasedStateMachine):
 
     @rule(who=WHO, whose=WHO, yes=st.booleans())
     def answers_a_question(self, who: int, whose: int, yes: bool) -> None:
-        asked = self.world.run(status(self.agents[whose]))["approvals"]
+        asked = self.world.run(status(self.agents[whose].context))["approvals"]
         ids = [one["id"] for one in asked] or ["ask_0"]
         decide = self.agents[who].approve if yes else self.agents[who].refuse
         launched = list(self.world.launches.done)
@@ -154,7 +155,7 @@ class Agents(RuleBasedStateMachine):
         noted = self.does(who, journal.newest(agent.store, agent.scope, query=word, limit=50))
         assert who == whose or noted == []
         self.does(who, entities.named(agent.store, agent.scope, ["Mia", word]))
-        self.does(who, status(agent))
+        self.does(who, status(agent.context))
         self.does(who, inbox.waiting(agent.store, agent.scope))
         self.does(who, listed(agent))
 
@@ -162,16 +163,16 @@ class Agents(RuleBasedStateMachine):
     def corrects(self, who: int, which: int) -> None:
         ids = self.facts_of_all()
         text = f"Mia sells {self.words[who]} chairs."
-        self.does(who, correct(self.agents[who], ids[which % len(ids)], text))
+        self.does(who, correct(self.agents[who].context, ids[which % len(ids)], text))
 
     @rule(who=WHO, which=WHICH)
     def forgets_a_fact(self, who: int, which: int) -> None:
         ids = self.facts_of_all()
-        self.does(who, forget_fact(self.agents[who], ids[which % len(ids)]))
+        self.does(who, forget_fact(self.agents[who].context, ids[which % len(ids)]))
 
     @rule(who=WHO)
     def forgets_mia(self, who: int) -> None:
-        self.does(who, forget(self.agents[who], "Mia"))
+        self.does(who, forget(self.agents[who].context, "Mia"))
         assert "Mia" not in json.dumps(self.held(who), default=str)
 
 
@@ -200,7 +201,8 @@ class World:
         )
         graph = builder.compile(checkpointer=self.saver, store=self.store)
         lock = self.home.agent_lock(scope.thread)
-        return AsyncAgent(graph, self.store, resources, Settings(), scope, lock)
+        context = AgentContext(graph, self.store, resources, Settings(), scope, lock)
+        return AsyncAgent(context)
 
     async def held(self, agent: AsyncAgent) -> dict[str, Any]:
         """All that an agent keeps: facts, everything in the store, and its state."""
@@ -214,7 +216,7 @@ class World:
 
 async def listed(agent: AsyncAgent) -> list[Any]:
     """What an export of it holds."""
-    return [line async for line in export_memory(agent)]
+    return [line async for line in export_memory(agent.context)]
 
 
 @pytest.fixture(params=["a folder", "a database"])

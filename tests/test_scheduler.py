@@ -1,4 +1,4 @@
-"""The scheduler in the test's own process, with a clock that is set and a model that is counted."""
+"""The scheduler in process, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK: dict[str, Any] = {"tick_rate": 0.01, "tick_rate_sleep": 0.01}
 
 
 class Notes:
-    """Keeps what it is told."""
+    """A watcher that records what it is told."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -46,9 +46,9 @@ class Notes:
 
 @asynccontextmanager
 async def going(agent: AsyncAgent) -> AsyncIterator[tuple[Scheduler, Notes, asyncio.Task[None]]]:
-    """A scheduler at work; told to end at the end."""
+    """A running scheduler, ended with the block."""
     notes = Notes()
-    scheduler = Scheduler(agent, notes)
+    scheduler = Scheduler(agent.context, notes)
     task = asyncio.create_task(scheduler.run())
     try:
         yield scheduler, notes, task
@@ -65,7 +65,7 @@ async def until(true: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
-async def test_with_nothing_to_do_there_is_no_run_no_checkpoint_and_no_model_call(
+async def test_an_idle_agent_makes_no_run_checkpoint_or_model_call(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("Hello.")
@@ -79,7 +79,7 @@ async def test_with_nothing_to_do_there_is_no_run_no_checkpoint_and_no_model_cal
     assert set(notes.rested) == {("Nothing is pending and no goal is active.", "awake")}
 
 
-async def test_what_is_posted_is_answered_and_another_run_gets_in_between(
+async def test_posted_events_are_answered_and_other_runs_get_their_turn(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("Hello Ada.", "Hello Ben.")
@@ -96,7 +96,7 @@ async def test_what_is_posted_is_answered_and_another_run_gets_in_between(
     assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
 
 
-async def test_an_active_goal_is_worked_on_within_what_it_may_spend(
+async def test_an_active_goal_is_worked_on_within_the_hourly_limit(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = Settings(**QUICK, autonomous_ticks_per_hour=3)
@@ -110,9 +110,7 @@ async def test_an_active_goal_is_worked_on_within_what_it_may_spend(
     assert "autonomous_ticks_per_hour 3" in notes.rested[-1][0]
 
 
-async def test_its_nights_come_at_their_hour_and_it_wakes_when_they_are_over(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_nights_begin_and_end_at_their_hour(tmp_path: Path, clock: Clock) -> None:
     settings = Settings(**QUICK, sleep_schedule_enabled=True)
     model = scripted(otherwise=night_model)
     heard = {"id": "h1", "text": "The gate closes", "sender": "Ada", "addressed": False}
@@ -132,7 +130,7 @@ async def test_its_nights_come_at_their_hour_and_it_wakes_when_they_are_over(
     assert (notes.runs, notes.errors) == (5, [])
 
 
-async def test_told_to_end_it_finishes_the_model_call_and_the_next_run_goes_on_from_there(
+async def test_end_finishes_the_model_call_and_the_next_run_resumes(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(call("noop"), "Here I am.", delay=0.5)
@@ -144,7 +142,7 @@ async def test_told_to_end_it_finishes_the_model_call_and_the_next_run_goes_on_f
             await asyncio.wait_for(task, 10)
         between = await agent.aget_state()
         assert (len(model.calls), between.values["tick"]) == (1, 0)
-        assert (await outlook(agent)).rests is None
+        assert (await outlook(agent.context)).rests is None
         async with going(agent) as (_, notes, _task):
             await until(lambda: bool(notes.rested))
         after = (await agent.aget_state()).values
@@ -152,12 +150,12 @@ async def test_told_to_end_it_finishes_the_model_call_and_the_next_run_goes_on_f
     assert after["report"]["ticks"][0]["reply"] == "Here I am."
 
 
-async def test_cancelled_it_stops_at_once_and_the_event_is_answered_later(
+async def test_a_cancelled_scheduler_stops_at_once_and_keeps_the_event(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("lost", "Here I am.", delay=30)
     async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
-        task = asyncio.create_task(Scheduler(agent, Notes()).run())
+        task = asyncio.create_task(Scheduler(agent.context, Notes()).run())
         await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
         await until(lambda: len(model.calls) == 1)
         task.cancel()
@@ -170,7 +168,7 @@ async def test_cancelled_it_stops_at_once_and_the_event_is_answered_later(
     assert (after["tick"], after["report"]["ticks"][0]["reply"]) == (1, "Here I am.")
 
 
-async def test_told_to_end_while_another_process_holds_the_agent_it_ends(
+async def test_end_does_not_wait_for_another_holder_of_the_agent(
     tmp_path: Path, clock: Clock
 ) -> None:
     slow = scripted("Done.", delay=3)
@@ -188,7 +186,7 @@ async def test_told_to_end_while_another_process_holds_the_agent_it_ends(
     assert model.calls == []
 
 
-async def test_another_process_that_keeps_the_agent_too_long_is_named_and_waited_for(
+async def test_a_lock_timeout_names_the_holder_and_is_retried(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
@@ -209,7 +207,7 @@ async def test_another_process_that_keeps_the_agent_too_long_is_named_and_waited
     assert (tick, len(model.calls)) == (2, 1)
 
 
-async def test_a_model_that_fails_is_asked_less_and_less_until_the_emergency_stop(
+async def test_a_failing_model_is_retried_until_the_emergency_stop(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = Settings(**QUICK, max_failed_ticks=10, max_consecutive_errors=4)
@@ -225,7 +223,7 @@ async def test_a_model_that_fails_is_asked_less_and_less_until_the_emergency_sto
     assert (after["tick"], len(model.calls), notes.errors) == (1, 5, [])
 
 
-async def test_a_state_that_breaks_a_rule_is_told_and_does_not_end_it(
+async def test_an_invalid_state_is_reported_and_does_not_end_the_scheduler(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("Hello.", "Again.")
@@ -242,7 +240,7 @@ async def test_a_state_that_breaks_a_rule_is_told_and_does_not_end_it(
 
 
 @pytest.mark.parametrize("given", [{}, {"request": "stop"}, {"request": "sleep"}])
-async def test_where_it_sees_nothing_to_do_a_run_finds_nothing_either(
+async def test_the_outlook_agrees_with_what_a_run_does(
     tmp_path: Path, clock: Clock, given: dict[str, Any]
 ) -> None:
     model = scripted("Hello.", otherwise=night_model)
@@ -250,13 +248,13 @@ async def test_where_it_sees_nothing_to_do_a_run_finds_nothing_either(
         await agent.ainvoke(said("Hi"))
         await agent.ainvoke(given)
         paid = len(model.calls)
-        assert (await outlook(agent)).rests is not None
+        assert (await outlook(agent.context)).rests is not None
         out = (await agent.ainvoke({}))["report"]
     assert (out["ticks"], out["night"], out["mode_changes"]) == ([], None, [])
     assert len(model.calls) == paid
 
 
-async def test_told_to_end_in_a_night_it_ends_at_a_step_and_no_answer_is_paid_for_twice(
+async def test_end_in_a_night_stops_between_steps_and_pays_no_answer_twice(
     tmp_path: Path, clock: Clock
 ) -> None:
     settings = Settings(**QUICK, sleep_schedule_enabled=True)
@@ -272,7 +270,7 @@ async def test_told_to_end_in_a_night_it_ends_at_a_step_and_no_answer_is_paid_fo
             await until(lambda: len(model.calls) == 1)
             scheduler.end()
             await asyncio.wait_for(task, 10)
-        assert (len(model.calls), (await outlook(agent)).rests) == (1, None)
+        assert (len(model.calls), (await outlook(agent.context)).rests) == (1, None)
         async with going(agent) as (_, notes, _task):
             await until(lambda: bool(notes.rested))
         after = (await agent.aget_state()).values

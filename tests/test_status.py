@@ -38,11 +38,9 @@ def plain(part: RenderableType, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-async def test_of_an_agent_that_never_ran_every_field_is_there(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_agent_that_never_ran_has_every_field(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        now = await status(agent)
+        now = await status(agent.context)
     parts = now.pop("prompt")
     used = sum(one["tokens"] for one in parts["components"])
     assert [one["key"] for one in parts["components"]] == [
@@ -88,44 +86,41 @@ async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clo
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("Thank you!"))
-        before = await status(agent)
+        before = await status(agent.context)
         await agent.ainvoke({"request": "sleep"})
-        after = await status(agent)
+        after = await status(agent.context)
     assert before["memory"] == {"journal": 2, "pending": 2, "facts": 0, "entities": 1, "links": 0}
     assert after["memory"] == {"journal": 2, "pending": 0, "facts": 1, "entities": 1, "links": 1}
     assert after["mode"] == "sleep"
 
 
-async def test_importance_adds_up_without_what_is_exempt(tmp_path: Path, clock: Clock) -> None:
-    """Ruling 2: direct messages score 5; notes on the assistant itself add nothing."""
+async def test_exempt_entries_do_not_add_to_cumulative_importance(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Direct messages score 5; notes on the assistant itself add nothing."""
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("The roof leaks"))
-        assert (await status(agent))["cumulative_importance"] == 10
+        assert (await status(agent.context))["cumulative_importance"] == 10
         store, scope = agent.store, agent.scope
         note = {"importance": 9, "timestamp": "2026-03-02T09:00:00+00:00", "content": "I was slow"}
         note |= {"id": "note_20260302_x", "consolidation": "exempt", "tags": ["self"]}
         await store.aput(scope.namespace("journal", "20260302"), "note_20260302_x", note)
-        assert (await status(agent))["cumulative_importance"] == 10
+        assert (await status(agent.context))["cumulative_importance"] == 10
 
 
-async def test_an_event_that_is_posted_waits(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        await agent.post({"text": "Hello", "sender": "Ana"})
-        assert (await status(agent))["inbox"] == {"waiting": 1, "set_aside": []}
-
-
-async def test_an_event_whose_tick_the_state_contains_does_not_wait(
+async def test_a_posted_event_waits_until_the_state_contains_its_tick(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
+        assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
         mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
         await agent.aupdate_state({"handled": [mark]})
-        assert (await status(agent))["inbox"]["waiting"] == 0
+        assert (await status(agent.context))["inbox"]["waiting"] == 0
 
 
-def test_after_a_bad_edit_status_is_one_clear_line(
+def test_a_bad_edit_is_one_clear_line(
     tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def edit() -> None:
@@ -139,7 +134,7 @@ def test_after_a_bad_edit_status_is_one_clear_line(
     assert "wrong goals.goal_1_0" in done.error
 
 
-async def test_a_thread_of_an_older_version_is_shown_and_goes_on(
+async def test_a_report_without_newer_fields_is_shown_and_replaced(
     tmp_path: Path, clock: Clock
 ) -> None:
     """Its report lacks fields of now; every run makes its own."""
@@ -147,17 +142,15 @@ async def test_a_thread_of_an_older_version_is_shown_and_goes_on(
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("Hi"))
         await agent.aupdate_state({"report": old})
-        assert (await status(agent))["tick"] == 1
-        assert (await prompt_of(agent))["version"] == 0
+        assert (await status(agent.context))["tick"] == 1
+        assert (await prompt_of(agent.context))["version"] == 0
         assert (await agent.rollback_prompt(0))["version"] == 0
         await agent.aupdate_state({"report": old})
         output = await agent.ainvoke(said("Hello"))
     assert [one["tick"] for one in output["report"]["ticks"]] == [2]
 
 
-async def test_the_context_is_counted_with_all_that_stands_in_the_prompt(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_prompt_tokens_count_every_part_of_the_prompt(tmp_path: Path, clock: Clock) -> None:
     rules = component(1, "rules", "word " * 400, token_budget=50)
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         resources = replace(agent.resources, components=(rules,))
@@ -178,13 +171,13 @@ async def test_the_context_is_counted_with_all_that_stands_in_the_prompt(
     assert cut["goals"] < 150
 
 
-async def test_what_is_wrong_with_the_prompt_is_said(tmp_path: Path, clock: Clock) -> None:
+async def test_problems_of_the_prompt_are_listed(tmp_path: Path, clock: Clock) -> None:
     settings = Settings(max_context_tokens=6_000, session_memory_tokens=20, project_tokens=20)
     async with opened(tmp_path, OfflineChatModel(), clock, settings=settings) as agent:
         facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
         memory = {**fresh_state()["session_memory"], "key_facts": facts}
         await agent.aupdate_state({"session_memory": memory})
-        now = await status(agent)
+        now = await status(agent.context)
     assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
         {
             "key": "character_context",
@@ -199,13 +192,11 @@ async def test_what_is_wrong_with_the_prompt_is_said(tmp_path: Path, clock: Cloc
     assert second.startswith("The tools' schemas take")
 
 
-async def test_what_waits_for_a_person_is_shown_as_it_was_asked(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_approvals_are_shown_as_they_were_asked(tmp_path: Path, clock: Clock) -> None:
     model = scripted(call("update_system_prompt", new_prompt="Be brief.", reasoning="asked"))
     async with opened(tmp_path, model, clock) as agent:
         out = await agent.ainvoke(said("Be brief from now on.", "local", id="e1"))
-        now = await status(agent)
+        now = await status(agent.context)
     (asked,) = now["approvals"]
     assert asked in out["report"]["questions"]
     assert (asked["tool"], asked["sender"], asked["event_id"]) == (
@@ -215,10 +206,10 @@ async def test_what_waits_for_a_person_is_shown_as_it_was_asked(
     )
 
 
-async def test_the_version_of_the_own_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
+async def test_the_version_of_the_assistants_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.aupdate_state({"assistant_prompt": {"version": 3, "text": "x", "versions": []}})
-        now = await status(agent)
+        now = await status(agent.context)
     assert now["assistant_prompt"] == {"version": 3}
     assert now["prompt"]["components"][0]["key"] == "system_prompt"
 
@@ -265,7 +256,7 @@ async def test_a_person_sees_projects_memory_inbox_and_the_stop(
         await agent.ainvoke(said("Create a project fence: mend the old fence"))
         await agent.ainvoke(said("Remember that the gate is locked at night"))
         await agent.ainvoke({"request": "stop"})
-        now = await status(agent)
+        now = await status(agent.context)
     event = valid_event({"id": "e9", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"})
     item: InboxItem = {
         "event": event,
@@ -304,7 +295,7 @@ def night(**more: Any) -> NightReport:
     return found
 
 
-def test_a_night_says_what_is_held_over_and_why() -> None:
+def test_a_night_shows_what_is_left_and_why() -> None:
     report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
     seen = plain(night_view(report))
     assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
@@ -312,7 +303,7 @@ def test_a_night_says_what_is_held_over_and_why() -> None:
     assert "! consolidate: no answer" in seen
 
 
-def test_a_long_list_of_facts_is_counted() -> None:
+def test_a_long_list_of_facts_is_shortened() -> None:
     fact = {"text": "A fact", "speaker": None, "source_events": ["e1"], "source_entries": []}
     after = {**fact, "valid_from": "2026-05-02T08:00:00+00:00"}
     added: dict[str, Any] = {"kind": "add_fact", "before": None, "after": after}
@@ -323,7 +314,7 @@ def test_a_long_list_of_facts_is_counted() -> None:
     assert "and 3 more" in seen
 
 
-def test_status_of_a_running_agent_is_read_without_waiting(
+def test_status_of_a_running_agent_does_not_wait(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """The lock is another process's; the last checkpoint is shown."""

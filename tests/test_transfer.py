@@ -53,7 +53,7 @@ async def empty(tmp_path: Path, clock: Clock, lived: Lived) -> AsyncIterator[Asy
 
 
 async def exported(agent: AsyncAgent) -> list[str]:
-    return [line_of(record) async for record in export_memory(agent)]
+    return [line_of(record) async for record in export_memory(agent.context)]
 
 
 def records(lines: list[str], kind: str) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def changed(lines: list[str], at: int, **changes: Any) -> list[str]:
 async def test_exported_imported_and_exported_again_is_the_same_but_for_the_header(
     lines: list[str], empty: AsyncAgent
 ) -> None:
-    done = await import_memory(empty, lines)
+    done = await import_memory(empty.context, lines)
     assert (done["records"], done["already"], done["renamed"]) == (len(lines) - 2, False, 0)
     again = await exported(empty)
     assert again[1:] == lines[1:]
@@ -81,8 +81,8 @@ async def test_exported_imported_and_exported_again_is_the_same_but_for_the_head
 async def test_what_was_imported_goes_on_as_it_was(
     lines: list[str], empty: AsyncAgent, clock: Clock
 ) -> None:
-    await import_memory(empty, lines)
-    now = await status(empty)
+    await import_memory(empty.context, lines)
+    now = await status(empty.context)
     assert now["memory"]["facts"] == len(records(lines, "fact")) == 6
     assert now["memory"]["journal"] == len(records(lines, "journal"))
     assert now["inbox"]["waiting"] == 3
@@ -105,7 +105,7 @@ async def test_what_was_imported_goes_on_as_it_was(
 async def test_every_journal_entry_is_to_be_found_again(
     lines: list[str], empty: AsyncAgent
 ) -> None:
-    await import_memory(empty, lines)
+    await import_memory(empty.context, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
     rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
@@ -117,7 +117,7 @@ async def test_a_copy_in_the_same_home_gets_its_own_fact_ids_with_all_that_point
     data = copied(lived, tmp_path / "data")
     async with at_home(data, clock) as old, at_home(data, clock, "copy") as new:
         before = await exported(old)
-        assert (await import_memory(new, lines))["renamed"] == 6
+        assert (await import_memory(new.context, lines))["renamed"] == 6
         assert (await exported(old))[1:] == before[1:]
         theirs = {one["id"] for one in await old.resources.semantic.all(old.scope)}
         mine = {one["id"] for one in await new.resources.semantic.all(new.scope)}
@@ -134,7 +134,7 @@ async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, cl
     embeddings = WordEmbeddings()
     data = tmp_path / "other"
     async with open_agent(data, model=scripted(), embedder=embeddings, clock=clock) as agent:
-        await import_memory(agent, lines)
+        await import_memory(agent.context, lines)
         assert (await exported(agent))[1:] == lines[1:]
         assert await agent.resources.semantic.count_unembedded(agent.scope) == 0
     texts = {text for call in embeddings.calls for text in call}
@@ -142,10 +142,10 @@ async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, cl
 
 
 async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAgent) -> None:
-    await import_memory(empty, lines)
+    await import_memory(empty.context, lines)
     await empty.ainvoke(said("I am new.", sender="Carl"))
     before = await exported(empty)
-    assert (await import_memory(empty, lines))["already"] is True
+    assert (await import_memory(empty.context, lines))["already"] is True
     assert (await exported(empty))[1:] == before[1:]
 
 
@@ -160,7 +160,7 @@ async def test_an_agent_that_is_not_empty_is_refused_and_left_as_it_is(
             await agent.ainvoke(said("Hello", id="a"))
         before = await exported(agent)
         with pytest.raises(InputError, match="the agent is not empty"):
-            await import_memory(agent, lines)
+            await import_memory(agent.context, lines)
         assert (await exported(agent))[1:] == before[1:]
 
 
@@ -195,7 +195,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_imported(
 ) -> None:
     at = 1 if '"state"' in line else 4
     with pytest.raises(InputError, match=problem) as caught:
-        await import_memory(empty, [*lines[:at], line, *lines[at + 1 :]])
+        await import_memory(empty.context, [*lines[:at], line, *lines[at + 1 :]])
     if '"end"' not in line:
         assert str(caught.value).startswith(f"line {at + 1}: ")
     assert "\n" not in str(caught.value)
@@ -215,7 +215,7 @@ async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) ->
         ([*lines[:2], lines[1], *lines[2:]], "a second state"),
     ):
         with pytest.raises(InputError, match=problem):
-            await import_memory(empty, some)
+            await import_memory(empty.context, some)
 
 
 @pytest.mark.parametrize("part", ["other_ids", "write", "_write_state", "mark", "_embed"])
@@ -238,8 +238,8 @@ async def test_broken_off_at_any_part_the_same_file_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(home, part, dying)
         with pytest.raises(Killed):
-            await import_memory(empty, lines)
-    await import_memory(empty, lines)
+            await import_memory(empty.context, lines)
+    await import_memory(empty.context, lines)
     assert (await exported(empty))[1:] == lines[1:]
 
 
@@ -252,10 +252,10 @@ async def test_an_agent_that_ran_since_is_not_written_over(
     with monkeypatch.context() as patch:
         patch.setattr(transfer, "_write_state", broken)
         with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty, lines)
+            await import_memory(empty.context, lines)
     await empty.ainvoke(said("Hello", sender="Carl"))
     with pytest.raises(InputError, match="not empty"):
-        await import_memory(empty, lines)
+        await import_memory(empty.context, lines)
 
 
 async def test_recall_between_two_tries_leaves_no_entry_out(
@@ -271,10 +271,10 @@ async def test_recall_between_two_tries_leaves_no_entry_out(
     with monkeypatch.context() as patch:
         patch.setattr(import_writes, "BATCH", 10)
         with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty, lines, progress=lambda what, done, of: stop(done))
+            await import_memory(empty.context, lines, progress=lambda what, done, of: stop(done))
     assert len(await entries(empty)) < len(records(lines, "journal"))
     await empty.recall("tomatoes")
-    await import_memory(empty, lines)
+    await import_memory(empty.context, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
     rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}

@@ -96,15 +96,15 @@ async def test_an_import_finishes_an_undo_interrupted_in_the_export(
         await day(agent, clock, SATURDAY)
         await agent.sleep()
         name = await breaks_off_an_undo(agent)
-        lines = [line_of(record) async for record in export_memory(agent)]
+        lines = [line_of(record) async for record in export_memory(agent.context)]
     kinds = [json.loads(line).get("namespace", [""])[0] for line in lines]
     assert night_undo.OPEN_UNDO in kinds
     async with opened(tmp_path / "new", dreamer(), clock, settings=SETTINGS) as agent:
-        await import_memory(agent, lines)
+        await import_memory(agent.context, lines)
         assert await night_undo.unfinished(agent.store, agent.scope) is None
         assert (await agent.night(name))["status"] == "undone"
         assert await facts(agent, agent.scope) == []
-        assert (await import_memory(agent, lines))["already"]
+        assert (await import_memory(agent.context, lines))["already"]
         assert await facts(agent, agent.scope) == []
 
 

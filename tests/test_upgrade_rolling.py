@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -19,16 +18,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from langgraph_sdk import get_sync_client
 
 from graph.agent import open_agents
 from memory.errors import MemoryStoreError, NewerError, StateError
 from memory.models.offline import OfflineChatModel
 from tests.agents import said
 from tests.homes import KINDS
-from tests.server import Server
 from tests.source_files import ROOT
-from tests.test_server import Thread
 from tests.test_upgrade import FIXTURE, all_is_there
 
 NEWER = "newer Circadian"
@@ -54,11 +50,6 @@ class Place:
         if request.param == "database":
             self.url = str(request.getfixturevalue("postgres_url"))
             request.getfixturevalue("monkeypatch").setenv("CIRCADIAN_DATABASE_URL", self.url)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What a server is told of it; a folder is the one that it takes anyway."""
-        return {"CIRCADIAN_DATABASE_URL": self.url} if self.url else {}
 
     def open(self) -> Any:
         place = None if self.url else self.folder
@@ -177,31 +168,3 @@ def test_two_that_bring_an_old_folder_up_to_date_at_once_both_find_all(tmp_path:
     told = [process.communicate(timeout=120) for process in running]
     assert [out.strip() for out, _ in told] == ["1", "1"], told
     asyncio.run(all_is_there(data))
-
-
-@pytest.mark.parametrize(
-    "place", ["folder", pytest.param("database", marks=pytest.mark.slow)], indirect=True
-)
-def test_a_server_that_finds_its_data_newer_ends_between_steps_and_starts_no_more(
-    place: Place, tmp_path: Path
-) -> None:
-    server = Server(tmp_path, **place.variables).start()
-    try:
-        with get_sync_client(url=server.url) as client:
-            thread = Thread(client)
-            thread.run("My sister lives in Lisbon")
-        place.count(1)
-        assert server.ended(60) in (0, -signal.SIGTERM)
-        lines = [one["event"] for one in server.records() if one["level"] == "error"]
-        assert [(NEWER in line, "this server ends" in line) for line in lines] == [
-            (True, False),
-            (True, True),
-        ]
-        with pytest.raises(RuntimeError, match=NEWER):
-            server.start()
-        place.count(-1)
-        server.start()
-        with get_sync_client(url=server.url) as client:
-            assert Thread(client, thread.id).values["tick"] == 1
-    finally:
-        server.kill()

@@ -63,7 +63,9 @@ async def test_a_night_is_told_in_words_and_not_in_ids(
     async with opened(tmp_path, model, clock) as agent:
         await agent.ainvoke(said("I grow beans on plot 7", "Ada", id="e1"))
         capsys.readouterr()
-        with Watch(Screen(json=False), Settings(), clock, partial(names_of, agent)) as watch:
+        with Watch(
+            Screen(json=False), Settings(), clock, partial(names_of, agent.context)
+        ) as watch:
             await watched(agent, watch, {"request": "sleep"})
     weighed = capsys.readouterr().out.partition("Weighed 1 journal entry")[2].splitlines()[1]
     assert "I grow beans on plot 7" in weighed

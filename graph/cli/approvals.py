@@ -49,7 +49,7 @@ async def answered(
         InputError: the answer does not fit the tool; the question still waits.
         BusyError: another process holds the agent; the answer is kept.
     """
-    await decide(agent, question["id"], dict(answer))
+    await decide(agent.context, question["id"], dict(answer))
     screen.show(_answer_line(question, answer))
     doing = "thinking" if answer["decision"] == "refuse" else question["tool"]
     try:

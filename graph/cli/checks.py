@@ -231,7 +231,7 @@ async def _agent(options: Options) -> Check:
 
 async def _inbox(agent: AsyncAgent) -> Check:
     """What waits, what was set aside, and whether the emergency stop stands."""
-    now = await status(agent)
+    now = await status(agent.context)
     aside = now["inbox"]["set_aside"]
     lines = [f"{now['inbox']['waiting']:,} waiting"]
     lines += [f"set aside: {one['id']}: {one['error']}" for one in aside]

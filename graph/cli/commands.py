@@ -86,7 +86,7 @@ async def request(options: Options, what: Request) -> int:
         if what == "tick":
             say_model(screen, agent)
         report = await shown(options, agent, screen, {"request": what})
-        now = await status(agent)
+        now = await status(agent.context)
         mode = {"mode": now["mode"], "phase": now["phase"]}
         screen.result({**mode, "report": report}, *_done(report, now))
         await _show_questions(options, agent, screen, report)
@@ -137,7 +137,7 @@ async def print_status(
     options: Options, agent: AsyncAgent, screen: Screen, *, verbose: bool = False
 ) -> None:
     """The agent at a glance."""
-    now, aside = await status(agent), await inbox.set_aside(agent.store, agent.scope)
+    now, aside = await status(agent.context), await inbox.set_aside(agent.store, agent.scope)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
     screen.result(now, status_view(now, options.agent, aside, stop=stop, verbose=verbose))
 

@@ -19,9 +19,9 @@ async def correct(options: Options, fact: str, text: str, by: str | None) -> int
     """Put `text` in a fact's place; print the fact that holds now and the superseded one."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
-        old = await corrections.find_fact(agent, fact)
+        old = await corrections.find_fact(agent.context, fact)
         async with telling_waits(options, screen):
-            new = await corrections.correct(agent, old["id"], text, by)
+            new = await corrections.correct(agent.context, old["id"], text, by)
         before = await agent.resources.semantic.get(agent.scope, old["id"])
     superseded = before if new["id"] != old["id"] else None
     screen.result({"fact": new, "superseded": superseded}, correction_view(new, superseded))

@@ -149,7 +149,7 @@ async def _interrupt(process: asyncio.subprocess.Process) -> int:
 
 async def _state(options: Options) -> dict[str, Any]:
     async with opened_without_running(options) as agent:
-        return await status(agent)
+        return await status(agent.context)
 
 
 def _events(part: Path) -> list[Event]:

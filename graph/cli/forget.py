@@ -54,11 +54,11 @@ async def forget(options: Options, entity: str | None, fact: str | None, yes: bo
     screen, wanted = Screen(json=options.json), entity or ""
     async with opened_without_running(options) as agent:
         if not yes:
-            done = await forget_person(agent, wanted, dry_run=True)
+            done = await forget_person(agent.context, wanted, dry_run=True)
         else:
             async with telling_waits(options, screen):
                 with _steps(screen) as tell:
-                    done = await forget_person(agent, wanted, on_step=tell)
+                    done = await forget_person(agent.context, wanted, on_step=tell)
     screen.result(done, *_view(done))
     if not yes:
         _hint(screen, options, wanted)
@@ -70,10 +70,10 @@ async def _fact(options: Options, given: str, yes: bool) -> int:
     async with opened_without_running(options) as agent:
         if yes:
             async with telling_waits(options, screen):
-                done = await forget_fact(agent, given)
+                done = await forget_fact(agent.context, given)
             screen.result(done, Text(f"The fact {done['entity']} is forgotten."))
             return 0
-        fact = await find_fact(agent, given)
+        fact = await find_fact(agent.context, given)
     preview: Forgotten = {
         "entity": fact["id"],
         "names": [],

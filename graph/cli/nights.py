@@ -21,7 +21,7 @@ from graph.cli.talk import NightWatch
 from graph.cli.waiting import telling_waits
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
-from graph.nights import applying, broke_off, find_night, of_run, previewing
+from graph.nights import broke_off, find_night, of_run
 from memory.reports import NightReport
 
 
@@ -39,7 +39,7 @@ async def night(options: Options, night_id: str, *, discard: bool, everything: b
     """Show one night; with `discard` let it go first."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
-        record = await find_night(agent, night_id)
+        record = await find_night(agent.context, night_id)
         if discard:
             async with telling_waits(options, screen):
                 report = await agent.discard_night(record["id"])
@@ -56,10 +56,10 @@ async def undo(options: Options, night_id: str) -> int:
     """Restore memory as it was before a night."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
-        before = await find_night(agent, night_id)
+        before = await find_night(agent.context, night_id)
         async with telling_waits(options, screen):
             report = await agent.undo_night(before["id"])
-        names = await names_of(agent, report["operations"])
+        names = await names_of(agent.context, report["operations"])
     screen.result(report)
     if before.get("status") == "undone":
         screen.show(f"{report['id']} was undone before: nothing changed.")
@@ -75,7 +75,7 @@ async def dry_run(options: Options, *, everything: bool) -> int:
     screen = Screen(json=options.json)
     async with opening(options) as agent:
         say_model(screen, agent)
-        async with telling_waits(options, screen), previewing(agent) as alone:
+        async with telling_waits(options, screen), agent.previewing() as alone:
             report = await _watched(alone, screen)
         await show(options, screen, agent, report, everything=everything)
     _say_what_next(screen, options, report)
@@ -87,8 +87,8 @@ async def apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(options) as agent:
-        ending = await broke_off(agent, await find_night(agent, night_id))
-        async with telling_waits(options, screen), applying(agent, night_id) as alone:
+        ending = await broke_off(agent.context, await find_night(agent.context, night_id))
+        async with telling_waits(options, screen), agent.applying(night_id) as alone:
             report = await _watched(alone, screen)
         if ending:
             screen.note(f"{report['id']} was applied, and killed at its end: it is ended now.")
@@ -113,7 +113,7 @@ async def show(
     if screen.json:
         screen.document(report)
         return
-    names = await names_of(agent, report["operations"])
+    names = await names_of(agent.context, report["operations"])
     more = command_line(options, "night", report["id"] or "", "--all")
     screen.show(night_view(report, names, everything=everything, more=more))
 

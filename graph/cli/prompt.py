@@ -24,10 +24,10 @@ async def prompt(options: Options, version: int | None) -> int:
     """Print the prompts; with `version`, put that version's text in force first."""
     screen = Screen(json=options.json)
     async with opened_without_running(options) as agent:
-        before = own = await prompt_of(agent)
+        before = own = await prompt_of(agent.context)
         if version is not None:
             async with telling_waits(options, screen):
-                own = await rollback(agent, version)
+                own = await rollback(agent.context, version)
             screen.show(_went_back(before, own, version), Text(""))
         user = agent.settings.user_prompt
     screen.result({"user_prompt": user, **own}, prompt_view(user, own))

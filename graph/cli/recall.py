@@ -14,7 +14,7 @@ from rich.text import Text
 from graph.cli.access import opened_without_running, say_unknown
 from graph.cli.console import Screen, counted, date, one_line, short_id
 from graph.cli.options import Options
-from graph.everything import everything as every_memory
+from graph.everything import list_memories as every_memory
 from graph.handle import AsyncAgent
 from memory.errors import InputError
 from memory.records import RecallHit
@@ -72,7 +72,7 @@ async def _show_found(screen: Screen, agent: AsyncAgent, asked: Asked) -> None:
 
 
 async def _show_all(screen: Screen, agent: AsyncAgent, asked: Asked) -> None:
-    found = await every_memory(agent, asked.query)
+    found = await every_memory(agent.context, asked.query)
     shown = found[: asked.limit]
     screen.result(shown, memory_view(shown))
     if not screen.json and shown:

@@ -190,7 +190,7 @@ class Conversation(AbstractContextManager["Conversation"]):
         with NightWatch(self._screen) as watch:
             report = await follow(agent, given, watch)
         if report["night"] is not None:
-            names = await names_of(agent, report["night"]["operations"])
+            names = await names_of(agent.context, report["night"]["operations"])
             self._screen.show("", night_view(report["night"], names))
         self._answers(report)
         return report

@@ -71,11 +71,11 @@ async def run(options: Options, settings: Settings) -> int:
     async with opening as agent:
         say_model(screen, agent)
         clock = agent.resources.clock
-        names = partial(names_of, agent)
+        names = partial(names_of, agent.context)
         watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
         watcher.started(options.agent, model_name(agent.resources.chat_model), _when(settings))
         with watcher:
-            return await _until_told(Scheduler(agent, watcher), watcher)
+            return await _until_told(Scheduler(agent.context, watcher), watcher)
 
 
 async def _until_told(scheduler: Scheduler, watcher: Lines | Watch) -> int:

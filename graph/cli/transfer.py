@@ -52,7 +52,7 @@ async def import_(options: Options, file: Path) -> int:
     offline = replace(options, model=OFFLINE)
     async with opening(offline, mcp=False) as agent, telling_waits(options, screen):
         with _progress(screen) as progress:
-            done = await transfer.import_memory(agent, lines, progress=progress)
+            done = await transfer.import_memory(agent.context, lines, progress=progress)
     into = one_line(options.agent)
     told = f"{counted(done['records'], 'record')} imported into the agent {into}."
     if done["already"]:
@@ -69,7 +69,9 @@ async def _write(options: Options, agent: AsyncAgent, out: TextIO) -> int:
     finally:
         await asyncio.to_thread(home.close)
     number = 0
-    async for record in transfer.export_memory(agent, name=options.agent, embedder=embedder):
+    async for record in transfer.export_memory(
+        agent.context, name=options.agent, embedder=embedder
+    ):
         out.write(line_of(record) + "\n")
         number += 1
     out.flush()

@@ -90,7 +90,7 @@ async def turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> Tu
     """What a run made of the event; None: of the goals."""
     parked = await asking(agent)
     mine = [one for one in parked if one["question"]["event_id"] == event_id]
-    now = await status(agent)
+    now = await status(agent.context)
     return Turn(
         report=report,
         tick=await _tick_of(agent, report, event_id),

@@ -1,62 +1,46 @@
 """Routes beside LangGraph Server's own, behind the same authentication.
 
-    GET    /circadian/health            each dependency's state; 503 where one is down (operators)
+    GET    /circadian/health            the state of each dependency; 503 if one is down (operators)
     GET    /circadian/metrics           Prometheus' text format (operators)
-    GET    /circadian/agents            one's agents, with the thread of each
-    PUT    /circadian/agents/NAME       the thread of the agent NAME, made where there is none
+    GET    /circadian/agents            the caller's agents, with their threads
+    PUT    /circadian/agents/NAME       the thread of the agent NAME, made if there is none
     POST   /circadian/agents/NAME/events  put events into its inbox; its next run takes them
-    DELETE /circadian/me                erase oneself: agents, threads, schedules, all memory
+    DELETE /circadian/me                erase the caller: agents, threads, schedules, all memory
 
-`GET /ok` of the server itself says, without authentication, that the process lives.
+`GET /ok` of the server itself answers without authentication while the process lives.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from json import JSONDecodeError
 from typing import Any
 from uuid import uuid4
 
 import httpx
 from langgraph_sdk.client import LangGraphClient
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from graph.server import health as healths
-from graph.server import limits
-from graph.server.auth import serving
-from graph.server.ending import EndingApp, lifespan
+from graph.server import limits, tokens
 from graph.server.erase import erase_user
-from graph.server.guard import Guard
-from graph.server.throttle import IN_PROCESS, Throttle
-from graph.server.tokens import OPERATOR
-from memory import inbox, metrics
+from graph.server.health import health, show_metrics
+from graph.server.middleware import INTERNAL_HOST, Guard, Throttle
+from graph.server.shutdown import GracefulApp, shutting_down
+from memory import inbox
 from memory.access import AGENT, GRAPH
 from memory.errors import CircadianError, InputError
 from memory.resources import process_now
 from memory.scope import Scope, thread_id
+from memory.serving import serving
 
 LONGEST_NAME = 200
 PAGE = 100
-
-
-async def health(request: Request) -> Response:
-    """Whether each thing that the server needs is there."""
-    _operator(request)
-    parts = await healths.parts(process_now())
-    ok = all(part["ok"] for part in parts.values())
-    return JSONResponse({"ok": ok, "parts": parts}, status_code=200 if ok else 503)
-
-
-async def show_metrics(request: Request) -> Response:
-    """What this process counted, and how many events wait in all inboxes."""
-    _operator(request)
-    process = process_now()
-    await healths.parts(process)
-    metrics.EVENTS_WAITING.set(await inbox.count_waiting(process.served_store))
-    return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
 
 async def agents(request: Request) -> Response:
@@ -65,20 +49,19 @@ async def agents(request: Request) -> Response:
     client = _client(request)
     while True:
         page = await client.threads.search(limit=PAGE, offset=len(found))
-        found += [dict(one) for one in page]
+        found += [dict(thread) for thread in page]
         if len(page) < PAGE:
             break
-    named = [(one, (one.get("metadata") or {}).get(AGENT)) for one in found]
     listed = [
-        {"agent": name, "thread_id": str(one["thread_id"]), "status": one["status"]}
-        for one, name in named
-        if name
+        {"agent": name, "thread_id": str(thread["thread_id"]), "status": thread["status"]}
+        for thread in found
+        if (name := (thread.get("metadata") or {}).get(AGENT))
     ]
-    return JSONResponse(sorted(listed, key=lambda one: str(one["agent"])))
+    return JSONResponse(sorted(listed, key=lambda line: str(line["agent"])))
 
 
 async def agent(request: Request) -> Response:
-    """The thread of one agent. The same name gives the same thread for ever."""
+    """The thread of one agent. A name always gives the same thread."""
     name = _name(request)
     thread = thread_id(_user(request), name)
     await _client(request).threads.create(
@@ -88,10 +71,10 @@ async def agent(request: Request) -> Response:
 
 
 async def post_events(request: Request) -> Response:
-    """Put one event, or a list, into the inbox. They are there when this answers.
+    """Put one event, or a list, into the inbox; they are stored before this answers.
 
-    Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel` and `addressed`. One
-    with an id can be sent again, and is taken once.
+    Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel` and `addressed`. An
+    event with an id can be sent again and is taken once.
     """
     name, user = _name(request), _user(request)
     try:
@@ -102,8 +85,8 @@ async def post_events(request: Request) -> Response:
     now = process.resources.clock()
     try:
         events = [
-            inbox.valid_event(inbox.completed(one, id_=str(uuid4()), owner=user, now=now))
-            for one in raw
+            inbox.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
+            for event in raw
         ]
     except InputError as error:
         raise HTTPException(422, str(error)) from error
@@ -117,18 +100,13 @@ async def post_events(request: Request) -> Response:
 
 
 async def erase_me(request: Request) -> Response:
-    """Erase everything of the caller. What was deleted stays deleted if this is broken off."""
+    """Erase everything of the caller; after an interruption, call it again."""
     counted = await erase_user(_user(request), _client(request), process_now())
     return JSONResponse({"erased": counted})
 
 
 def _user(request: Request) -> str:
     return str(request.user.identity)
-
-
-def _operator(request: Request) -> None:
-    if OPERATOR not in request.auth.scopes:
-        raise HTTPException(403, f"this is for tokens with the permission {OPERATOR!r}")
 
 
 def _name(request: Request) -> str:
@@ -139,20 +117,20 @@ def _name(request: Request) -> str:
 
 
 def _client(request: Request) -> LangGraphClient:
-    """The server itself, asked in this process as the caller.
+    """A client of this server, in this process, that sends its requests as the caller.
 
-    Not by `get_client()`: without a URL that goes round the authentication.
+    Not `get_client()`, which bypasses authentication when it has no URL.
     """
     names = ("authorization", "x-api-key")
     headers = {name: request.headers[name] for name in names if name in request.headers}
-    transport = httpx.ASGITransport(app=request.app, client=(IN_PROCESS, 0))
+    transport = httpx.ASGITransport(app=request.app, client=(INTERNAL_HOST, 0))
     return LangGraphClient(
         httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)
     )
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """What the product raises on purpose, as its one clear line."""
+    """One clear line for what the product raises on purpose."""
     return JSONResponse({"detail": str(error)}, status_code=503)
 
 
@@ -161,7 +139,16 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.detail}, status_code=error.status_code)
 
 
-app = EndingApp(
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    """Check the server's variables before the first request; shut down gracefully."""
+    tokens.check(serving())
+    limits.check(serving())
+    async with shutting_down(app):
+        yield
+
+
+app = GracefulApp(
     routes=[
         Route("/circadian/health", health),
         Route("/circadian/metrics", show_metrics),

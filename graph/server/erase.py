@@ -18,13 +18,15 @@ from memory.store_walk import namespaces_below
 
 
 async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
-    """Delete it all, the schedules first so that nothing is made anew; how many of each.
+    """Delete everything of a user, schedules first so that no run makes anything new.
 
-    `client` asks as this user. Each part done twice is the same as once: broken off, it is asked
-    again.
+    `client` sends its requests as this user. Idempotent: after an interruption, call it again.
+
+    Returns:
+        How many of each kind were deleted.
 
     Raises:
-        MemoryStoreError: the files cannot be cleaned of what was deleted.
+        MemoryStoreError: the files cannot be cleaned of the deleted records.
     """
     store = process.served_store
     counted = {
@@ -43,29 +45,30 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
 async def _schedules(client: LangGraphClient) -> int:
     deleted = 0
     while page := await client.crons.search(limit=PAGE):
-        for one in page:
-            await client.crons.delete(one["cron_id"])
+        for cron in page:
+            await client.crons.delete(cron["cron_id"])
         deleted += len(page)
     return deleted
 
 
 async def _threads(client: LangGraphClient) -> int:
-    """With their runs and their checkpoints; what runs is cancelled first."""
+    """Delete threads with their runs and checkpoints; running ones are cancelled first."""
     deleted = 0
     while page := await client.threads.search(limit=PAGE):
-        for one in page:
-            for run in await client.runs.list(one["thread_id"], limit=PAGE):
+        for thread in page:
+            id_ = thread["thread_id"]
+            for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
-                    await client.runs.cancel(one["thread_id"], run["run_id"], wait=True)
-            await client.threads.delete(one["thread_id"])
+                    await client.runs.cancel(id_, run["run_id"], wait=True)
+            await client.threads.delete(id_)
         deleted += len(page)
     return deleted
 
 
 async def _checkpoints(user: str, process: Process) -> None:
-    """Of threads, too, that the server does not know: lost by a crash, or begun from Python.
+    """Delete checkpoints of threads that the server does not know: lost by a crash, or from Python.
 
-    Before the records, by which they are found.
+    Comes before the records, by which those threads are found.
     """
     below = await namespaces_below(process.served_store, own_namespace(user))
     for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
@@ -74,11 +77,11 @@ async def _checkpoints(user: str, process: Process) -> None:
 
 
 async def _assistants(client: LangGraphClient) -> int:
-    """Those that the user made; the server's own stay."""
+    """Delete the assistants that the user made; the server's own stay."""
     deleted = 0
     while mine := _made(await client.assistants.search(limit=PAGE)):
-        for one in mine:
-            await client.assistants.delete(one["assistant_id"])
+        for assistant in mine:
+            await client.assistants.delete(assistant["assistant_id"])
         deleted += len(mine)
     return deleted
 
@@ -88,7 +91,7 @@ def _made(found: Sequence[Assistant]) -> list[Assistant]:
 
 
 async def _records(store: BaseStore, user: str) -> int:
-    """Every item of every namespace of the user's, a namespace at a time."""
+    """Delete every item of the user, a namespace at a time."""
     deleted = 0
     for namespace in await namespaces_below(store, own_namespace(user)):
         items = await list_items(store, namespace)

@@ -1,33 +1,59 @@
-"""Whether what a server needs is there: its store, its memory, and the services behind breakers."""
+"""Health and metrics, for operators: what a server depends on, and what it counted."""
 
 from __future__ import annotations
 
 import asyncio
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
 
-from memory import metrics
+from graph.server.tokens import OPERATOR
+from memory import inbox, metrics
 from memory.errors import CircadianError
-from memory.resources import Process
+from memory.resources import Process, process_now
 from memory.store_access import count_items
 
 SECONDS = 3.0
-"""A part that has not answered by then is down."""
+"""A dependency that has not answered by then is down."""
 
 
-class Part(TypedDict):
-    """One thing that the server needs."""
+class Health(TypedDict):
+    """The state of one dependency."""
 
     ok: bool
     detail: str
 
 
-async def parts(process: Process) -> dict[str, Part]:
-    """Each part by name. No model is asked: that costs, and its breaker knows of the last calls."""
+async def health(request: Request) -> Response:
+    """The state of each dependency; 503 if one is down."""
+    _check_operator(request)
+    parts = await health_of(process_now())
+    ok = all(part["ok"] for part in parts.values())
+    return JSONResponse({"ok": ok, "parts": parts}, status_code=200 if ok else 503)
+
+
+async def show_metrics(request: Request) -> Response:
+    """This process's counters, and the number of events that wait in all inboxes."""
+    _check_operator(request)
+    process = process_now()
+    await health_of(process)
+    metrics.EVENTS_WAITING.set(await inbox.count_waiting(process.served_store))
+    return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
+
+
+def _check_operator(request: Request) -> None:
+    if OPERATOR not in request.auth.scopes:
+        raise HTTPException(403, f"this is for tokens with the permission {OPERATOR!r}")
+
+
+async def health_of(process: Process) -> dict[str, Health]:
+    """Each dependency by name; also sets the gauges. No model is called: its breaker knows."""
     semantic = process.resources.semantic
     store, memory = await asyncio.gather(
-        _asked(count_items(process.served_store, ("health",))),
-        _asked(semantic.run(lambda: semantic.open_table().count({"id": "health"}))),
+        _answer(count_items(process.served_store, ("health",))),
+        _answer(semantic.run(lambda: semantic.open_table().count({"id": "health"}))),
     )
     found = {"store": store, "memory": memory}
     breakers = process.resources.breakers
@@ -39,7 +65,7 @@ async def parts(process: Process) -> dict[str, Part]:
     return found
 
 
-async def _asked(question: object) -> Part:
+async def _answer(question: object) -> Health:
     try:
         async with asyncio.timeout(SECONDS):
             await question  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What one user may take of a server: requests a minute, and memories that are kept."""
+"""Limits of one user on a server: requests a minute, and records kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memory.vectorstore.payload import user_filters
 
 
 async def allowed(user: str, serving: Serving) -> bool:
-    """Whether the user may make one more request now; it is counted."""
+    """Count one request of the user; whether it is within the limit."""
     if serving.requests_per_minute is None:
         return True
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
@@ -27,20 +27,20 @@ async def allowed(user: str, serving: Serving) -> bool:
 
 
 def check(serving: Serving) -> None:
-    """Raise InputError where requests cannot be counted there."""
+    """Raise InputError if the storage of the counts cannot be used."""
     _limiter(serving.limits_storage)
 
 
 async def full(user: str, serving: Serving, *, more: int = 1) -> str | None:
-    """Why `more` records of the user's cannot be kept; None: they can."""
+    """Why `more` records of the user cannot be kept; None if they can."""
     most = serving.memories_per_user
-    if most is None or (now := await kept(user)) + more <= most:
+    if most is None or (now := await _kept(user)) + more <= most:
         return None
     return f"{now:,} of {most:,} memories are kept: forget, or ask for more"
 
 
-async def kept(user: str) -> int:
-    """How many records of the user's are kept: journal entries, facts, profiles and all else."""
+async def _kept(user: str) -> int:
+    """Number of records kept of the user: journal entries, facts, profiles and all else."""
     process = process_now()
     semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
     rows = await semantic.run(lambda: semantic.open_table().count(filters))
@@ -49,7 +49,7 @@ async def kept(user: str) -> int:
 
 @lru_cache(maxsize=1)
 def _limiter(address: str) -> MovingWindowRateLimiter:
-    """In one process it counts for itself; several replicas need a storage that they share."""
+    """Counts per process by default; several replicas need a storage that they share."""
     try:
         storage = storage_from_string(f"async+{address}")
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Users' tokens: signed (JWT, RFC 7519), made by `circadian token` or by an identity provider."""
+"""Users' tokens: JWTs (RFC 7519), made by `circadian token` or by an identity provider."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from memory.serving import Serving
 SHARED = "HS256"
 PUBLIC = ("EdDSA", "ES256", "RS256")
 OPERATOR = "operator"
-"""The permission to see how the server is: its metrics and the state of what it needs."""
+"""The permission to see the server's metrics and health."""
 LEEWAY = 10
-"""Seconds that two clocks may be apart."""
+"""Seconds by which two clocks may differ."""
 LONGEST_USER = 200
 
 
 class User(NamedTuple):
-    """Whom a token names."""
+    """The user of a token."""
 
     name: str
     permissions: tuple[str, ...]
 
 
 def user_of(token: str, serving: Serving) -> User:
-    """Whom `token` names. Raises TokenError where it is broken, forged or out of date."""
+    """The user of a token. Raises TokenError if it is broken, forged or expired."""
     key, algorithms = _key(serving)
     try:
         claims = jwt.decode(
@@ -60,10 +60,10 @@ def is_user(name: object) -> bool:
 
 
 def token_for(name: str, serving: Serving, *, now: datetime, days: float, operator: bool) -> str:
-    """A token for the user `name` that holds for `days`.
+    """A token for the user `name`, valid for `days`.
 
     Raises:
-        InputError: no name for a user, or the server has no secret to sign with.
+        InputError: the name is invalid, or there is no secret to sign with.
     """
     if not is_user(name):
         raise InputError(f"{name!r:.60} is no user: at most {LONGEST_USER} printable characters")
@@ -83,7 +83,7 @@ def token_for(name: str, serving: Serving, *, now: datetime, days: float, operat
 
 
 def check(serving: Serving) -> None:
-    """Raise InputError where the key cannot be read, before anybody comes with a token."""
+    """Raise InputError if the key cannot be read, before the first token arrives."""
     if serving.token_secret is not None and serving.token_key is not None:
         raise InputError("set one of CIRCADIAN_TOKEN_SECRET and CIRCADIAN_TOKEN_KEY, not both")
     if not serving.open:
@@ -91,7 +91,7 @@ def check(serving: Serving) -> None:
 
 
 def _key(serving: Serving) -> tuple[str, list[str]]:
-    """The key, and the algorithms that go with it: never one that the token chooses."""
+    """The key and its algorithms; the token never chooses the algorithm."""
     if serving.token_secret is not None:
         return serving.token_secret.get_secret_value(), [SHARED]
     assert serving.token_key is not None

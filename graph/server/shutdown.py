@@ -1,0 +1,153 @@
+"""Graceful shutdown: steps in hand are finished, no step begins, then clients are disconnected.
+
+A web server waits for its clients before it stops, and a client that waits for a run would keep it
+until a supervisor kills it in the middle of a step. So shutdown begins at the signal itself, before
+the web server reacts to it. Once the last step is over, waiting clients are disconnected; they ask
+the next server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.types import Message, Receive, Scope, Send
+
+from memory.serving import serving
+from memory.stopping import STEPS
+
+log = logging.getLogger("circadian")
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+DISCONNECTED: dict[str, Message] = {
+    "http": {"type": "http.disconnect"},
+    # 1012: the service restarts (RFC 6455's registry of codes).
+    "websocket": {"type": "websocket.disconnect", "code": 1012},
+}
+
+
+class Shutdown:
+    """The shutdown of one server."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        """No step is in hand, and none begins any more."""
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin, without waiting; to be called in the server's event loop. Idempotent."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._stop(), name="shutdown")
+
+    async def finish(self) -> None:
+        """Begin if that has not happened yet, and wait for the end."""
+        self.begin()
+        assert self._task is not None
+        await self._task
+
+    async def _stop(self) -> None:
+        left = await STEPS.stop(serving().stop_seconds)
+        if left:
+            log.warning("%d runs were interrupted in a step; the next run repeats it", left)
+        self.over.set()
+
+
+@asynccontextmanager
+async def shutting_down(app: Starlette) -> AsyncIterator[None]:
+    """Let steps begin until a signal or the end of the block; the server cancels runs later."""
+    STEPS.start()
+    app.state.shutdown = shutdown = Shutdown()
+    with _signals(shutdown):
+        try:
+            yield
+        finally:
+            await shutdown.finish()
+
+
+class GracefulApp(Starlette):
+    """Disconnects clients that still wait for an answer once the shutdown is over.
+
+    Outside of all middleware: some of it would complete a truncated answer as if it were whole.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        shutdown: Shutdown | None = getattr(self.state, "shutdown", None)
+        if shutdown is None or scope["type"] not in DISCONNECTED:
+            await super().__call__(scope, receive, send)
+            return
+        connection = _Connection(shutdown.over, DISCONNECTED[scope["type"]], receive, send)
+        try:
+            await super().__call__(scope, connection.receive, connection.send)
+        finally:
+            connection.close()
+
+
+class _Connection:
+    """One request, whose client counts as disconnected once `over` is set."""
+
+    def __init__(
+        self, over: asyncio.Event, disconnect: Message, receive: Receive, send: Send
+    ) -> None:
+        self._over, self._disconnect, self._receive, self._send = over, disconnect, receive, send
+        self._disconnected = False
+        self._asked: asyncio.Future[Message] | None = None
+        """The message being waited for; kept when its reader is cancelled, so that none is lost."""
+
+    async def receive(self) -> Message:
+        """The client's next message, or its disconnection."""
+        asked = self._asked = self._asked or asyncio.ensure_future(self._receive())
+        if not asked.done():
+            over = asyncio.ensure_future(self._over.wait())
+            both: set[asyncio.Future[Any]] = {asked, over}
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                over.cancel()
+        if asked.done():
+            if self._asked is asked:
+                self._asked = None
+            return asked.result()
+        self._disconnected = True
+        return self._disconnect
+
+    def close(self) -> None:
+        """Stop waiting for a message."""
+        if self._asked is not None:
+            self._asked.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Answer, unless disconnected: then the connection breaks, as it should."""
+        if not self._disconnected:
+            await self._send(message)
+
+
+@contextmanager
+def _signals(shutdown: Shutdown) -> Iterator[None]:
+    """Begin the shutdown at a signal, and pass the signal on to the handler before."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(shutdown.begin)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    try:
+        for number in SIGNALS:
+            signal.signal(number, handle)
+    except ValueError:  # not in the main thread; the end of the lifespan still shuts down
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
