@@ -186,7 +186,6 @@ class AsyncAgent(Memories):
             settings=self.settings,
             limit=limit,
             include_superseded=include_superseded,
-            used_by_agent=False,
         )
 
     def config(self, config: RunnableConfig | None = None) -> RunnableConfig:

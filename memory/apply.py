@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory import citations, entities, journal, links
+from memory import citations, entities, episodes, journal, links
 from memory.fact_changes import fields_after, without_circles
 from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
@@ -30,6 +30,7 @@ UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were stored last."""
+_ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -68,6 +69,8 @@ async def apply_operations(
     puts += also
     if puts:
         await write_batch(store, puts)
+    if any(one["kind"] in _ON_ENTRIES for one in operations):
+        await episodes.index_written(store, semantic, scope)
     written = (_written(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
 
@@ -161,8 +164,7 @@ async def _entry_puts(
 
     An entry that is gone already is among them, for what else is to go with it.
     """
-    kinds = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-    changed = {o["target"] for o in operations if o["kind"] in kinds}
+    changed = {o["target"] for o in operations if o["kind"] in _ON_ENTRIES}
     standing = await journal.read_many(store, scope, changed)
     after = entries_after(standing, operations)
     gone = [entry for id_, entry in standing.items() if id_ not in after]

@@ -42,6 +42,8 @@ LONG = 60
 """Words of a text that has all the substance there is."""
 LETTERS = 6
 """Of a word with its blank, about."""
+SAYS_ALL = 0.6
+"""Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
 HOURLY_DECAY = 0.995
 """Of recency."""
 LOWEST, HIGHEST = 1, 10
@@ -141,6 +143,81 @@ def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     newest = sorted(found, key=lambda one: one.row.id)
     newest.sort(key=lambda one: one.at, reverse=True)
     return sorted(newest, key=lambda one: one.score, reverse=True)
+
+
+def merged(found: Sequence[Candidate]) -> list[Candidate]:
+    """`found` (best first) with each thing once.
+
+    A fact that says what the entry it comes from says is one with it and adds nothing to how well
+    it fits: it stands where the entry would stand alone, so that making facts of some entries moves
+    no others. Two texts that are the same stand at the better of their places. An entry whose fact
+    no longer holds goes the way of the fact.
+    """
+    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
+    said: dict[str, list[Candidate]] = defaultdict(list)
+    left = []
+    for one in found:
+        source = _said_by(one, entries) if one.row.payload["kind"] == "fact" else None
+        if source is not None:
+            said[source].append(one)
+        elif one.row.payload["kind"] == "fact":
+            left.append(one)
+    left += [_with_facts(entry, said[op]) for op, entry in entries.items()]
+    return _once(ordered(left))
+
+
+def joined(one: Candidate, other: Candidate) -> Candidate:
+    """`one` with the better score of the two and the sources of both."""
+    better = max(one, other, key=lambda candidate: candidate.score)
+    return replace(
+        one,
+        parts=better.parts,
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+    )
+
+
+def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+    """The entry among the fact's sources that has all of its words; names aside."""
+    payload = fact.row.payload
+    sources = [source for source in payload["source_entries"] if source in entries]
+    if not sources:
+        return None
+    names = {
+        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
+    }
+    says = set(terms(payload["data"])) - names
+    for source in sources:
+        if says <= set(terms(entries[source].row.payload["data"])):
+            return str(source)
+    return None
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
+    """An entry and the facts that say what it says, as one: a fact that says most of it, if any."""
+    if not facts:
+        return entry
+    has = set(terms(entry.row.payload["data"]))
+    whole = [
+        one
+        for one in facts
+        if len(has & set(terms(one.row.payload["data"]))) >= SAYS_ALL * len(has)
+    ]
+    holding = sorted(whole, key=lambda one: one.superseded)
+    best = holding[0] if holding else entry
+    for one in (entry, *facts):
+        if not one.superseded or one is best:
+            best = joined(best, one)
+    return best if best.superseded else replace(best, parts=entry.parts)
+
+
+def _once(found: Sequence[Candidate]) -> list[Candidate]:
+    """Of those with one text the best, unless one holds and the other does not."""
+    kept: dict[tuple[str, bool], Candidate] = {}
+    for one in found:
+        key = (" ".join(one.row.payload["data"].casefold().split()), one.superseded)
+        kept[key] = joined(kept[key], one) if key in kept else one
+    return ordered(kept.values())
 
 
 def scaled(scores: Scored) -> dict[str, float]:

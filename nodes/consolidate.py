@@ -167,7 +167,6 @@ async def _opening(
         store=view.store,
         settings=settings,
         limit=settings.recall_limit,
-        used_by_agent=False,
         facts_only=True,
     )
     made = material(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import approvals, arrivals, audit, emergency, inbox, night, night_undo
+from memory import approvals, arrivals, audit, emergency, episodes, inbox, night, night_undo
 from memory.overheard import overhear
 from memory.records import Event, HandledMark
 from memory.reflection import is_reflection
@@ -62,6 +62,8 @@ async def intake(
     if first:
         await desk.take_in()
         await desk.finish_undo()
+        # For entries that a crash left unindexed.
+        await episodes.index_written(desk.store, desk.resources.semantic, desk.scope)
     if not sound:
         desk.set(turn="refuse")  # which is to find what is wrong as it is
         return desk.update

@@ -131,7 +131,6 @@ async def _answer(
             store=view.store,
             settings=settings,
             limit=settings.reflection_memories,
-            used_by_agent=False,
             changes=untold,
         )
     shown = {hit["id"]: hit for hits in found.values() for hit in hits}

@@ -55,7 +55,6 @@ async def _weighed(view: NightView, resources: Resources, settings: Settings) ->
                 store=view.store,
                 settings=settings,
                 limit=gate.TOP,
-                used_by_agent=False,
                 changes=seen,
             )
             sources = [one for hit in hits for one in hit["sources"]]

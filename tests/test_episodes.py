@@ -13,9 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from memory import episodes, journal
 from memory.analysis import terms
 from memory.episodes import catch_up, episode_of, named_speakers, said_before, session_of
-from memory.memory_index import Episode
 from memory.records import JournalEntry
-from memory.semantic import SemanticMemory
+from memory.semantic import Episode, SemanticMemory
 from memory.vectorstore.payload import scope_filters
 from tests.facts import ANA, BEN, WordEmbeddings, memory_at
 from tests.recalling import START, entry, marks, rows, write

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from memory.analysis import terms
 from memory.errors import InputError, MemoryStoreError
-from memory.memory_index import Episode, Found
-from memory.opened_memory import EMBEDDED_CHARS
 from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.semantic import EMBEDDED_CHARS, Episode, Found, SemanticMemory
 from memory.vectorstore.table import Kind, Place
 from tests.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, texts
 from tests.tables import Open
 
-KINDS: tuple[Kind, ...] = ("fact", "episode", "window")
+KINDS: tuple[Kind, ...] = ("fact", "episode")
 
 
 @pytest.fixture
@@ -117,15 +115,15 @@ async def test_a_superseded_fact_and_a_doubtful_source_are_left_out(
 async def test_an_episode_put_again_is_one_and_changes_where_it_differs(
     memory: SemanticMemory, embeddings: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = episode("w1", "red fox\nan owl", kind="window", terms=[])
-    await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "an owl"), window])
+    hidden = episode("e3", "red fox\nan owl", terms=[])
+    await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "an owl"), hidden])
     await memory.embed_waiting(10)
     found = await look(memory, ANA, "red fox owl")
     assert sorted(told(found.worded)) == ["an owl", "red fox"]
     assert len(found.near) == 3
     changed = episode("e2", "a blue whale")
     heavier = episode("e1", "red fox", importance=9, embed="red fox")
-    await memory.put_episodes(ANA, [heavier, changed, window])
+    await memory.put_episodes(ANA, [heavier, changed, hidden])
     with monkeypatch.context() as watched:
         watched.setattr(memory.open_table(), "update", None)
         await memory.put_episodes(ANA, [heavier, changed])
@@ -161,9 +159,8 @@ async def test_the_same_entry_id_in_two_scopes_is_two_episodes(memory: SemanticM
 
 async def test_dropping_an_episode_leaves_a_fact_of_that_operation(memory: SemanticMemory) -> None:
     await memory.add(ANA, [draft("x", "red fox")])
-    window = episode("x", "red fox", kind="window")
-    await memory.put_episodes(ANA, [episode("x", "red fox"), window])
-    assert await memory.drop_episodes(ANA, ["x"]) == 2
+    await memory.put_episodes(ANA, [episode("x", "red fox")])
+    assert await memory.drop_episodes(ANA, ["x"]) == 1
     assert await memory.count(ANA) == 1
 
 

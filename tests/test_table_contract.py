@@ -91,7 +91,7 @@ def test_an_alias_is_known_as_having_made_the_row_while_it_stands(table: MemoryT
     assert {op: row.id for op, row in made.items()} == {"c": "ana-a", "b": "ana-b", "a": "ana-a"}
     assert made["c"].payload["op"] == "a"
     assert table.made(scope("ben"), ["c", "a"]) == {}
-    assert table.made({**scope("ana"), "kind": "window"}, ["c", "a"]) == {}
+    assert table.made({**scope("ana"), "kind": "none"}, ["c", "a"]) == {}
     table.delete({"id": "ana-a"})
     assert table.made(scope("ana"), ["c", "a"]) == {}
     table.insert("other", None, payload("ana", "c", "second"))
@@ -99,11 +99,11 @@ def test_an_alias_is_known_as_having_made_the_row_while_it_stands(table: MemoryT
 
 
 def test_of_several_rows_of_one_operation_its_own_last_one_is_told(table: MemoryTable) -> None:
-    for kind in ("episode", "fact", "window"):
+    for kind in ("episode", "fact"):
         table.insert(kind, None, payload("ana", "a", kind=kind))
     table.insert("other", None, payload("ana", "b"))
     table.alias("other", "a")
-    assert ids(table.made(scope("ana"), ["a"]).values()) == ["window"]
+    assert ids(table.made(scope("ana"), ["a"]).values()) == ["fact"]
     assert ids(table.made({**scope("ana"), "kind": "fact"}, ["a"]).values()) == ["fact"]
     table.delete({"op": "a"})
     assert ids(table.made(scope("ana"), ["a"]).values()) == ["other"]

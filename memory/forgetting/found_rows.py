@@ -62,7 +62,7 @@ async def mend(
 
 def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
-    filters = {**scope_filters(scope), "kind": ["episode", "window"]}
+    filters = {**scope_filters(scope), "kind": "episode"}
     found = Found([], set())
     for row in semantic.open_table().select(filters):
         op, payload = row.payload["op"], row.payload

@@ -1,12 +1,12 @@
-"""BM25: how well texts match words, a rare word counting for more (Robertson and Zaragoza 2009).
+"""BM25: how well texts match words; rare words count for more (Robertson and Zaragoza 2009).
 
-Pure. The inverse document frequency is that of Lucene, log(1 + (N - n + 0.5) / (n + 0.5)): above 0
-for every word, so that a word of half of the texts still tells them from the rest.
+Pure. The inverse document frequency is Lucene's, log(1 + (N - n + 0.5) / (n + 0.5)): above 0 for
+every word, so that a word in half of the texts still tells them from the rest.
 
-Texts are of kinds, and each kind is a collection of its own: what a fact says again that an entry
-said would else make the entry's words common, and its length long. A word is rarer in more texts,
-so the scores of each kind are measured by what all words of the query weigh in it: a text that has
-them all counts alike, whether there are ten of its kind or ten thousand.
+Each kind of text (facts, journal entries) is a collection of its own. Otherwise a fact that repeats
+an entry would make the entry's words common. Words are rarer in a larger collection, so the scores
+of each kind are scaled by the weight of the whole query in it: a text with all the words scores the
+same among ten texts of its kind or ten thousand.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 SATURATION, LENGTH_PART = 1.2, 0.75
 """k1 and b."""
+MAX_QUERY_WORDS = 64
+"""Words of a query that are looked up: a pasted page is not a query."""
 
 Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -26,10 +28,12 @@ Scores = npt.NDArray[np.float64]
 def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
     """The score of each text; 0 where it has none of the words.
 
-    `postings` holds for each word of the query the numbers of the texts that have it, once for each
-    time, in ascending order. `texts` are the numbers of all texts, ascending, `lengths` how
-    many words each has (at least one), and `kinds` the number of its kind, from 0. Numbers in
-    `postings` that are no text are left out.
+    Args:
+        postings: for each word of the query the numbers of the texts that have it, ascending, once
+            per occurrence. Numbers that are not in `texts` are ignored.
+        texts: the numbers of all texts, ascending.
+        lengths: the number of words of each text, at least 1.
+        kinds: the number of each text's kind, from 0.
     """
     scores = np.zeros(len(texts))
     if not len(texts):
@@ -54,13 +58,13 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
 
 
 def _rarity(rows: Numbers, having: Numbers) -> Scores:
-    """The inverse document frequency of a word, of so many rows as have it."""
+    """The inverse document frequency of a word that `having` of `rows` texts have."""
     found: Scores = np.log(1 + (rows - having + 0.5) / (having + 0.5))
     return found
 
 
 def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
-    """The `limit` best of them with their scores, best first; of equals the lower number first."""
+    """The `limit` best numbers with their scores, best first; ties go to the lower number."""
     if 0 < limit < len(scores):
         least = np.partition(scores, -limit)[-limit]
         numbers, scores = numbers[scores >= least], scores[scores >= least]
