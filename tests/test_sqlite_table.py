@@ -13,9 +13,9 @@ import pytest
 
 from memory.analysis import terms
 from memory.errors import MemoryStoreError
-from memory.vectorstore.bm25 import MAX_QUERY_WORDS
 from memory.vectorstore.indexes import FaissIndex
 from memory.vectorstore.sqlite import SqliteTable
+from memory.vectorstore.table import MAX_QUERY_WORDS
 from tests.facts import acknowledged, running
 from tests.tables import DIMENSION, MODEL, direction, ids, near, payload, put, scope, worded
 

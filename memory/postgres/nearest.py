@@ -16,8 +16,7 @@ from memory.errors import MemoryStoreError
 from memory.postgres.pool import Connection
 from memory.postgres.schema import lock_key
 from memory.postgres.write import Transactions
-from memory.vectorstore.filters import Sql
-from memory.vectorstore.table import Vector, checked_vector
+from memory.vectorstore.table import Sql, Vector, checked_vector
 
 WORTH_INDEXING = 20_000
 """Rows of a scope up to which a search compares every vector."""

@@ -14,8 +14,8 @@ from memory.analysis import terms as terms_of
 from memory.postgres.storable import storable
 from memory.postgres.text import ADD_WORDS, REMOVE_WORDS, as_kept
 from memory.postgres.write import Ids, Write
-from memory.vectorstore.filters import NUMBERS, TEXTS, Sql
 from memory.vectorstore.payload import embedded_text
+from memory.vectorstore.table import NUMBERS, TEXTS, Sql
 
 _INSERT = """
 WITH added AS (

@@ -18,9 +18,19 @@ from memory.postgres.rows import Rows, entry_of
 from memory.postgres.storable import storable
 from memory.postgres.text import RANKED, as_asked
 from memory.postgres.write import Ids, Transactions, scope_key
-from memory.vectorstore.filters import SCOPE, Dialect, Filters, Sql, split, where
 from memory.vectorstore.payload import embedded_text
-from memory.vectorstore.table import Place, Row, Vector, Waiting
+from memory.vectorstore.table import (
+    SCOPE,
+    Dialect,
+    Filters,
+    Place,
+    Row,
+    Sql,
+    Vector,
+    Waiting,
+    split,
+    where,
+)
 
 _ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
 

@@ -1,8 +1,8 @@
 """The words of memories in PostgreSQL: an inverted index in a table, ranked by BM25. Pure.
 
 As in SQLite, a query looks up exact index terms, and a word is rare or common within one kind of
-one scope (`memory.vectorstore.bm25` has the formula). Not `tsvector`: it would have to be unpacked
-to count how often a row has a word, which is many times slower (measured).
+one scope (`memory.vectorstore.table`). Not `tsvector`: it would have to be unpacked to count how
+often a row has a word, which is many times slower (measured).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.postgres.storable import storable
-from memory.vectorstore.bm25 import LENGTH_PART, MAX_QUERY_WORDS, SATURATION
+from memory.vectorstore.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION
 
 LONGEST = 500
 """Characters of a term that count: an index entry may have 2,704 bytes."""

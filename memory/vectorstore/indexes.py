@@ -1,6 +1,9 @@
-"""Indexes of one scope in memory: a search reads only what changed since the last one.
+"""Indexes over memory's SQLite file: words in FTS5, vectors in FAISS, rows by filter.
 
-Importing this does not import FAISS; the first search by meaning does.
+FTS5 keeps which rows have which terms, and how often, but not the texts. Each scope has indexes of
+its own, since a word is rare or common within one memory: other agents' memories must not change
+the order of results. What stands in process memory follows the file by revisions, so that a search
+reads only the changes since the last one. The first search by meaning imports FAISS.
 """
 
 from __future__ import annotations
@@ -8,15 +11,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.vectorstore.bm25 import Numbers, best, bm25
-from memory.vectorstore.filters import Sql
-from memory.vectorstore.rows import WordIndex, listed
-from memory.vectorstore.table import Vector
+from memory.vectorstore.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Sql, Vector
 
 if TYPE_CHECKING:
     import faiss
@@ -26,7 +27,14 @@ CHUNK = 4_096
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
 
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+
 NONE: Numbers = np.empty(0, dtype=np.int64)
+
+
+_ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
+"""Characters at which FTS5 would cut a text, as letters: each term stays one word to it."""
 
 
 class ScopeIndex:
@@ -223,3 +231,108 @@ def _selector(places: npt.NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
 
     bits = np.packbits(places, bitorder="little")
     return faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg,arg-type]  # it takes, and keeps, an array
+
+
+class WordIndex:
+    """The word indexes of one file, one per scope."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def make(self, scope: int) -> None:
+        """Make the index of a new scope, and the view that lists its postings."""
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE words_{scope} USING fts5(text, content='', tokenize='ascii')"
+        )
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
+        )
+
+    def add(self, scope: int, seq: int, text: str) -> None:
+        """Add the words of a row, as `encoded` joins them."""
+        self._connection.execute(
+            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
+        )
+
+    def remove(self, scope: int, seq: int, text: str) -> None:
+        """Remove the words of a row: exactly those that were added."""
+        self._connection.execute(
+            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
+            (seq, text),
+        )
+
+    def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
+        """For each term the numbers of the rows that have it, once per occurrence."""
+        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
+        query = f"SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = ?"
+        return [
+            listed(self._connection.execute(query, (term,)).fetchone()[0])
+            for term in wanted[:MAX_QUERY_WORDS]
+        ]
+
+    def drop(self, scope: int) -> None:
+        """Remove the index of a scope."""
+        for table in (f"vocabulary_{scope}", f"words_{scope}"):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+    def scrub(self, scope: int) -> None:
+        """Rewrite the index: until then it still holds removed words."""
+        self._connection.execute(f"INSERT INTO words_{scope} (words_{scope}) VALUES ('optimize')")
+
+
+def encoded(terms: Sequence[str]) -> str:
+    """Terms as one text for the index."""
+    return " ".join(term.translate(_ENCODED).lower() for term in terms if term)
+
+
+def listed(numbers: str) -> Numbers:
+    """A JSON list of whole numbers as an array: SQLite returns that faster than rows."""
+    inside = numbers[1:-1]
+    return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)
+
+
+def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
+    """The score of each text; 0 where it has none of the words.
+
+    Args:
+        postings: for each word of the query the numbers of the texts that have it, ascending, once
+            per occurrence. Numbers that are not in `texts` are ignored.
+        texts: the numbers of all texts, ascending.
+        lengths: the number of words of each text, at least 1.
+        kinds: the number of each text's kind, from 0.
+    """
+    scores = np.zeros(len(texts))
+    if not len(texts):
+        return scores
+    rows = np.bincount(kinds)
+    mean = np.bincount(kinds, weights=lengths) / np.maximum(rows, 1)
+    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
+    weight, whole = np.zeros(len(rows)), 0.0
+    for posting in postings:
+        numbers, counts = np.unique(posting, return_counts=True)
+        places = np.searchsorted(texts, numbers)
+        known = places < len(texts)
+        known[known] = texts[places[known]] == numbers[known]
+        places, counts = places[known], counts[known]
+        of_kind = kinds[places]
+        having = np.bincount(of_kind, minlength=len(rows))
+        rarity = _rarity(rows, having)
+        scores[places] += rarity[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
+        weight += rarity
+        whole += float(_rarity(np.array(len(texts)), np.array(len(places))))
+    return scores * (whole / weight)[kinds] if postings else scores
+
+
+def _rarity(rows: Numbers, having: Numbers) -> Scores:
+    """The inverse document frequency of a word that `having` of `rows` texts have."""
+    found: Scores = np.log(1 + (rows - having + 0.5) / (having + 0.5))
+    return found
+
+
+def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """The `limit` best numbers with their scores, best first; ties go to the lower number."""
+    if 0 < limit < len(scores):
+        least = np.partition(scores, -limit)[-limit]
+        numbers, scores = numbers[scores >= least], scores[scores >= least]
+    order = np.lexsort((numbers, -scores))[: max(limit, 0)]
+    return [(int(numbers[place]), float(scores[place])) for place in order]

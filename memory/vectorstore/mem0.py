@@ -102,7 +102,7 @@ class Hit(NamedTuple):
 class FactStore(VectorStoreBase):
     """Mem0's vector store on the table of memories, under Mem0's provider name "faiss".
 
-    Filters (`memory.vectorstore.filters`) apply before ranking; one that the table does not know is
+    Filters (`memory.vectorstore.table`) apply before ranking; one that the table does not know is
     a ValueError. Scores are cosine or BM25: higher is nearer. Rows of other kinds are never
     returned, changed or removed.
     """

@@ -1,8 +1,6 @@
 """Writing rows to SQLite: the table, its vectors and its word index change together.
 
-FTS5 keeps the word index: which rows have which terms, and how often. Each scope has its own, since
-a word is rare or common within one memory: other agents' memories must not change the order of
-results. The index does not keep the texts. Everything here belongs to the caller's transaction.
+Everything here belongs to the caller's transaction.
 """
 
 from __future__ import annotations
@@ -12,73 +10,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from memory.analysis import terms
-from memory.vectorstore.bm25 import MAX_QUERY_WORDS, Numbers
-from memory.vectorstore.filters import NUMBERS, TEXTS, Sql
+from memory.vectorstore.indexes import WordIndex, encoded
 from memory.vectorstore.payload import embedded_text
-
-_ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
-"""Characters at which FTS5 would cut a text, as letters: each term stays one word to it."""
-
-
-class WordIndex:
-    """The word indexes of one file, one per scope."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def make(self, scope: int) -> None:
-        """Make the index of a new scope, and the view that lists its postings."""
-        self._connection.execute(
-            f"CREATE VIRTUAL TABLE words_{scope} USING fts5(text, content='', tokenize='ascii')"
-        )
-        self._connection.execute(
-            f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
-        )
-
-    def add(self, scope: int, seq: int, text: str) -> None:
-        """Add the words of a row, as `encoded` joins them."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
-        )
-
-    def remove(self, scope: int, seq: int, text: str) -> None:
-        """Remove the words of a row: exactly those that were added."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
-            (seq, text),
-        )
-
-    def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
-        """For each term the numbers of the rows that have it, once per occurrence."""
-        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
-        query = f"SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = ?"
-        return [
-            listed(self._connection.execute(query, (term,)).fetchone()[0])
-            for term in wanted[:MAX_QUERY_WORDS]
-        ]
-
-    def drop(self, scope: int) -> None:
-        """Remove the index of a scope."""
-        for table in (f"vocabulary_{scope}", f"words_{scope}"):
-            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
-
-    def scrub(self, scope: int) -> None:
-        """Rewrite the index: until then it still holds removed words."""
-        self._connection.execute(f"INSERT INTO words_{scope} (words_{scope}) VALUES ('optimize')")
-
-
-def encoded(terms: Sequence[str]) -> str:
-    """Terms as one text for the index."""
-    return " ".join(term.translate(_ENCODED).lower() for term in terms if term)
-
-
-def listed(numbers: str) -> Numbers:
-    """A JSON list of whole numbers as an array: SQLite returns that faster than rows."""
-    inside = numbers[1:-1]
-    return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)
+from memory.vectorstore.table import NUMBERS, TEXTS, Sql
 
 
 class Rows:

@@ -12,7 +12,8 @@ import sqlite3
 
 from memory.analysis import ANALYSIS_VERSION
 from memory.errors import MemoryStoreError
-from memory.vectorstore.rows import WordIndex, analysed, word_count
+from memory.vectorstore.indexes import WordIndex
+from memory.vectorstore.rows import analysed, word_count
 
 CHUNK = 1_000
 """Rows read at once when words are analysed again."""

@@ -23,10 +23,20 @@ from memory.errors import MemoryStoreError
 from memory.sqlite.compact import compact
 from memory.sqlite.wal import use_wal
 from memory.vectorstore import schema
-from memory.vectorstore.filters import Dialect, Filters, Sql, split, where
-from memory.vectorstore.indexes import ScopeIndex
-from memory.vectorstore.rows import Rows, WordIndex
-from memory.vectorstore.table import Place, Row, Vector, Waiting, checked_vector
+from memory.vectorstore.indexes import ScopeIndex, WordIndex
+from memory.vectorstore.rows import Rows
+from memory.vectorstore.table import (
+    Dialect,
+    Filters,
+    Place,
+    Row,
+    Sql,
+    Vector,
+    Waiting,
+    checked_vector,
+    split,
+    where,
+)
 
 SCOPES_IN_MEMORY = 200
 """Agents whose indexes are kept in memory: those searched last. Others are filled again."""
