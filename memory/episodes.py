@@ -22,14 +22,14 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import entities, journal
 from memory.analysis import ANALYSIS_VERSION, embedded_text, entry_terms
-from memory.errors import MemoryStoreError, ModelError
+from memory.errors import CircadianError, ModelError
 from memory.names import name_key, places
 from memory.ranking import moment
 from memory.records import JournalEntry
 from memory.scope import Scope
 from memory.semantic import Episode, SemanticMemory
 from memory.store_access import list_items, write_batch
-from memory.vectorstore.table import Place
+from memory.vectorstore.table import SessionPlace
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 BATCH = 128
@@ -46,7 +46,7 @@ WORDS_OF_NAMES = 60
 log = logging.getLogger(__name__)
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """A journal entry as context of a later one."""
 
     at: str
@@ -96,7 +96,7 @@ async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]
     return spoke | set(await entities.names_in(store, scope, text))
 
 
-def episode_of(entry: JournalEntry, before: Sequence[Said] = ()) -> Episode:
+def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
     """An entry as it is indexed. Pure.
 
     `before`: what was said before it in its session, latest first.
@@ -133,7 +133,7 @@ def session_of(entry: JournalEntry) -> str:
     return f"{day} on {entry['channel'] or '-'}"
 
 
-def said_before(entry: JournalEntry, others: Iterable[Said]) -> list[Said]:
+def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Utterance]:
     """The last of `others` before `entry` without a PAUSE between, latest first. Pure."""
     this, before = (entry["timestamp"], entry["id"]), []
     earlier = sorted((one for one in others if (one.at, one.id) < this), reverse=True)
@@ -150,7 +150,7 @@ def said_before(entry: JournalEntry, others: Iterable[Said]) -> list[Said]:
 def _logged() -> Iterator[None]:
     try:
         yield
-    except MemoryStoreError as error:
+    except CircadianError as error:
         log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
 
 
@@ -196,14 +196,14 @@ async def _index(
 
 async def _talks(
     index: SemanticMemory, scope: Scope, entries: Mapping[str, JournalEntry]
-) -> dict[str, dict[str, Said]]:
+) -> dict[str, dict[str, Utterance]]:
     """What was said in each session shortly before its first entry in `entries`, and these."""
-    talks: dict[str, dict[str, Said]] = defaultdict(dict)
+    talks: dict[str, dict[str, Utterance]] = defaultdict(dict)
     first: dict[str, str] = {}
     for one in entries.values():
         session = session_of(one)
         first[session] = min(first.get(session, one["timestamp"]), one["timestamp"])
-    by_session: dict[str, list[Place]] = defaultdict(list)
+    by_session: dict[str, list[SessionPlace]] = defaultdict(list)
     for place in await index.timeline(scope, list(first)):
         by_session[place.session].append(place)
     for session, there in by_session.items():
@@ -216,17 +216,19 @@ async def _talks(
     return talks
 
 
-async def _said(index: SemanticMemory, scope: Scope, there: Sequence[Place]) -> list[Said]:
+async def _said(
+    index: SemanticMemory, scope: Scope, there: Sequence[SessionPlace]
+) -> list[Utterance]:
     rows = await index.numbered(scope, [place.seq for place in there])
     return [_said_in(row.payload) for row in rows.values()]
 
 
-def _said_in(payload: Mapping[str, Any]) -> Said:
-    return Said(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
+def _said_in(payload: Mapping[str, Any]) -> Utterance:
+    return Utterance(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
 
 
-def _said_of(entry: JournalEntry) -> Said:
-    return Said(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
+def _said_of(entry: JournalEntry) -> Utterance:
+    return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
 
 
 async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:

@@ -45,8 +45,8 @@ from memory.vectorstore.table import (
     History,
     Kind,
     MemoryTable,
-    Place,
     Row,
+    SessionPlace,
     Vector,
     Waiting,
     unit,
@@ -68,7 +68,7 @@ _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
 
 
-class Found(NamedTuple):
+class Matches(NamedTuple):
     """The results of two lookups, each best first; a row may be in both."""
 
     near: Scored
@@ -244,7 +244,7 @@ class SemanticMemory:
         limit: int,
         include_superseded: bool,
         min_trust: float | None = None,
-    ) -> Found:
+    ) -> Matches:
         """The `limit` rows nearest to `vector` (from `embed_query`), and the `limit` best by words.
 
         Only rows of these kinds and, with `min_trust` (0..1), of at least that trust.
@@ -256,7 +256,7 @@ class SemanticMemory:
             filters["trust"] = {"gte": min_trust}
         return await self.run(self._find, terms, vector, filters, limit)
 
-    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[Place]:
+    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         filters = scope_filters(scope)
         return await self.run(lambda: self.open_table().timeline(filters, sessions))
@@ -414,10 +414,10 @@ class SemanticMemory:
 
     def _find(
         self, terms: Sequence[str], vector: Vector | None, filters: Filters, limit: int
-    ) -> Found:
+    ) -> Matches:
         table = self.open_table()
         near = [] if vector is None else table.nearest(vector, filters, limit)
-        return Found(near, table.keywords(terms, filters, limit))
+        return Matches(near, table.keywords(terms, filters, limit))
 
     def _touch(self, filters: Filters, at: datetime) -> None:
         table = self.open_table()

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from memory.analysis import terms
 from memory.errors import InputError, MemoryStoreError
 from memory.scope import Scope
-from memory.semantic import EMBEDDED_CHARS, Episode, Found, SemanticMemory
-from memory.vectorstore.table import Kind, Place
+from memory.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
+from memory.vectorstore.table import Kind, SessionPlace
 from tests.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, texts
 from tests.tables import Open
 
@@ -60,7 +60,7 @@ def episode(op: str, text: str, **fields: Any) -> Episode:
 
 async def look(
     memory: SemanticMemory, scope: Scope, query: str, *, kinds: Sequence[Kind] = KINDS, **more: Any
-) -> Found:
+) -> Matches:
     options: dict[str, Any] = {"limit": 10, "include_superseded": False, **more}
     vector = await memory.embed_query(query)
     return await memory.lookup(scope, terms=terms(query), vector=vector, kinds=kinds, **options)
@@ -82,7 +82,7 @@ async def test_facts_and_episodes_are_found_together_and_apart(memory: SemanticM
     assert told((await look(memory, ANA, "red fox", limit=1)).near) == ["red fox"]
     assert await memory.count(ANA) == 1
     assert texts(await memory.all(ANA)) == ["red fox"]
-    assert await look(memory, BEN, "red fox") == Found([], [])
+    assert await look(memory, BEN, "red fox") == Matches([], [])
 
 
 async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemory) -> None:
@@ -193,7 +193,7 @@ async def test_rows_and_their_neighbours_are_read_in_their_own_scope_alone(
     rows = await memory.numbered(ANA, [place.seq for place in places])
     assert [rows[place.seq].payload["op"] for place in places] == ["e2", "e3", "e1"]
     [other] = await memory.timeline(BEN, ["s1"])
-    assert other == Place("s1", other.seq)
+    assert other == SessionPlace("s1", other.seq)
     assert await memory.numbered(ANA, [other.seq]) == {}
     assert list(await memory.numbered(BEN, [other.seq])) == [other.seq]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.vectorstore.table import MemoryTable, Place, Waiting
+from memory.vectorstore.table import MemoryTable, SessionPlace, Waiting
 from tests.tables import (
     DIMENSION,
     Open,
@@ -225,7 +225,7 @@ def test_episodes_come_session_by_session_in_the_order_of_their_time(table: Memo
     seq = {row.id: row.seq for row in table.select({})}
     order = [("a", "5"), ("a", "1"), ("a", "3"), ("b", "2"), ("b", "0")]
     assert table.timeline(scope("ana"), ["b", "a"]) == [
-        Place(session, seq[f"ana-{number}"]) for session, number in order
+        SessionPlace(session, seq[f"ana-{number}"]) for session, number in order
     ]
     assert table.timeline(scope("ana"), []) == []
 

@@ -69,7 +69,7 @@ FROM gone GROUP BY scope, kind
 """
 
 
-class Entry(NamedTuple):
+class RowContent(NamedTuple):
     """A payload, split into the columns of its row."""
 
     ids: Ids
@@ -90,7 +90,7 @@ class Entry(NamedTuple):
         return json.dumps(self.kept, ensure_ascii=False, allow_nan=False)
 
 
-def entry_of(payload: Mapping[str, Any]) -> Entry:
+def content_of(payload: Mapping[str, Any]) -> RowContent:
     """Split a payload. Raises ValueError for a value that its column cannot hold."""
     kept: dict[str, Any] = storable({key: one for key, one in payload.items() if key != "terms"})
     for field in (TEXTS | NUMBERS) & kept.keys():
@@ -100,7 +100,7 @@ def entry_of(payload: Mapping[str, Any]) -> Entry:
             raise ValueError(f"the field {field} of a memory cannot be {value!r}")
     given = payload["terms"] if "terms" in payload else terms_of(str(kept["data"]))
     terms = None if "terms" in payload and not given else as_kept(given)
-    return Entry((kept.get("user_id"), kept.get("agent_id")), kept, terms)
+    return RowContent((kept.get("user_id"), kept.get("agent_id")), kept, terms)
 
 
 class Indexed(NamedTuple):
@@ -111,32 +111,32 @@ class Indexed(NamedTuple):
     terms: Sequence[str] | None
 
 
-class Rows:
+class PostgresRows:
     """The rows, as one transaction writes them. Vectors are texts that PostgreSQL can read."""
 
     def __init__(self, write: Write, space: str) -> None:
         self._write, self._connection, self._space = write, write.connection, space
 
-    def add(self, row_id: str, vector: str | None, entry: Entry) -> None:
+    def add(self, row_id: str, vector: str | None, content: RowContent) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
-        scope = self._write.hold(entry.ids)
+        scope = self._write.hold(content.ids)
         values = {
             "scope": scope,
             "id": row_id,
-            "payload": entry.payload,
-            "terms": entry.terms,
-            "op": entry.kept.get("op"),
-            "kind": entry.kind,
+            "payload": content.payload,
+            "terms": content.terms,
+            "op": content.kept.get("op"),
+            "kind": content.kind,
             "space": None if vector is None else self._space,
             "vector": vector,
         }
         added = self._connection.execute(_INSERT, values).fetchone()
         if added is not None:
-            self._count(Indexed(scope, entry.kind, entry.terms), 1)
+            self._count(Indexed(scope, content.kind, content.terms), 1)
             if vector is not None:
                 self._write.embedded.append((added[0], scope))
 
-    def change(self, row_id: str, vector: str | None, entry: Entry | None) -> None:
+    def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
         """Replace a row's vector, payload or both. A new text drops the old text's vector."""
         self._write.hold_those_of("m.id = %s", (row_id,))
         standing = self._connection.execute(
@@ -146,22 +146,22 @@ class Rows:
         if standing is None:
             return
         seq, scope, kind, terms, old = standing
-        if entry is not None:
-            self._rewrite(seq, Indexed(scope, kind, terms), entry)
-            if vector is None and embedded_text(entry.kept) != embedded_text(old):
+        if content is not None:
+            self._rewrite(seq, Indexed(scope, kind, terms), content)
+            if vector is None and embedded_text(content.kept) != embedded_text(old):
                 self._connection.execute(_UNEMBED, {"seq": seq})
         if vector is not None:
             self._embed({row_id: vector})
 
-    def _rewrite(self, seq: int, standing: Indexed, entry: Entry) -> None:
+    def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
         """Replace a row's payload, which may move the row to another scope."""
-        here = self._write.hold(entry.ids)
-        wanted = Indexed(here, entry.kind, entry.terms)
+        here = self._write.hold(content.ids)
+        wanted = Indexed(here, content.kind, content.terms)
         if standing != wanted:
             self._remove_words(seq, standing)
         self._connection.execute(
             "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
-            (here, entry.payload, entry.terms, seq),
+            (here, content.payload, content.terms, seq),
         )
         if standing != wanted:
             self._add_words(seq, wanted)

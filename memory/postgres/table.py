@@ -14,7 +14,7 @@ from psycopg_pool import ConnectionPool
 from memory.postgres.memories import bring_up_to_date
 from memory.postgres.nearest import Nearest
 from memory.postgres.pool import Connection
-from memory.postgres.rows import Rows, entry_of
+from memory.postgres.rows import PostgresRows, content_of
 from memory.postgres.storable import storable
 from memory.postgres.text import RANKED, as_asked
 from memory.postgres.write import Ids, Transactions, scope_key
@@ -23,8 +23,8 @@ from memory.vectorstore.table import (
     SCOPE,
     Dialect,
     Filters,
-    Place,
     Row,
+    SessionPlace,
     Sql,
     Vector,
     Waiting,
@@ -69,9 +69,9 @@ class PostgresTable:
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
-        entry, given = entry_of(payload), self._text(vector)
+        content, given = content_of(payload), self._text(vector)
         with self._writing() as rows:
-            rows.add(row_id, given, entry)
+            rows.add(row_id, given, content)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
@@ -80,9 +80,9 @@ class PostgresTable:
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
         """Replace one row's vector, payload or both; None keeps the present one."""
-        entry, given = None if payload is None else entry_of(payload), self._text(vector)
+        content, given = None if payload is None else content_of(payload), self._text(vector)
         with self._writing() as rows:
-            rows.change(row_id, given, entry)
+            rows.change(row_id, given, content)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
@@ -171,7 +171,7 @@ class PostgresTable:
             )
             return [(Row(*row), score) for *row, score in rows]
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
@@ -181,7 +181,7 @@ class PostgresTable:
                 " ORDER BY m.session, m.valid_from NULLS FIRST, m.seq",
                 (storable(list(sessions)), *values),
             )
-            return [Place(*row) for row in rows]
+            return [SessionPlace(*row) for row in rows]
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""
@@ -215,11 +215,11 @@ class PostgresTable:
             return
 
     @contextmanager
-    def _writing(self) -> Iterator[Rows]:
+    def _writing(self) -> Iterator[PostgresRows]:
         with self.lock:
             joined = self.transactions.current is not None
             with self.transactions.open() as write:
-                yield Rows(write, self._nearest.space)
+                yield PostgresRows(write, self._nearest.space)
             if not joined:
                 self._nearest.build_indexes(write.embedded)
 

@@ -16,7 +16,7 @@ from memory.vectorstore.payload import embedded_text
 from memory.vectorstore.table import NUMBERS, TEXTS, Sql
 
 
-class Rows:
+class SqliteRows:
     """The rows of one file. Vectors are the bytes of their numbers.
 
     Raises ValueError for a payload that a column cannot hold.

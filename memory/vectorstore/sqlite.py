@@ -24,12 +24,12 @@ from memory.sqlite.compact import compact
 from memory.sqlite.wal import use_wal
 from memory.vectorstore import schema
 from memory.vectorstore.indexes import ScopeIndex, WordIndex
-from memory.vectorstore.rows import Rows
+from memory.vectorstore.rows import SqliteRows
 from memory.vectorstore.table import (
     Dialect,
     Filters,
-    Place,
     Row,
+    SessionPlace,
     Sql,
     Vector,
     Waiting,
@@ -65,7 +65,7 @@ class SqliteTable:
         self._connection = self._file.connection
         self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
-        self._rows = Rows(self._connection, self._words, self._space)
+        self._rows = SqliteRows(self._connection, self._words, self._space)
         self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
@@ -191,7 +191,7 @@ class SqliteTable:
             ]
             return self._ranked(found, limit)
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         text, values = self._where(filters)
         with self._file.reading():
@@ -201,7 +201,7 @@ class SqliteTable:
                 " ORDER BY session, valid_from, seq",
                 (*values, json.dumps(list(sessions))),
             )
-            return [Place(*row) for row in rows]
+            return [SessionPlace(*row) for row in rows]
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""

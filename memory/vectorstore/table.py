@@ -75,7 +75,7 @@ class Row(NamedTuple):
     last_access: str | None = None
 
 
-class Place(NamedTuple):
+class SessionPlace(NamedTuple):
     """An episode within its session."""
 
     session: str
@@ -183,7 +183,7 @@ class MemoryTable(Protocol):
         """
         ...
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         ...
 
