@@ -22,7 +22,7 @@ from benchmarks.conversations import Conversation, events_of, sessions, spoken
 from graph.agent import open_agent
 from graph.handle import AsyncAgent
 from memory.analysis import terms
-from memory.opened_memory import settle_mem0
+from memory.semantic import settle_mem0
 from memory.settings import Settings
 
 Ask = Callable[[str], Awaitable[list[str]]]

@@ -160,7 +160,7 @@ class Mem0:
 @contextmanager
 def mem0(folder: Path) -> Iterator[Store]:
     """Mem0 as it comes, but for the embedder."""
-    from memory.opened_memory import settle_mem0
+    from memory.semantic import settle_mem0
 
     settle_mem0(folder)
     from benchmarks import mem0_own

@@ -24,7 +24,6 @@ async def recall(
         settings=context.settings,
         limit=limit,
         include_superseded=include_superseded,
-        used_by_agent=False,
     )
 
 

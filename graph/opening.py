@@ -25,6 +25,7 @@ from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
 from memory.breaker import breakers_of
 from memory.components import PromptComponent
+from memory.episodes import repair
 from memory.home import CheckedLock, Home, open_home
 from memory.models.seam import choose_model, model_name
 from memory.resources import Resources, utc_now
@@ -167,7 +168,10 @@ class open_agent:
 
     async def __aenter__(self) -> AsyncAgent:
         agents = await self._stack.enter_async_context(self._agents)
-        return agents.agent(self._agent)
+        agent = agents.agent(self._agent)
+        # For entries that a crash left unindexed.
+        await repair(agent.store, agent.resources.semantic, agent.scope)
+        return agent
 
     async def __aexit__(
         self,

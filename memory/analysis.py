@@ -1,7 +1,7 @@
-"""Analysis: which terms a text is looked up by, what of it is embedded, and how a query is read.
+"""Analysis of texts and queries: index terms, the text to embed, names, dates and questions. Pure.
 
-Pure, no download. English words are stemmed; scripts that write without blanks are cut into pairs
-of characters; every other word counts as it stands, without case and accents.
+English words are stemmed; scripts without blanks are cut into pairs of characters; every other word
+counts as it is, without case and accents.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from memory.dates import Day, days_in
 from memory.models.words import STOP_WORDS, stem
 
 ANALYSIS_VERSION = 1
-"""To be raised when `terms` gives other terms for a text: what is kept is then analysed again."""
+"""Raise it when `terms` changes its results: everything stored is then analysed again."""
 
 OWN_WEIGHT = 2
-"""How often an entry's own terms count beside those of the entries before it."""
+"""How often an entry's own terms count, compared with those of the entries before it."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -26,7 +26,7 @@ _UNSPACED = (
 )
 """Thai, Lao, Burmese, Hangul (whose particles stick to the word), Khmer, Kana and Han."""
 _MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-"""Vowel signs and the like, which Python does not count as letters, though they are in words."""
+"""Vowel signs and the like: parts of words that Python does not count as letters."""
 _PIECE = re.compile(
     rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
 )
@@ -34,7 +34,7 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
 _ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
-"""At the end of a text: a picture's caption and the like."""
+"""A bracket at the end of a text, such as a picture's caption."""
 
 _PAST = re.compile(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
@@ -47,24 +47,24 @@ _PAST = re.compile(
 
 @dataclass(frozen=True)
 class Query:
-    """A query as it is read."""
+    """A query, analysed."""
 
     terms: tuple[str, ...]
-    """What is looked up, each once."""
+    """The distinct index terms to look up."""
     text: str
-    """What is embedded: without the names of those who speak. They say who spoke, not of what."""
+    """The text to embed, without speakers' names, which say who spoke and not about what."""
     people: frozenset[str]
-    """Those names, as they were given."""
+    """The speakers named in the query."""
     days: tuple[Day, ...]
-    """The dates in it."""
+    """The dates in the query."""
     past: bool
-    """It asks for what used to be."""
+    """The query asks about the past."""
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of `text`, in order, without stop words; all of them where it has no other.
+    """The index terms of `text`, in order, without stop words unless it has no other words.
 
-    The same rule for what is kept and for a query.
+    Stored texts and queries follow the same rule.
     """
     pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
     bare = [_bare(piece) for piece in pieces]
@@ -72,18 +72,18 @@ def terms(text: str) -> list[str]:
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
-    """The index terms of a journal entry: its own count twice, beside those of `before` it.
+    """The index terms of a journal entry: its own (twice), and those of the texts `before` it.
 
-    An answer seldom repeats the words of what it answers, and is found by them all the same.
+    An answer seldom repeats the words of its question, and should be found by them all the same.
     """
     own = [*terms(text), *terms(speaker or "")]
-    return [*(own * OWN_WEIGHT), *(term for one in before for term in terms(one))]
+    return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier))]
 
 
 def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
-    """The index terms of a fact: its own count twice where what nights wrote `beside` it adds any.
+    """The index terms of a fact: its own (twice) and new ones of the context that a night wrote.
 
-    A context says what a fact is about in words that it lacks; that makes it found by them.
+    The context says in other words what the fact is about, so that it is found by these, too.
     """
     own = terms(text)
     new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
@@ -91,15 +91,15 @@ def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
 
 
 def embedded_text(text: str, names: Iterable[str]) -> str:
-    """What of a journal entry is embedded: its text, but for the names of those it is said among.
+    """The text of a journal entry to embed, without the names of those present.
 
-    "Thanks, Ana!" would else be near to every question about Ana. "Ana's dog" stays.
+    Otherwise "Thanks, Ana!" would be near to every question about Ana. "Ana's dog" stays.
     """
     return _without(text, names, "(?!['\u2019]s)")
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
-    """`text` without these names where they stand as whole words; all of it if nothing is left."""
+    """`text` without these names as whole words; unchanged if nothing would be left."""
     return _without(text, names, "(?:['\u2019]s\\b)?")
 
 
@@ -113,7 +113,7 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 
 
 def read_query(text: str, speakers: Collection[str]) -> Query:
-    """What `text` asks for. `speakers` are the names that it may say."""
+    """Analyse a query. `speakers`: the known names that it may contain."""
     said = frozenset(name for name in speakers if is_named(name, text))
     return Query(
         terms=tuple(dict.fromkeys(terms(text))),
@@ -125,19 +125,19 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
 
 
 def is_named(name: str, text: str) -> bool:
-    """Whether `name` stands in `text` as whole words, in any case."""
+    """Whether `text` has `name` as whole words, in any case."""
     spelled = name.strip()
     found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", text, re.IGNORECASE)
     return bool(spelled and found)
 
 
 def asks(text: str) -> bool:
-    """Whether `text` ends in a question, what stands in brackets behind it aside."""
+    """Whether `text` ends in a question, apart from a bracket behind it."""
     return bool(_QUESTION.search(_ASIDE.sub("", text)))
 
 
 def _folded(text: str) -> str:
-    """Without case, accents and compatibility forms: Café is cafe, and a wide letter a letter."""
+    """Without case, accents and compatibility forms: Café becomes cafe."""
     if text.isascii():
         return text.lower()
     opened = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
@@ -145,7 +145,7 @@ def _folded(text: str) -> str:
 
 
 def _bare(piece: str) -> str:
-    """A word without its genitive: ana's is ana, but don't is dont."""
+    """A word without its genitive: ana's becomes ana, but don't becomes dont."""
     head, _, tail = piece.replace("\u2019", "'").partition("'")
     return head if tail == "s" else head + tail
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory import citations, entities, journal, links
+from memory import citations, entities, episodes, journal, links
 from memory.fact_changes import fields_after
 from memory.operations import told
 from memory.records import Fact, FactDraft, JournalEntry, Operation
@@ -32,6 +32,7 @@ UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were last stored."""
+_ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -77,6 +78,8 @@ async def apply_operations(
     puts += also
     if puts:
         await write_batch(store, puts)
+    if any(one["kind"] in _ON_ENTRIES for one in operations):
+        await episodes.index_written(store, semantic, scope)
     written = (_written(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
 
@@ -175,8 +178,7 @@ async def _entry_puts(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> tuple[list[PutOp], list[str]]:
     """(writes for the journal entries that change or go, ids of those that go)."""
-    kinds = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-    changed = {o["target"] for o in operations if o["kind"] in kinds}
+    changed = {o["target"] for o in operations if o["kind"] in _ON_ENTRIES}
     standing = await journal.read_many(store, scope, changed)
     after = entries_after(standing, operations)
     gone = [entry for id_, entry in standing.items() if id_ not in after]

@@ -1,8 +1,9 @@
-"""Episodes: the journal's entries where recall finds them, beside the facts.
+"""Episodes: journal entries as recall finds them, beside the facts.
 
-An entry is written to the store with a marker that says it is not indexed yet. Whoever recalls
-catches up first: rows, then the speakers' names, then the marker goes, so that after a crash at any
-point the same is done again and comes out the same.
+An entry is written to the store together with a mark that it is not indexed yet. Whoever writes
+entries then indexes them (`memory.apply`, an import, a forget): rows, then the speakers' names, and
+last the mark goes. A crash leaves the mark, and `catch_up` repeats the work with the same result:
+when an agent is opened, when a run begins, and with the next entry.
 
 Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
 `speakers` name (`memory.names.name_key`) -> {name} · `indexing` `journal` -> {analysis}.
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
@@ -20,32 +22,32 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import entities, journal
 from memory.analysis import ANALYSIS_VERSION, embedded_text, entry_terms
-from memory.errors import ModelError
-from memory.memory_index import Episode, MemoryIndex
+from memory.errors import CircadianError, ModelError
 from memory.names import name_key, places
 from memory.ranking import moment
 from memory.records import JournalEntry
 from memory.scope import Scope
+from memory.semantic import Episode, SemanticMemory
 from memory.store_access import list_items, write_batch
-from memory.vectorstore.table import Place
+from memory.vectorstore.table import SessionPlace
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 BATCH = 128
 """Entries indexed, or texts embedded, at once."""
 BEFORE = 2
-"""Entries of a conversation that an entry is found by beside its own words."""
+"""Preceding entries of a conversation whose words also find an entry."""
 PAUSE = timedelta(hours=1)
-"""After it a conversation begins anew: what was said before is no answer to it."""
+"""Silence after which a conversation counts as a new one."""
 TAIL = 8
-"""Rows read of a session to find the last entries of it."""
+"""Rows read at first to find a session's last entries."""
 WORDS_OF_NAMES = 60
-"""Words of a query in which speakers' names are looked for."""
+"""Words of a query that are searched for speakers' names."""
 
 log = logging.getLogger(__name__)
 
 
-class Said(NamedTuple):
-    """An entry as those after it see it."""
+class Utterance(NamedTuple):
+    """A journal entry as context of a later one."""
 
     at: str
     id: str
@@ -53,19 +55,15 @@ class Said(NamedTuple):
     text: str
 
 
-async def catch_up(store: BaseStore, index: MemoryIndex, scope: Scope) -> None:
-    """Index the entries that are marked, and embed them with some of what else waits.
+async def catch_up(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Index the marked entries, and embed them together with a batch of earlier unembedded rows.
 
-    Where the embedder fails, what it did not embed is found by its words, and embedded later.
+    While the embedder fails, new entries are found by words alone, and embedded later.
 
     Raises:
         MemoryStoreError: the table cannot be read or written.
     """
-    await _mark_all_once(store, index, scope)
-    done = 0
-    while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
-        await _index(store, index, scope, marks)
-        done += len(marks)
+    done = await _index_marked(store, index, scope)
     try:
         for _ in range(1 + done // BATCH):
             if not await index.embed_waiting(BATCH, scope):
@@ -74,8 +72,23 @@ async def catch_up(store: BaseStore, index: MemoryIndex, scope: Scope) -> None:
         log.warning("%s; recall goes by words until it answers", error)
 
 
+async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """As `catch_up`, for a caller whose own work is done: a failure is logged and made up for.
+
+    Marks stay where it fails, and the next call finds them.
+    """
+    with _logged():
+        await catch_up(store, index, scope)
+
+
+async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Index what a crash left unindexed, without a call of the embedder. Failures are logged."""
+    with _logged():
+        await _index_marked(store, index, scope)
+
+
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
-    """The names in `query` that are known: of those who spoke, and of entities with aliases."""
+    """The known names in `query`: of speakers, and of entities with their aliases."""
     text = " ".join(query.split()[:WORDS_OF_NAMES])
     keys = list(dict.fromkeys(place.key for place in places(text)))
     found = await store.abatch([GetOp(scope.namespace(SPEAKERS), key) for key in keys])
@@ -83,10 +96,13 @@ async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]
     return spoke | set(await entities.names_in(store, scope, text))
 
 
-def episode_of(entry: JournalEntry, before: Sequence[Said] = ()) -> Episode:
-    """An entry as it is indexed, by what was said before it, the last first. Pure."""
+def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
+    """An entry as it is indexed. Pure.
+
+    `before`: what was said before it in its session, latest first.
+    """
     speaker, text = entry["source_entity"], entry["content"]
-    names = {name for name in (speaker, *(one.speaker for one in before)) if name}
+    names = {name for name in (speaker, *(said.speaker for said in before)) if name}
     return {
         "kind": "episode",
         "op": entry["id"],
@@ -96,18 +112,18 @@ def episode_of(entry: JournalEntry, before: Sequence[Said] = ()) -> Episode:
         "trust": entry["source_trust"],
         "importance": entry["importance"],
         "valid_from": entry["timestamp"],
-        "source_entries": [entry["id"], *(one.id for one in before)],
+        "source_entries": [entry["id"], *(said.id for said in before)],
         "source_events": list(entry["sources"]),
         "session": session_of(entry),
         "embed": embedded_text(text, names),
-        "terms": entry_terms(text, speaker, [one.text for one in before]),
+        "terms": entry_terms(text, speaker, [said.text for said in before]),
     }
 
 
 def session_of(entry: JournalEntry) -> str:
-    """The day's talk in a channel, or with a person where there is none. Pure.
+    """The session of an entry: a day's talk in a channel or, without one, with a person. Pure.
 
-    A note or an archive is a session by itself.
+    A note or an archive is a session of its own.
     """
     if entry["source_type"] in ("inference", "compaction"):
         return entry["id"]
@@ -117,8 +133,8 @@ def session_of(entry: JournalEntry) -> str:
     return f"{day} on {entry['channel'] or '-'}"
 
 
-def said_before(entry: JournalEntry, others: Iterable[Said]) -> list[Said]:
-    """The last entries before `entry` among `others`, without a pause between, last first. Pure."""
+def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Utterance]:
+    """The last of `others` before `entry` without a PAUSE between, latest first. Pure."""
     this, before = (entry["timestamp"], entry["id"]), []
     earlier = sorted((one for one in others if (one.at, one.id) < this), reverse=True)
     at = moment(entry["timestamp"])
@@ -130,11 +146,33 @@ def said_before(entry: JournalEntry, others: Iterable[Said]) -> list[Said]:
     return before
 
 
-async def _index(store: BaseStore, index: MemoryIndex, scope: Scope, marks: Sequence[Item]) -> None:
-    """Index the entries of these marks, the speakers' names with them, and take the marks away."""
+@contextmanager
+def _logged() -> Iterator[None]:
+    try:
+        yield
+    except CircadianError as error:
+        log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
+
+
+async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
+    """Index the marked entries; return how many there were."""
+    await _mark_all_once(store, index, scope)
+    done = 0
+    while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
+        await _index(store, index, scope, marks)
+        done += len(marks)
+        if len(marks) < BATCH:
+            break
+    return done
+
+
+async def _index(
+    store: BaseStore, index: SemanticMemory, scope: Scope, marks: Sequence[Item]
+) -> None:
+    """Index the entries of these marks and their speakers' names, and remove the marks."""
     ids = [str(mark.value["id"]) for mark in marks]
     entries = await journal.read_many(store, scope, ids)
-    shown = {id_: one for id_, one in entries.items() if journal.SELF not in one["tags"]}
+    shown = {id_: entry for id_, entry in entries.items() if journal.SELF not in entry["tags"]}
     if gone := [id_ for id_ in ids if id_ not in shown]:
         await index.drop_episodes(scope, gone)
     talks = await _talks(index, scope, shown)
@@ -157,15 +195,15 @@ async def _index(store: BaseStore, index: MemoryIndex, scope: Scope, marks: Sequ
 
 
 async def _talks(
-    index: MemoryIndex, scope: Scope, entries: Mapping[str, JournalEntry]
-) -> dict[str, dict[str, Said]]:
-    """By session, what is said in it as far as `entries` may follow it, those included."""
-    talks: dict[str, dict[str, Said]] = defaultdict(dict)
+    index: SemanticMemory, scope: Scope, entries: Mapping[str, JournalEntry]
+) -> dict[str, dict[str, Utterance]]:
+    """What was said in each session shortly before its first entry in `entries`, and these."""
+    talks: dict[str, dict[str, Utterance]] = defaultdict(dict)
     first: dict[str, str] = {}
     for one in entries.values():
         session = session_of(one)
         first[session] = min(first.get(session, one["timestamp"]), one["timestamp"])
-    by_session: dict[str, list[Place]] = defaultdict(list)
+    by_session: dict[str, list[SessionPlace]] = defaultdict(list)
     for place in await index.timeline(scope, list(first)):
         by_session[place.session].append(place)
     for session, there in by_session.items():
@@ -178,23 +216,25 @@ async def _talks(
     return talks
 
 
-async def _said(index: MemoryIndex, scope: Scope, there: Sequence[Place]) -> list[Said]:
+async def _said(
+    index: SemanticMemory, scope: Scope, there: Sequence[SessionPlace]
+) -> list[Utterance]:
     rows = await index.numbered(scope, [place.seq for place in there])
     return [_said_in(row.payload) for row in rows.values()]
 
 
-def _said_in(payload: Mapping[str, Any]) -> Said:
-    return Said(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
+def _said_in(payload: Mapping[str, Any]) -> Utterance:
+    return Utterance(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
 
 
-def _said_of(entry: JournalEntry) -> Said:
-    return Said(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
+def _said_of(entry: JournalEntry) -> Utterance:
+    return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
 
 
-async def _mark_all_once(store: BaseStore, index: MemoryIndex, scope: Scope) -> None:
-    """Mark the whole journal where it was written before there were marks, or analysed otherwise.
+async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Mark the whole journal if its index has no note of the present analysis of words.
 
-    Done when the note of it is written; until then it is done again.
+    The note is written last, so that a crash before it repeats the marking.
     """
     namespace, current = scope.namespace(INDEXING), {"analysis": ANALYSIS_VERSION}
     (note,) = await store.abatch([GetOp(namespace, JOURNAL)])

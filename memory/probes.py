@@ -1,4 +1,6 @@
-"""Recalls of the agent's own that are kept: a night is tried out on them before it is applied.
+"""What the agent recalled for its own use: probes for a night's trial, and accesses of facts.
+
+A night is tried out on probes before it is applied: would earlier recalls still find their sources?
 
 Store namespace (below `(user, thread)`): `probes` number -> Probe, a ring of the newest.
 """
@@ -15,16 +17,41 @@ from langgraph.store.base import BaseStore
 from memory.dreaming.gate import Probe
 from memory.records import RecallHit
 from memory.scope import Scope
+from memory.semantic import SemanticMemory
+from memory.settings import Settings
 from memory.store_access import list_items
 
 PROBES = "probes"
 BEST = 3
 """Memories whose sources a probe remembers."""
 LONGEST = 500
-"""Characters of a query that is worth keeping."""
+"""Characters of a query that may become a probe."""
 
 
-async def keep(
+async def note_use(
+    query: str,
+    hits: Sequence[RecallHit],
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    now: datetime,
+    settings: Settings,
+) -> None:
+    """Note that the agent uses these hits: keep a probe, and count an access of each fact."""
+    await _keep(store, scope, query, hits, now=now, most=settings.probes_kept)
+    facts = [hit["id"] for hit in hits if hit["kind"] == "fact"]
+    if facts:
+        await semantic.touch(scope, facts, now)
+
+
+async def kept(store: BaseStore, scope: Scope) -> list[Probe]:
+    """The probes, in no particular order."""
+    items = await list_items(store, scope.namespace(PROBES))
+    return [cast(Probe, item.value) for item in items]
+
+
+async def _keep(
     store: BaseStore,
     scope: Scope,
     query: str,
@@ -33,17 +60,11 @@ async def keep(
     now: datetime,
     most: int,
 ) -> None:
-    """Keep a recall that found something, in the place that its words fall to among `most`."""
+    """Keep a recall that found something, in the place that its words hash to among `most`."""
     if not hits or most < 1 or len(query) > LONGEST:
         return
     place = int.from_bytes(blake2b(query.encode(), digest_size=8).digest()) % most
-    found = list(dict.fromkeys(one for hit in hits[:BEST] for one in hit["sources"]))
+    found = list(dict.fromkeys(source for hit in hits[:BEST] for source in hit["sources"]))
     probe: Probe = {"query": query, "found": found, "at": now.isoformat()}
     value = cast(dict[str, Any], probe)
     await store.aput(scope.namespace(PROBES), f"{place:04}", value, index=False)
-
-
-async def kept(store: BaseStore, scope: Scope) -> list[Probe]:
-    """The probes that are kept."""
-    items = await list_items(store, scope.namespace(PROBES))
-    return [cast(Probe, item.value) for item in items]

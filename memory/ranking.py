@@ -1,9 +1,10 @@
-"""Ranking: which of the memories that a search found come first, and why. Pure.
+"""Ranking: the order of the memories that a search found, and why. Pure.
 
-Relevance is made of words (BM25) and meaning (cosine), each scaled to 0..1, of how well the rest of
-an entry's session fits, and of who spoke, when, and how much was said. To it come recency,
-importance and trust in the form of Generative Agents (Park et al. 2023), small: they break ties.
-What was drawn from other memories comes behind them, unless it says more of what is asked.
+Relevance combines words (BM25) and meaning (cosine), each scaled to 0..1, with how well the rest of
+an entry's session fits, who spoke, when, and how much was said. Recency, importance and trust, in
+the form of Generative Agents (Park et al. 2023), have small weights: they break ties. A conclusion
+drawn from other memories ranks behind them, unless it says more about the query. Duplicates are
+merged: a fact and the entry that it restates are one result.
 """
 
 from __future__ import annotations
@@ -31,49 +32,51 @@ WEIGHTS: Mapping[str, float] = {
     "speaker": 0.3,
     "question": -0.3,
 }
-"""Of the parts of relevance. Chosen on the development split of LoCoMo (Maharana et al. 2024)."""
+"""Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024)."""
 FAINT_MEANING = 0.02
-"""The weight of meaning where the embedder compares little more than words."""
+"""Weight of meaning where the embedder compares little more than words."""
 NEAR = 0.3
-"""Cosine below which nothing is near."""
+"""Cosine below which even the nearest memory does not count in full."""
 TOP_OF_SESSION = 3
-"""So many of a session's entries, the best by words and meaning, say how well it fits."""
+"""The best N entries of a session, by words and meaning, say how well it fits."""
 LONG = 60
-"""Words of a text that has all the substance there is."""
+"""Words of a text with full substance."""
 LETTERS = 6
-"""Of a word with its blank, about."""
+"""Characters of a word with its blank, on average."""
+SAYS_ALL = 0.6
+"""Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
 HOURLY_DECAY = 0.995
-"""Of recency."""
+"""Recency after an hour."""
 LOWEST, HIGHEST = 1, 10
-"""Importance."""
+"""The range of importance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory with what its score is made of."""
+    """A memory with the parts of its score."""
 
     row: Row
     parts: Mapping[str, float]
     """Name -> weighted share; the score is their sum."""
     sources: tuple[str, ...]
-    """Ids of the events that it comes from."""
+    """Ids of the events that the memory comes from."""
     stands_for: frozenset[str] = frozenset()
-    """Ids of the facts and entries that say the same and are not shown beside it."""
+    """Ids of the facts and entries that say the same, which it replaces."""
 
     @property
     def at(self) -> datetime:
-        """When it came to be, or to hold; UTC."""
+        """When the entry was written, or the fact came to hold; UTC."""
         return moment(self.row.payload["valid_from"])
 
     @property
     def id(self) -> str:
-        """A fact's own; of an entry the journal's, under which links know it."""
+        """The fact's id, or the journal entry's, which links use."""
         payload = self.row.payload
         return self.row.id if payload["kind"] == "fact" else str(payload["op"])
 
     @property
     def ids(self) -> frozenset[str]:
-        """Its own, and those of what it stands for."""
+        """Its own id, and those of the memories that it replaces."""
         return self.stands_for | {self.id}
 
     @property
@@ -83,12 +86,12 @@ class Candidate:
 
     @property
     def superseded(self) -> bool:
-        """No longer held to be true."""
+        """A fact that no longer holds."""
         return self.row.payload.get("invalid_at") is not None
 
     @property
     def drawn(self) -> bool:
-        """Drawn from other memories: an insight, a note, an archive."""
+        """A conclusion from other memories: an insight, a note, an archive."""
         return _drawn(self.row)
 
 
@@ -102,11 +105,18 @@ def rank(
     settings: Settings,
     by_words: bool = False,
 ) -> list[Candidate]:
-    """What was found by meaning (with cosine) or by words (with BM25), best first.
+    """Rank the results of both searches, best first; ties go to the newer one.
 
-    What neither is near nor shares a word is left out, but for what stands `beside` a find in its
-    session. Of equals the newer comes first. `by_words`: the embedder compares little more than
-    words.
+    Rows with neither a near meaning nor a shared word are left out, except those in `beside`.
+
+    Args:
+        query: as `read_query` reads it.
+        near: rows found by meaning, with cosine.
+        worded: rows found by words, with BM25.
+        beside: neighbours of found entries in their sessions.
+        now: for recency; UTC.
+        settings: the weights of recency, importance and trust.
+        by_words: the embedder compares little more than words.
     """
     words, meaning = scaled(worded), stretched(near)
     rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}
@@ -129,7 +139,7 @@ def rank(
 
 
 def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
-    """The `count` best of what was found, by meaning and words alone, best first."""
+    """The `count` best rows by meaning and words alone, best first."""
     words, meaning = scaled(worded), stretched(near)
     rows = {row.id: row for row, _ in (*near, *worded)}
     fits = {id_: words.get(id_, 0.0) + meaning.get(id_, 0.0) for id_ in rows}
@@ -137,18 +147,92 @@ def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
 
 
 def ordered(found: Iterable[Candidate]) -> list[Candidate]:
-    """Best first; of equals the newer, then the lower id."""
-    newest = sorted(found, key=lambda one: one.row.id)
-    newest.sort(key=lambda one: one.at, reverse=True)
-    return sorted(newest, key=lambda one: one.score, reverse=True)
+    """Best first; ties go to the newer one, then to the lower id."""
+    newest = sorted(found, key=lambda candidate: candidate.row.id)
+    newest.sort(key=lambda candidate: candidate.at, reverse=True)
+    return sorted(newest, key=lambda candidate: candidate.score, reverse=True)
+
+
+def merged(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge duplicates among `found` (best first).
+
+    A fact that restates its source entry is merged with it, at the entry's own rank, so that making
+    facts of some entries moves no others. Equal texts are merged at the better rank. An entry whose
+    fact no longer holds counts as superseded, too.
+    """
+    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
+    said: dict[str, list[Candidate]] = defaultdict(list)
+    left = []
+    for fact in (one for one in found if one.row.payload["kind"] == "fact"):
+        source = _said_by(fact, entries)
+        if source is None:
+            left.append(fact)
+        else:
+            said[source].append(fact)
+    left += [_with_facts(entry, said[op]) for op, entry in entries.items()]
+    return _once(ordered(left))
+
+
+def joined(one: Candidate, other: Candidate) -> Candidate:
+    """`one` with the better score and the sources of both."""
+    better = max(one, other, key=lambda candidate: candidate.score)
+    return replace(
+        one,
+        parts=better.parts,
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+    )
+
+
+def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+    """The fact's source entry that has all of its words, names left out."""
+    payload = fact.row.payload
+    sources = [source for source in payload["source_entries"] if source in entries]
+    if not sources:
+        return None
+    names = {
+        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
+    }
+    says = set(terms(payload["data"])) - names
+    for source in sources:
+        if says <= set(terms(entries[source].row.payload["data"])):
+            return str(source)
+    return None
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
+    """An entry merged with the facts that restate it, shown as a fact with most of its words."""
+    if not facts:
+        return entry
+    has = set(terms(entry.row.payload["data"]))
+    whole = [
+        one
+        for one in facts
+        if len(has & set(terms(one.row.payload["data"]))) >= SAYS_ALL * len(has)
+    ]
+    holding = sorted(whole, key=lambda one: one.superseded)
+    best = holding[0] if holding else entry
+    for candidate in (entry, *facts):
+        if not candidate.superseded or candidate is best:
+            best = joined(best, candidate)
+    return best if best.superseded else replace(best, parts=entry.parts)
+
+
+def _once(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge equal texts, but never a fact that holds with one that does not."""
+    kept: dict[tuple[str, bool], Candidate] = {}
+    for candidate in found:
+        text = " ".join(candidate.row.payload["data"].casefold().split())
+        key = (text, candidate.superseded)
+        kept[key] = joined(kept[key], candidate) if key in kept else candidate
+    return ordered(kept.values())
 
 
 def scaled(scores: Scored) -> dict[str, float]:
-    """BM25 min-max over the whole scope, by row: 0 is no match, 1 the best.
+    """BM25 scaled to 0..1 over the whole scope, by row id: 0 is no match, 1 the best.
 
-    No match is 0 in BM25 too, so that is the minimum, not the last candidate: else the last of
-    two good matches would count for nothing. What was drawn from others, whose words it repeats,
-    is measured by the best of those.
+    The minimum is BM25's own 0 and not the last result: else the last of two good matches would
+    count for nothing. The maximum is the best first-hand memory: conclusions repeat others' words.
     """
     best = max((score for row, score in scores if not _drawn(row)), default=0.0)
     best = best or max((score for _, score in scores), default=0.0)
@@ -156,11 +240,11 @@ def scaled(scores: Scored) -> dict[str, float]:
 
 
 def stretched(scores: Scored) -> dict[str, float]:
-    """Cosines min-max over the candidates, by row, for embedders differ in what is far to them.
+    """Cosines scaled to 0..1 over the results, by row id, since embedders differ in their range.
 
-    What has no positive cosine is near to nothing. Few candidates say little of what is far: the
-    fewer they are, the nearer to 0 is what counts as the minimum. Where even the nearest is far,
-    it does not count in full.
+    A cosine of 0 or less does not count. Few results say little about the embedder's range: the
+    fewer they are, the closer to 0 is the minimum. If even the nearest is below NEAR, it does not
+    count in full.
     """
     near = {row.id: score for row, score in scores if score > 0}
     if not near:
@@ -171,7 +255,7 @@ def stretched(scores: Scored) -> dict[str, float]:
 
 
 def recency(row: Row, now: datetime) -> float:
-    """0.995 to the power of the hours since the last access, or since it came to be; 1 is now."""
+    """HOURLY_DECAY to the power of the hours since the last access, or since the memory's time."""
     last = moment(row.payload["valid_from"])
     if row.last_access is not None:
         last = max(last, moment(row.last_access))
@@ -179,7 +263,7 @@ def recency(row: Row, now: datetime) -> float:
 
 
 def moment(at: str) -> datetime:
-    """An ISO 8601 time; UTC where it names no zone."""
+    """An ISO 8601 time; UTC where it has no zone."""
     told = datetime.fromisoformat(at)
     return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
 
@@ -192,7 +276,7 @@ def _sessions(
 ) -> dict[str, float]:
     """How well each row's session fits, 0..1, by the session's best entries.
 
-    A fact stands for itself: it fits as a session would of which all entries were as good.
+    A fact counts as a session whose entries all fit as well as the fact.
     """
     fits = {row.id: words.get(row.id, 0.0) + weight * meaning.get(row.id, 0.0) for row in rows}
     found: dict[str, list[float]] = defaultdict(list)
@@ -209,59 +293,58 @@ def _sessions(
 
 
 def _drawn(row: Row) -> bool:
-    """Alone in its session: so is what was drawn from others (`memory.episodes.session_of`)."""
+    """Conclusions are alone in their session (`memory.episodes.session_of`)."""
     payload = row.payload
     return payload["kind"] != "fact" and bool(payload.get("session") == payload["op"])
 
 
 def _behind_evidence(found: Sequence[Candidate], query: Query) -> list[Candidate]:
-    """`found`, in which nothing fits for words that it has of the memories it was drawn from.
+    """Lower conclusions that say no more about the query than their evidence.
 
-    An insight repeats what those have in common, and would stand before each of them. So where it
-    says no more of what is asked, it fits as they do on the whole, one that was not found not at
-    all; but how near it is in meaning is its own.
+    An insight repeats what its evidence has in common and would rank before each piece of it. So it
+    scores the mean of its evidence (0 for a piece that was not found), except for meaning.
     """
     told: dict[str, Candidate] = {}
-    for one in found:
-        for event in () if one.drawn else one.sources:
-            if event not in told or told[event].score < one.score:
-                told[event] = one
+    for candidate in found:
+        for event in () if candidate.drawn else candidate.sources:
+            if event not in told or told[event].score < candidate.score:
+                told[event] = candidate
     return [_bounded(one, told, query) if one.drawn and one.sources else one for one in found]
 
 
-def _bounded(one: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
-    """`one`, by what the events that it comes from told: the best of each."""
-    evidence = [told[event] for event in one.sources if event in told]
-    fit = sum(map(_beside_meaning, evidence)) / len(one.sources)
-    over = _beside_meaning(one) - fit
-    if over <= 0 or _adds(one, evidence, query):
-        return one
-    return replace(one, parts={**one.parts, "evidence": -over})
+def _bounded(drawn: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
+    """A conclusion, bounded by its evidence: the best candidate of each source event."""
+    evidence = [told[event] for event in drawn.sources if event in told]
+    fit = sum(map(_without_meaning, evidence)) / len(drawn.sources)
+    over = _without_meaning(drawn) - fit
+    if over <= 0 or _adds(drawn, evidence, query):
+        return drawn
+    return replace(drawn, parts={**drawn.parts, "evidence": -over})
 
 
-def _beside_meaning(one: Candidate) -> float:
-    return sum(part for name, part in one.parts.items() if name != "meaning")
+def _without_meaning(candidate: Candidate) -> float:
+    return sum(part for name, part in candidate.parts.items() if name != "meaning")
 
 
-def _adds(one: Candidate, evidence: Sequence[Candidate], query: Query) -> bool:
-    """Whether it has a word of the query that its evidence has not; names and numbers aside.
+def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool:
+    """Whether a conclusion has a word of the query that its evidence lacks.
 
-    Those stand in what is drawn to say whose words and of which day they are.
+    Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
     """
-    left = {term for term in query.terms if not term.isdigit()} & _words_of(one)
-    for name in (one.row.payload["speaker"], *query.people):
+    left = {term for term in query.terms if not term.isdigit()} & _words_of(drawn)
+    for name in (drawn.row.payload["speaker"], *query.people):
         left.difference_update(terms(name or ""))
-    for told in evidence:
-        left -= _words_of(told)
+    for candidate in evidence:
+        left -= _words_of(candidate)
     return bool(left)
 
 
-def _words_of(one: Candidate) -> set[str]:
-    return set(terms(one.row.payload["data"]))
+def _words_of(candidate: Candidate) -> set[str]:
+    return set(terms(candidate.row.payload["data"]))
 
 
 def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
-    """What a memory's own fields say to the query, each part 0..1."""
+    """How a memory's fields match the query, each part 0..1."""
     text = payload["data"]
     told = {
         "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
@@ -291,7 +374,7 @@ def _weighed(row: Row, now: datetime) -> dict[str, float]:
 
 
 def _weights(query: Query, meaning: float) -> dict[str, float]:
-    """The weights of relevance for this query: of what it does not ask for there is none."""
+    """The weights of relevance for this query; dates and speakers count only if it names any."""
     asked = {"meaning": meaning}
     if not query.days:
         asked["date"] = 0.0
@@ -301,7 +384,7 @@ def _weights(query: Query, meaning: float) -> dict[str, float]:
 
 
 def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float]:
-    """What each part adds at most to a score of 1; relevance as a whole has the weight 1."""
+    """The largest share of each part in a score of 1; relevance as a whole has the weight 1."""
     relevance = sum(weight for weight in weights.values() if weight > 0)
     beside = {
         "recency": settings.recall_weight_recency,

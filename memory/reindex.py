@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory.memory_index import MemoryIndex
+from memory.semantic import SemanticMemory
 
 BATCH = 128
 """Texts of one call of the embedder, and of one write."""
@@ -26,7 +26,7 @@ class Reindexed:
 
 
 async def reindex(
-    memory: MemoryIndex, progress: Callable[[int, int], None] = lambda done, total: None
+    memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Reindexed:
     """Embed all that has no vector of the embedder in use, of every agent.
 

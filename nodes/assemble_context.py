@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import assembly, entities
+from memory import assembly, entities, probes
 from memory.chat import MARK, marked, message_of
 from memory.components import ENTITY_CONTEXT, SEMANTIC_MEMORIES
 from memory.owners import owners_of, set_off_by_owner
@@ -90,13 +90,18 @@ async def _recalled(
     if not query.strip():
         return []
     resources, scope = resources_of(config), scope_of(config)
-    return await recall(
+    semantic, store, now = resources.semantic, store_of(runtime), resources.clock()
+    hits = await recall(
         query,
         scope=scope,
-        now=resources.clock(),
-        semantic=resources.semantic,
-        store=store_of(runtime),
+        now=now,
+        semantic=semantic,
+        store=store,
         settings=settings,
         limit=settings.recall_limit,
-        used_by_agent=True,
+        max_tokens=settings.recall_tokens,
     )
+    await probes.note_use(
+        query, hits, store=store, semantic=semantic, scope=scope, now=now, settings=settings
+    )
+    return hits

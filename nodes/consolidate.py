@@ -141,7 +141,6 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         store=context.store,
         settings=settings,
         limit=settings.recall_limit,
-        used_by_agent=False,
         facts_only=True,
     )
     made = material(

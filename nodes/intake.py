@@ -16,6 +16,7 @@ from memory import (
     audit,
     emergency,
     entities,
+    episodes,
     inbox,
     journal,
     night,
@@ -85,6 +86,8 @@ async def intake(
     if visit.first:
         await visit.take_in()
         await visit.finish_undo()
+        # Entries that a crash left unindexed.
+        await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
         visit.set(turn="refuse")  # `refuse` has to find the state as it is
         return visit.update

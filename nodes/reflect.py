@@ -129,7 +129,6 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
             store=context.store,
             settings=context.settings,
             limit=context.settings.reflection_memories,
-            used_by_agent=False,
             changes=changes,
         )
         for question in questions

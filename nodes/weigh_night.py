@@ -64,7 +64,6 @@ async def _sources(context: NightContext, probe: gate.Probe, changes: Changes | 
         store=context.store,
         settings=context.settings,
         limit=gate.TOP,
-        used_by_agent=False,
         changes=changes,
     )
     return [source for hit in hits for source in hit["sources"]]

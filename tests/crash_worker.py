@@ -156,7 +156,7 @@ class Points:
 
 def watch(points: Points) -> None:
     """Let `points` see every durable write of this process."""
-    from memory.vectorstore.mem0_adapters import Mem0
+    from memory.vectorstore.mem0 import Mem0
 
     for owner, name, kind in (
         (CircadianSaver, "aput", "checkpoint"),
@@ -342,7 +342,7 @@ def wait(pid: int, seconds: float) -> int | str:
 
 def main() -> None:
     """Answer commands until the input ends."""
-    importlib.import_module("memory.vectorstore.mem0_adapters")  # slow
+    importlib.import_module("memory.vectorstore.mem0")  # slow
     gc.freeze()  # no process that is forked looks for garbage in what was imported
     for line in sys.stdin:
         command = json.loads(line)

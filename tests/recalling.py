@@ -9,6 +9,7 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memory import apply, journal
+from memory.episodes import catch_up
 from memory.errors import ModelError
 from memory.recall import recall
 from memory.records import Fact, JournalEntry, RecallHit
@@ -91,7 +92,8 @@ class Asking:
             projects=[],
         )
         entry = cast(JournalEntry, {**entry, **changes})
-        await self.store.abatch(journal.puts(ANA, entry))
+        await write(self.store, entry)
+        await catch_up(self.store, self.memory, ANA)
         return entry
 
     async def learn(self, text: str, **changes: Any) -> Fact:
@@ -101,7 +103,7 @@ class Asking:
 
     async def ask(self, query: str, **options: Any) -> list[RecallHit]:
         """Recall as a person does, unless told otherwise."""
-        given: dict[str, Any] = {"limit": 10, "used_by_agent": False, "settings": Settings()}
+        given: dict[str, Any] = {"limit": 10, "settings": Settings()}
         return await recall(
             query,
             scope=options.pop("scope", ANA),

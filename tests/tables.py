@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from memory.vectorstore.sqlite import SqliteTable
-from memory.vectorstore.table import MemoryTable, Row, Vector
-from memory.vectorstore.vectors import unit
+from memory.vectorstore.table import MemoryTable, Row, Vector, unit
 
 if TYPE_CHECKING:
     from memory.postgres.pool import BlockingPool

@@ -13,9 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from memory import episodes, journal
 from memory.analysis import terms
 from memory.episodes import catch_up, episode_of, named_speakers, said_before, session_of
-from memory.memory_index import Episode
 from memory.records import JournalEntry
-from memory.semantic import SemanticMemory
+from memory.semantic import Episode, SemanticMemory
 from memory.vectorstore.payload import scope_filters
 from tests.facts import ANA, BEN, WordEmbeddings, memory_at
 from tests.recalling import START, entry, marks, rows, write
@@ -105,9 +104,9 @@ async def test_what_was_said_before_is_known_whether_it_came_with_the_entry_or_e
 
 
 def test_after_a_pause_a_conversation_begins_anew() -> None:
-    def said(*minutes: float) -> list[episodes.Said]:
+    def said(*minutes: float) -> list[episodes.Utterance]:
         at = [(START + timedelta(minutes=one)).isoformat() for one in minutes]
-        return [episodes.Said(one, f"id {one}", "Ben", one) for one in at]
+        return [episodes.Utterance(one, f"id {one}", "Ben", one) for one in at]
 
     now = entry("now", minutes=200)
     assert [one.at for one in said_before(now, said(199, 150, 145, 201))] == [

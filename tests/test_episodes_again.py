@@ -10,8 +10,12 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
+from graph.agent import open_agent
 from memory import episodes, journal
+from memory.apply import apply_operations
 from memory.episodes import catch_up, episode_of
+from memory.errors import MemoryStoreError
+from memory.operations import add_entry
 from memory.semantic import SemanticMemory
 from tests.facts import ANA, draft, memory_at
 from tests.recalling import Failing, entry, marks, rows, write
@@ -77,6 +81,48 @@ async def test_a_kill_between_rows_and_marks_makes_no_second_row(
     await catch_up(store, memory, ANA)
     assert len(rows(memory)) == 2
     assert await marks(store) == []
+
+
+async def test_an_entry_is_indexed_when_it_is_written(
+    store: InMemoryStore, memory: SemanticMemory
+) -> None:
+    added = [add_entry(entry("harp"), "heard"), add_entry(entry("mill", minutes=1), "heard")]
+    await apply_operations(added, store=store, semantic=memory, scope=ANA)
+    assert [row.payload["data"] for row in rows(memory)] == ["harp", "mill"]
+    assert await memory.count_unembedded(ANA) == 0
+    assert await marks(store) == []
+
+
+async def test_an_entry_that_cannot_be_indexed_is_written_and_indexed_with_the_next(
+    store: InMemoryStore, memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*args: Any) -> None:
+        raise MemoryStoreError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "put_episodes", fails)
+        await apply_operations(
+            [add_entry(entry("harp"), "heard")], store=store, semantic=memory, scope=ANA
+        )
+    assert len(await journal.newest(store, ANA)) == len(await marks(store)) == 1
+    await apply_operations(
+        [add_entry(entry("mill", minutes=1), "heard")], store=store, semantic=memory, scope=ANA
+    )
+    assert [row.payload["data"] for row in rows(memory)] == ["harp", "mill"]
+
+
+async def test_entries_that_a_crash_left_unindexed_are_found_once_the_agent_is_opened(
+    tmp_path: Path,
+) -> None:
+    async with open_agent(tmp_path, model="offline", embedder="offline") as agent:
+        puts = journal.puts(agent.scope, entry("harp"))
+        await agent.store.abatch(puts)
+        assert await agent.recall("harp") == []
+    async with open_agent(tmp_path, model="offline") as agent:
+        assert [hit["text"] for hit in await agent.recall("harp")] == ["harp"]
+        assert await agent.resources.semantic.count_unembedded(agent.scope) == 1
+        await agent.ainvoke({"request": "tick"})
+        assert await agent.resources.semantic.count_unembedded(agent.scope) == 0
 
 
 async def test_where_the_embedder_fails_entries_are_found_by_words_and_embedded_later(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.opened_memory import settle_mem0
 from memory.postgres.history import PostgresHistory
 from memory.postgres.table import PostgresTable
-from memory.vectorstore.history import History
+from memory.semantic import settle_mem0
+from memory.vectorstore.table import History
 from tests.tables import DATABASES, Open, ids, put
 
 
@@ -23,7 +23,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[History]
         opened = of_table(request.getfixturevalue("open_postgres"))
     else:
         settle_mem0(tmp_path / "mem0")
-        from memory.vectorstore.mem0_history import FileHistory
+        from memory.vectorstore.mem0 import FileHistory
 
         opened = FileHistory(tmp_path / "history.db")
     yield opened
@@ -41,20 +41,12 @@ def events(history: History, memory_id: str) -> list[tuple[str, str]]:
     return [(row["event"], row["new_memory"]) for row in history.get_history(memory_id)]
 
 
-def messages(history: History, session: str, limit: int = 10) -> list[str]:
-    return [row["content"] for row in history.get_last_messages(session, limit)]
-
-
 def test_changes_come_back_oldest_first_with_what_was_told_of_them(history: History) -> None:
     made = {"created_at": "2026-03-01T08:00:00+00:00"}
     history.add_history("one", None, "red fox", "ADD", **made, actor_id="Ana", role="user")
     later = {**made, "updated_at": "2026-03-02T08:00:00+00:00"}
-    history.batch_add_history(
-        [
-            {"memory_id": "one", "old_memory": "a", "new_memory": "b", "event": "UPDATE", **later},
-            {"memory_id": "two", "new_memory": "owl", "event": "ADD", "is_deleted": 1},
-        ]
-    )
+    history.add_history("one", "a", "b", "UPDATE", **later)
+    history.add_history("two", None, "owl", "ADD", is_deleted=1)
     assert events(history, "one") == [("ADD", "red fox"), ("UPDATE", "b")]
     [first, second] = history.get_history("one")
     [other] = history.get_history("two")
@@ -91,25 +83,11 @@ def test_a_deletion_takes_all_that_is_kept_of_the_memory(history: History) -> No
     assert events(history, "two") == [("ADD", "red fox")]
 
 
-def test_the_last_ten_messages_of_a_scope_are_kept_in_order(history: History) -> None:
-    history.save_messages([], "ana")
-    for number in range(14):
-        told = {"role": "user", "content": f"{number}", "name": "Ana"}
-        history.save_messages([told], "ana")
-    history.save_messages([{"role": "assistant", "content": "other"}], "ben")
-    assert messages(history, "ana") == [f"{number}" for number in range(4, 14)]
-    assert messages(history, "ana", 3) == ["11", "12", "13"]
-    [one] = history.get_last_messages("ben")
-    assert (one["role"], one["name"]) == ("assistant", None)
-    assert one["created_at"].endswith("+00:00")
-
-
 def test_a_reset_leaves_it_empty_and_of_use(history: History) -> None:
     history.add_history("one", None, "red fox", "ADD")
-    history.save_messages([{"role": "user", "content": "hello"}], "ana")
     history.reset()
     history.scrub()
-    assert (events(history, "one"), messages(history, "ana")) == ([], [])
+    assert events(history, "one") == []
     history.add_history("one", None, "owl", "ADD")
     assert events(history, "one") == [("ADD", "owl")]
 
@@ -127,10 +105,9 @@ def test_in_postgresql_it_is_written_with_the_facts_or_not_at_all(open_postgres:
     with contextlib.suppress(KeyError), history.batch(), table.transaction():
         put(table, "ana", "a")
         history.add_history("ana-a", None, "text", "ADD")
-        history.save_messages([{"role": "user", "content": "text"}], "ana")
         assert events(elsewhere, "ana-a") == []
         raise KeyError
-    assert (events(history, "ana-a"), messages(history, "ana"), table.count({})) == ([], [], 0)
+    assert (events(history, "ana-a"), table.count({})) == ([], 0)
     with history.batch(), table.transaction():
         put(table, "ana", "a")
         history.add_history("ana-a", None, "nul\0", "ADD")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memory.errors import ModelError
 from memory.semantic import SemanticMemory
 from tests.facts import ANA, DIMENSION, WordEmbeddings, draft
 from tests.tables import Open
@@ -63,36 +64,41 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
     ({"trust": [0.5, 0.9]}, {"red fox", "red panda"}),
     ({"trust": {"gte": 0.5}}, {"red fox", "red panda"}),
     ({"trust": {"gt": 0.2, "lt": 0.9}}, {"red panda"}),
-    ({"trust": {"lte": 0.5}}, {"red panda", "blue whale"}),
-    ({"trust": {"ne": 0.5}}, {"red fox", "blue whale"}),
-    ({"trust": {"in": [0.2]}}, {"blue whale"}),
-    ({"trust": {"nin": [0.2]}}, {"red fox", "red panda"}),
-    ({"data": {"contains": "fox"}}, {"red fox"}),
-    ({"data": {"icontains": "RED"}}, {"red fox", "red panda"}),
-    ({"trust": "*"}, {"red fox", "red panda", "blue whale"}),
-    ({"speaker": "*"}, set()),
-    ({"AND": [{"trust": {"gte": 0.5}}, {"data": {"contains": "fox"}}]}, {"red fox"}),
-    ({"OR": [{"trust": 0.2}, {"data": {"contains": "panda"}}]}, {"red panda", "blue whale"}),
-    ({"NOT": [{"trust": 0.2}]}, {"red fox", "red panda"}),
-    ({"OR": [{"user_id": "ben"}, {"trust": 0.2}]}, {"blue whale"}),
+    ({"AND": [{"trust": {"gte": 0.5}}, {"trust": {"lte": 0.5}}]}, {"red panda"}),
+    ({"speaker": ["Ana"]}, set()),
 ]
 
 
-def test_every_filter_works_in_search_and_in_get_all(mem0: Any) -> None:
+def test_equality_lists_and_ranges_filter_search_and_get_all(mem0: Any) -> None:
     for filters, expected in FILTERS:
         assert set(found(mem0, "red fox panda blue whale", **filters)) == expected, filters
-        assert set(listed(mem0, **filters)) == expected, filters
+        if "AND" not in filters:  # which Mem0 resolves in a search alone
+            assert set(listed(mem0, **filters)) == expected, filters
 
 
-def test_an_unknown_operator_is_an_error(mem0: Any) -> None:
-    filters = {"user_id": "ana", "trust": {"about": 0.5}}
-    calls: list[Callable[[], Any]] = [
-        lambda: mem0.search("fox", filters=filters),
-        lambda: mem0.get_all(filters=filters),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match="operator"):
-            call()
+@pytest.mark.parametrize(
+    ("filters", "named"),
+    [
+        ({"trust": {"ne": 0.5}}, "ne"),
+        ({"data": {"contains": "fox"}}, "data"),
+        ({"trust": "*"}, "trust"),
+        ({"OR": [{"trust": 0.2}]}, r"'\$?or'"),
+        ({"NOT": [{"trust": 0.2}]}, r"'\$?not'"),
+        ({"trust": {"about": 0.5}}, "operator"),
+    ],
+)
+def test_any_other_filter_is_an_error_that_names_it(
+    mem0: Any, filters: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        mem0.search("fox", filters={"user_id": "ana", **filters})
+    with pytest.raises(ValueError, match=f"(?i){named}"):
+        mem0.get_all(filters={"user_id": "ana", **filters})
+
+
+def test_mem0_has_no_chat_model(mem0: Any) -> None:
+    with pytest.raises(ModelError, match="chat model"):
+        mem0.llm.generate_response([])
 
 
 def test_an_update_is_found_and_its_history_told(mem0: Any) -> None:

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from memory.analysis import terms
 from memory.errors import InputError, MemoryStoreError
-from memory.memory_index import Episode, Found
-from memory.opened_memory import EMBEDDED_CHARS
 from memory.scope import Scope
-from memory.semantic import SemanticMemory
-from memory.vectorstore.table import Kind, Place
+from memory.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
+from memory.vectorstore.table import Kind, SessionPlace
 from tests.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, texts
 from tests.tables import Open
 
-KINDS: tuple[Kind, ...] = ("fact", "episode", "window")
+KINDS: tuple[Kind, ...] = ("fact", "episode")
 
 
 @pytest.fixture
@@ -62,7 +60,7 @@ def episode(op: str, text: str, **fields: Any) -> Episode:
 
 async def look(
     memory: SemanticMemory, scope: Scope, query: str, *, kinds: Sequence[Kind] = KINDS, **more: Any
-) -> Found:
+) -> Matches:
     options: dict[str, Any] = {"limit": 10, "include_superseded": False, **more}
     vector = await memory.embed_query(query)
     return await memory.lookup(scope, terms=terms(query), vector=vector, kinds=kinds, **options)
@@ -84,7 +82,7 @@ async def test_facts_and_episodes_are_found_together_and_apart(memory: SemanticM
     assert told((await look(memory, ANA, "red fox", limit=1)).near) == ["red fox"]
     assert await memory.count(ANA) == 1
     assert texts(await memory.all(ANA)) == ["red fox"]
-    assert await look(memory, BEN, "red fox") == Found([], [])
+    assert await look(memory, BEN, "red fox") == Matches([], [])
 
 
 async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemory) -> None:
@@ -117,15 +115,15 @@ async def test_a_superseded_fact_and_a_doubtful_source_are_left_out(
 async def test_an_episode_put_again_is_one_and_changes_where_it_differs(
     memory: SemanticMemory, embeddings: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = episode("w1", "red fox\nan owl", kind="window", terms=[])
-    await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "an owl"), window])
+    hidden = episode("e3", "red fox\nan owl", terms=[])
+    await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "an owl"), hidden])
     await memory.embed_waiting(10)
     found = await look(memory, ANA, "red fox owl")
     assert sorted(told(found.worded)) == ["an owl", "red fox"]
     assert len(found.near) == 3
     changed = episode("e2", "a blue whale")
     heavier = episode("e1", "red fox", importance=9, embed="red fox")
-    await memory.put_episodes(ANA, [heavier, changed, window])
+    await memory.put_episodes(ANA, [heavier, changed, hidden])
     with monkeypatch.context() as watched:
         watched.setattr(memory.open_table(), "update", None)
         await memory.put_episodes(ANA, [heavier, changed])
@@ -161,9 +159,8 @@ async def test_the_same_entry_id_in_two_scopes_is_two_episodes(memory: SemanticM
 
 async def test_dropping_an_episode_leaves_a_fact_of_that_operation(memory: SemanticMemory) -> None:
     await memory.add(ANA, [draft("x", "red fox")])
-    window = episode("x", "red fox", kind="window")
-    await memory.put_episodes(ANA, [episode("x", "red fox"), window])
-    assert await memory.drop_episodes(ANA, ["x"]) == 2
+    await memory.put_episodes(ANA, [episode("x", "red fox")])
+    assert await memory.drop_episodes(ANA, ["x"]) == 1
     assert await memory.count(ANA) == 1
 
 
@@ -196,7 +193,7 @@ async def test_rows_and_their_neighbours_are_read_in_their_own_scope_alone(
     rows = await memory.numbered(ANA, [place.seq for place in places])
     assert [rows[place.seq].payload["op"] for place in places] == ["e2", "e3", "e1"]
     [other] = await memory.timeline(BEN, ["s1"])
-    assert other == Place("s1", other.seq)
+    assert other == SessionPlace("s1", other.seq)
     assert await memory.numbered(ANA, [other.seq]) == {}
     assert list(await memory.numbered(BEN, [other.seq])) == [other.seq]
 

@@ -14,7 +14,7 @@ from graph.agent import open_agent, open_agents
 from memory import inbox
 from memory.models.offline import OfflineChatModel
 from memory.scope import thread_id
-from memory.vectorstore.scope_index import ScopeIndex
+from memory.vectorstore.indexes import ScopeIndex
 from tests.agents import said
 from tests.homes import KINDS
 from tests.scripted import scripted

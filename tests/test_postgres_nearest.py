@@ -41,7 +41,7 @@ def large(table: MemoryTable) -> MemoryTable:
     for start in range(0, ROWS, 20):
         with table.transaction():
             for number in range(start, start + 20):
-                kind = "fact" if number % 10 else "window"
+                kind = "fact" if number % 10 else "episode"
                 put(table, "ana", f"{number}", vector=VECTORS[number], kind=kind)
     for number in range(9):
         put(table, "ben", f"{number}", vector=VECTORS[number])
@@ -94,7 +94,7 @@ def test_a_filter_never_leaves_an_index_with_too_few(
     postgres.execute(f"ALTER DATABASE {name} SET hnsw.max_scan_tuples = 1")
     with open_pool(postgres_url) as pool:
         table = PostgresTable(pool, model=MODEL, dimension=DIMENSION)
-        few = {"kind": "window"}
+        few = {"kind": "episode"}
         many = {"op": [str(one) for one in range(110)]}
         for number in (0, 7, 150):
             wanted = VECTORS[number]

@@ -87,11 +87,15 @@ def test_words_are_analysed_again_where_the_analysis_is_another(
 def test_a_database_of_a_newer_version_or_without_pgvector_says_so(
     table: PostgresTable, open_postgres: Open, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements = memories.STATEMENTS
-    monkeypatch.setattr(memories, "STATEMENTS", statements[:-1])
-    with pytest.raises(FolderError, match="newer Circadian"):
-        open_postgres()
-    monkeypatch.setattr(memories, "STATEMENTS", ("CREATE EXTENSION no_such", *statements))
+    with monkeypatch.context() as older:
+        older.setattr(memories, "FIRST_VERSION", memories.FIRST_VERSION - 1)
+        with pytest.raises(FolderError, match="newer Circadian"):
+            open_postgres()
+    with monkeypatch.context() as released:
+        released.setattr(memories, "FIRST_VERSION", memories.FIRST_VERSION + 1)
+        with pytest.raises(FolderError, match="before the first release"):
+            open_postgres()
+    monkeypatch.setattr(memories, "UPGRADES", ("CREATE EXTENSION no_such",))
     url = postgres.database()
     with open_pool(url) as pool:
         with pytest.raises(FolderError, match="install pgvector"):

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.analysis import read_query
-from memory.duplicates import merged
-from memory.ranking import Candidate, rank, recency, scaled, stretched
+from memory.ranking import Candidate, merged, rank, recency, scaled, stretched
 from memory.settings import Settings
 from memory.vectorstore.table import Row
 

@@ -11,6 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memory import apply, journal, operations
 from memory.errors import InputError
+from memory.probes import kept, note_use
 from memory.recall import within
 from memory.records import RecallHit
 from memory.semantic import SemanticMemory
@@ -18,7 +19,7 @@ from memory.settings import Settings
 from memory.tokens import approximate_tokens
 from tests.facts import ANA, BEN, memory_at
 from tests.memories import Memories
-from tests.recalling import NOW, Asking, Failing
+from tests.recalling import NOW, Asking, Failing, entry, rows, write
 from tests.tool_calls import NOW as TOOL_NOW
 from tests.tool_calls import SCOPE, Bench, night
 from tools import recall as recall_tool
@@ -39,6 +40,10 @@ async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
 @pytest.fixture
 def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
     return Asking(memory, store)
+
+
+async def stored(store: InMemoryStore) -> list[dict[str, Any]]:
+    return [item.dict() for item in await store.asearch((), limit=1_000)]
 
 
 async def test_a_fact_is_recalled_with_its_source_time_speaker_and_parts(asking: Asking) -> None:
@@ -154,40 +159,49 @@ async def test_archives_are_recalled_and_notes_on_oneself_are_not(asking: Asking
     assert (hit["id"], hit["kind"], hit["sources"]) == (archive["id"], "episode", ["v1"])
 
 
-async def test_what_the_agent_uses_is_counted_and_what_a_person_looks_at_is_not(
-    asking: Asking,
-) -> None:
-    fact = await asking.learn("Ana keeps bees")
+async def test_a_recall_writes_nothing(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
     await asking.hear("Bees!")
+    await write(asking.store, entry("unindexed"))
+    before = (await asking.memory.all(ANA), rows(asking.memory), await stored(asking.store))
 
-    async def counted() -> tuple[int, str | None]:
-        [known] = await asking.memory.all(ANA)
-        return known["access_count"], known["last_access"]
-
-    await asking.ask("bees")
-    await asking.ask("bees", used_by_agent=True, facts_only=True)
-    assert await counted() == (0, None)
-    hits = await asking.ask("bees", used_by_agent=True)
-    assert fact["id"] in [hit["id"] for hit in hits]
-    assert await counted() == (1, NOW.isoformat())
-    await asking.ask("otherwise", used_by_agent=True)
-    assert (await counted())[0] == 1
+    for options in ({}, {"max_tokens": 100}, {"facts_only": True}):
+        assert await asking.ask("bees", **options)
+    assert before == (await asking.memory.all(ANA), rows(asking.memory), await stored(asking.store))
 
 
-async def test_in_a_night_facts_alone_are_recalled_and_nothing_is_indexed(asking: Asking) -> None:
+async def test_use_of_a_recall_is_counted_and_kept_as_a_probe(asking: Asking) -> None:
+    fact = await asking.learn("Ana keeps bees")
+    for query, most in (("bees", 9), ("otherwise", 9), ("bees " * 200, 9), ("bees?", 0)):
+        await note_use(
+            query,
+            hits := await asking.ask(query),
+            store=asking.store,
+            semantic=asking.memory,
+            scope=ANA,
+            now=NOW,
+            settings=Settings(probes_kept=most),
+        )
+        assert bool(hits) == (query != "otherwise")
+    [known] = await asking.memory.all(ANA)
+    assert (known["access_count"], known["last_access"]) == (3, NOW.isoformat())
+    [probe] = await kept(asking.store, ANA)
+    assert probe == {"query": "bees", "found": fact["source_events"], "at": NOW.isoformat()}
+
+
+async def test_a_night_recalls_facts_alone(asking: Asking) -> None:
     await asking.learn("Ana keeps bees")
     await asking.hear("Bees!")
     assert await asking.texts("bees", facts_only=True) == ["Ana keeps bees"]
-    assert len(await asking.store.asearch(ANA.namespace(journal.UNINDEXED))) == 1
 
 
-async def test_what_the_agent_uses_is_bounded_in_tokens_and_a_person_sees_all(
+async def test_a_recall_is_bounded_in_tokens_where_asked(
     asking: Asking,
 ) -> None:
     for number in range(30):
         await asking.learn(f"harp number {number} " + "and so on and on " * 20)
     everything = await asking.ask("harp", limit=30)
-    used = await asking.ask("harp", limit=30, used_by_agent=True)
+    used = await asking.ask("harp", limit=30, max_tokens=Settings().recall_tokens)
     assert len(everything) == 30
     assert 5 < len(used) < 30
     assert sum(approximate_tokens(hit["text"]) for hit in used) <= Settings().recall_tokens
@@ -259,6 +273,7 @@ async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
 ) -> None:
     asked: list[dict[str, Any]] = []
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
+    hit |= {"sources": []}
 
     async def answer(query: str, **arguments: Any) -> list[RecallHit]:
         asked.append({**arguments, "query": query})
@@ -274,6 +289,6 @@ async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
     assert (awake["query"], awake["limit"], awake["include_superseded"]) == ("tea", 3, True)
     assert (awake["scope"], awake["now"], awake["store"]) == (SCOPE, TOOL_NOW, bench.store)
     assert awake["settings"] == bench.settings
-    assert [one["used_by_agent"] for one in asked] == [True, True]
+    assert [one["max_tokens"] for one in asked] == [bench.settings.recall_tokens] * 2
     assert [one["facts_only"] for one in asked] == [False, True]
     assert (asleep["limit"], asleep["include_superseded"]) == (10, False)

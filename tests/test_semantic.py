@@ -247,7 +247,7 @@ async def test_an_error_in_the_middle_of_a_batch_leaves_none_of_it(
     memory: SemanticMemory, memories: Memories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await memory.add(ANA, [draft("a", "red fox")])
-    from memory.vectorstore.mem0_store import FactStore
+    from memory.vectorstore.mem0 import FactStore
 
     insert = FactStore.insert
 

@@ -13,9 +13,9 @@ import pytest
 
 from memory.analysis import terms
 from memory.errors import MemoryStoreError
-from memory.vectorstore.faiss_index import FaissIndex
+from memory.vectorstore.indexes import FaissIndex
 from memory.vectorstore.sqlite import SqliteTable
-from memory.vectorstore.words import MAX_QUERY_WORDS
+from memory.vectorstore.table import MAX_QUERY_WORDS
 from tests.facts import acknowledged, running
 from tests.tables import DIMENSION, MODEL, direction, ids, near, payload, put, scope, worded
 
@@ -82,7 +82,7 @@ def test_a_very_long_query_is_cut(table: SqliteTable) -> None:
 def test_the_vector_index_takes_in_only_what_changed_since(
     table: SqliteTable, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.vectorstore.scope_index.CHUNK", 7)
+    monkeypatch.setattr("memory.vectorstore.indexes.CHUNK", 7)
     for number in range(30):
         put(table, "ana", str(number))
     taken: list[int] = []
@@ -207,7 +207,7 @@ def test_of_a_removed_row_nothing_is_left_but_its_number(table: SqliteTable, pat
     table.alias("ana-a", "b")
     table.delete({"id": "ana-a"})
     for name, left in (("memories", 0), ("vectors", 0), ("aliases", 0), ("removed", 1)):
-        assert table._one(f"SELECT count(*) FROM {name}") == left
+        assert table._value(f"SELECT count(*) FROM {name}") == left
     assert indexed(path, "fox") == 0
 
 

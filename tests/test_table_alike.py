@@ -25,7 +25,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=6)
 vectors = st.none() | st.sampled_from(range(len(VECTORS)))
 fields = st.fixed_dictionaries(
     {
-        "kind": st.sampled_from(["fact", "episode", "window"]),
+        "kind": st.sampled_from(["fact", "episode"]),
         "invalid_at": st.none() | st.just("2026-03-02"),
     },
     optional={
@@ -113,7 +113,7 @@ def test_the_same_operations_give_the_same_answers(
     asked: list[dict[str, Any]] = [
         {"user_id": user},
         *(scope(user, agent) for agent in AGENTS),
-        {**scope(user, "one"), "kind": ["fact", "window"], "invalid_at": None},
+        {**scope(user, "one"), "kind": ["fact"], "invalid_at": None},
         {**scope(user, "two"), "trust": {"gte": 0.6}, "OR": [{"session": "a"}, {"session": "*"}]},
     ]
     for filters in asked:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.vectorstore.table import MemoryTable, Place, Waiting
+from memory.vectorstore.table import MemoryTable, SessionPlace, Waiting
 from tests.tables import (
     DIMENSION,
     Open,
@@ -91,7 +91,7 @@ def test_an_alias_is_known_as_having_made_the_row_while_it_stands(table: MemoryT
     assert {op: row.id for op, row in made.items()} == {"c": "ana-a", "b": "ana-b", "a": "ana-a"}
     assert made["c"].payload["op"] == "a"
     assert table.made(scope("ben"), ["c", "a"]) == {}
-    assert table.made({**scope("ana"), "kind": "window"}, ["c", "a"]) == {}
+    assert table.made({**scope("ana"), "kind": "none"}, ["c", "a"]) == {}
     table.delete({"id": "ana-a"})
     assert table.made(scope("ana"), ["c", "a"]) == {}
     table.insert("other", None, payload("ana", "c", "second"))
@@ -99,11 +99,11 @@ def test_an_alias_is_known_as_having_made_the_row_while_it_stands(table: MemoryT
 
 
 def test_of_several_rows_of_one_operation_its_own_last_one_is_told(table: MemoryTable) -> None:
-    for kind in ("episode", "fact", "window"):
+    for kind in ("episode", "fact"):
         table.insert(kind, None, payload("ana", "a", kind=kind))
     table.insert("other", None, payload("ana", "b"))
     table.alias("other", "a")
-    assert ids(table.made(scope("ana"), ["a"]).values()) == ["window"]
+    assert ids(table.made(scope("ana"), ["a"]).values()) == ["fact"]
     assert ids(table.made({**scope("ana"), "kind": "fact"}, ["a"]).values()) == ["fact"]
     table.delete({"op": "a"})
     assert ids(table.made(scope("ana"), ["a"]).values()) == ["other"]
@@ -225,7 +225,7 @@ def test_episodes_come_session_by_session_in_the_order_of_their_time(table: Memo
     seq = {row.id: row.seq for row in table.select({})}
     order = [("a", "5"), ("a", "1"), ("a", "3"), ("b", "2"), ("b", "0")]
     assert table.timeline(scope("ana"), ["b", "a"]) == [
-        Place(session, seq[f"ana-{number}"]) for session, number in order
+        SessionPlace(session, seq[f"ana-{number}"]) for session, number in order
     ]
     assert table.timeline(scope("ana"), []) == []
 

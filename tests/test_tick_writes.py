@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
 from memory import inbox, journal
 from memory.apply import apply_operations
-from memory.errors import ModelError
+from memory.errors import MemoryStoreError, ModelError
 from memory.operations import add_entry
 from memory.semantic import SemanticMemory
 from tests.agents import entries, opened, said
@@ -71,8 +71,12 @@ async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
     assert sorted(notes) == ["The gate closes.", "The north gate closes."]
 
 
-async def test_an_entry_is_written_without_asking_semantic_memory() -> None:
-    store, unusable = InMemoryStore(), cast(SemanticMemory, object())
+async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path: Path) -> None:
+    def refuse() -> Any:
+        raise MemoryStoreError("the disk is full")
+
+    store = InMemoryStore()
+    unusable = SemanticMemory(refuse, mem0_dir=tmp_path, dimension=8, embeddings=refuse)
     entry = journal.entry_for_event(EVENT, known_entities=(), projects=())
     operations = [add_entry(entry, "said")]
     await apply_operations(operations, store=store, semantic=unusable, scope=SCOPE)

@@ -230,7 +230,7 @@ async def test_recall_passes_the_query_on_and_gives_back_what_was_found(
     assert called.result == {"success": True, "query": "tea", "memories": [hit], "count": 1}
     assert (asked["query"], asked["limit"], asked["include_superseded"]) == ("tea", 3, True)
     assert (asked["scope"], asked["now"]) == (SCOPE, NOW)
-    assert (asked["used_by_agent"], asked["facts_only"]) == (True, False)
+    assert (asked["max_tokens"], asked["facts_only"]) == (bench.settings.recall_tokens, False)
 
 
 async def test_recall_looks_at_the_journal_awake_and_in_a_night_at_facts_alone(

@@ -60,6 +60,20 @@ class Shelf:
         assert scope == SCOPE
         return {op: self.facts[op] for op in ops if op in self.facts}
 
+    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[Any]:
+        """No entry is indexed here."""
+        return []
+
+    async def put_episodes(self, scope: Scope, rows: Sequence[Any]) -> None:
+        """Index nothing."""
+
+    async def embed_waiting(self, limit: int, scope: Scope) -> int:
+        """Nothing waits."""
+        return 0
+
+    async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
+        """Count nothing."""
+
 
 @dataclass
 class Called:

@@ -141,7 +141,7 @@ def writer(where: Where, name: str, work: Work | None = None) -> Iterator[Writer
 def forks() -> ForkServerContext:
     """What starts processes, itself started."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "memory.vectorstore.mem0_adapters"])
+    context.set_forkserver_preload([__name__, "memory.vectorstore.mem0"])
     with pytest.MonkeyPatch.context() as patch:
         # Mem0 reads it when it is imported, which there comes first.
         patch.setenv("MEM0_TELEMETRY", "False")

@@ -7,6 +7,7 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
+from memory import probes
 from memory.errors import Refusal
 from memory.recall import recall
 from memory.resources import resources_of, scope_of, settings_of, store_of
@@ -41,18 +42,29 @@ async def recall_memories(
         raise Refusal(f"Limit {limit} is out of range", f"Give 1 to {MOST}.")
     resources, scope = resources_of(runtime.config), scope_of(runtime.config)
     asleep = sink_of(runtime.config, runtime.store).shown is not None
+    settings, now, store = settings_of(runtime.context), now_of(runtime), store_of(runtime)
     memories = await recall(
         query,
         scope=scope,
-        now=now_of(runtime),
+        now=now,
         semantic=resources.semantic,
-        store=store_of(runtime),
-        settings=settings_of(runtime.context),
+        store=store,
+        settings=settings,
         limit=limit,
+        max_tokens=settings.recall_tokens,
         include_superseded=include_superseded,
-        used_by_agent=True,
         facts_only=asleep,
     )
-    # What the scores are made of is for people: it would take more room than the memories.
+    if not asleep:  # A night may be a trial, which leaves no trace.
+        await probes.note_use(
+            query,
+            memories,
+            store=store,
+            semantic=resources.semantic,
+            scope=scope,
+            now=now,
+            settings=settings,
+        )
+    # The parts of the scores are for people: they would take more room than the memories.
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})

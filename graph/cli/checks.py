@@ -24,7 +24,7 @@ from memory.home import Home, database_url, is_made, open_home
 from memory.models.embed import embed_query
 from memory.models.retry import retrying
 from memory.models.seam import OFFLINE, choose_embedder, load_embedder
-from memory.opened_memory import settle_mem0
+from memory.semantic import settle_mem0
 from memory.settings import Deployment
 from memory.sqlite.integrity import quick_check
 

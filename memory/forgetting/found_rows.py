@@ -12,8 +12,6 @@ from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.vectorstore.payload import scope_filters
 
-MEM0_MESSAGES = 10
-"""Messages that Mem0 keeps of a scope for its own extraction, which is not used here."""
 BATCH = 200
 """Facts that are removed in one transaction."""
 
@@ -62,7 +60,7 @@ async def mend(
 
 def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
-    filters = {**scope_filters(scope), "kind": ["episode", "window"]}
+    filters = {**scope_filters(scope), "kind": "episode"}
     found = Found([], set())
     for row in semantic.open_table().select(filters):
         op, payload = row.payload["op"], row.payload
@@ -88,11 +86,6 @@ def _mend_history(
     semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
 ) -> None:
     history = semantic.open_mem0().history
-    of_scope = "&".join(f"{key}={one}" for key, one in sorted(scope_filters(scope).items()))
-    if history.get_last_messages(of_scope):
-        # Mem0 keeps the last ten and has no way to remove any: others push them out.
-        blank = {"role": "user", "content": ""}
-        history.save_messages([blank] * MEM0_MESSAGES, of_scope)
     for one in ids:
         told = [
             (row["old_memory"] or "", row["new_memory"] or "") for row in history.get_history(one)

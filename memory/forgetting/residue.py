@@ -15,7 +15,7 @@ import aiosqlite
 from memory.errors import MemoryStoreError
 
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-STORE_TABLES = ("store", "memory_history", "memory_messages")
+STORE_TABLES = ("store", "memory_history")
 MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
 """Semantic memory has written them anew already; here their statistics are."""
 _CLEARS_STATISTICS = 180_000

@@ -1,10 +1,9 @@
-"""Mem0's history in PostgreSQL: shared by all processes, and written with the facts it tells of."""
+"""Mem0's history in PostgreSQL: shared by all processes, and written with the facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -12,9 +11,6 @@ from psycopg.rows import dict_row
 
 from memory.postgres.storable import storable
 from memory.postgres.table import PostgresTable
-
-KEPT_MESSAGES = 10
-"""Of one scope, as Mem0 keeps them."""
 
 _CHANGE = (
     "memory_id",
@@ -27,7 +23,6 @@ _CHANGE = (
     "actor_id",
     "role",
 )
-_MESSAGE = ("role", "content", "name", "created_at")
 
 
 class PostgresHistory:
@@ -41,7 +36,7 @@ class PostgresHistory:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Nothing to hold: what is added inside a transaction is written with it, or not at all."""
+        """Do nothing: changes belong to the table's transaction."""
         yield
 
     def add_history(
@@ -52,21 +47,16 @@ class PostgresHistory:
         event: str,
         **details: Any,
     ) -> None:
-        """Keep one change. A deletion takes away all that is kept of the memory."""
+        """Add one change. A deletion removes all changes of the memory: they hold its text."""
         if event == "DELETE":
             self._execute("DELETE FROM memory_history WHERE memory_id = %s", [(memory_id,)])
-        else:
-            row = {"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory}
-            self.batch_add_history([{**row, "event": event, **details}])
-
-    def batch_add_history(self, records: list[dict[str, Any]]) -> None:
-        """Keep many changes; a record has the names of `add_history`'s arguments."""
-        rows = [{"is_deleted": 0, **record} for record in records]
-        values = [(str(uuid4()), *(storable(row.get(name)) for name in _CHANGE)) for row in rows]
+            return
+        ids = {"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory}
+        row = {**ids, "event": event, "is_deleted": 0, **details}
         self._execute(
             f"INSERT INTO memory_history (id, {', '.join(_CHANGE)})"
             f" VALUES (%s{', %s' * len(_CHANGE)})",
-            values,
+            [(str(uuid4()), *(storable(row.get(name)) for name in _CHANGE))],
         )
 
     def get_history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -78,46 +68,14 @@ class PostgresHistory:
         )
         return [{**row, "is_deleted": bool(row["is_deleted"])} for row in rows]
 
-    def save_messages(self, messages: list[dict[str, Any]], session_scope: str) -> None:
-        """Keep chat messages for Mem0's own extraction, the last ten of a scope."""
-        at = datetime.now(UTC).isoformat()
-        values = [
-            (session_scope, *(storable(one.get(name)) for name in _MESSAGE[:3]), at)
-            for one in messages
-        ]
-        with self._table.transaction():
-            self._execute(
-                f"INSERT INTO memory_messages (session_scope, {', '.join(_MESSAGE)})"
-                " VALUES (%s, %s, %s, %s, %s)",
-                values,
-            )
-            self._execute(
-                "DELETE FROM memory_messages WHERE session_scope = %s AND number NOT IN ("
-                " SELECT number FROM memory_messages WHERE session_scope = %s"
-                " ORDER BY number DESC LIMIT %s)",
-                [(session_scope, session_scope, KEPT_MESSAGES)],
-            )
-
-    def get_last_messages(self, session_scope: str, limit: int = 10) -> Sequence[dict[str, Any]]:
-        """Them, oldest first: role, content, name, created_at."""
-        rows = self._rows(
-            f"SELECT {', '.join(_MESSAGE)} FROM memory_messages WHERE session_scope = %s"
-            " ORDER BY number DESC LIMIT %s",
-            session_scope,
-            limit,
-        )
-        return rows[::-1]
-
     def scrub(self) -> None:
-        """Leave nothing in the tables' files of what was deleted."""
+        """Remove deleted content from the table's files."""
         with self._table.lock, self._table.transactions.outside() as connection:
-            connection.execute("VACUUM (FULL, ANALYZE) memory_history, memory_messages")
+            connection.execute("VACUUM (FULL, ANALYZE) memory_history")
 
     def reset(self) -> None:
         """Remove everything."""
-        with self._table.transaction():
-            self._execute("DELETE FROM memory_history", [()])
-            self._execute("DELETE FROM memory_messages", [()])
+        self._execute("DELETE FROM memory_history", [()])
 
     def close(self) -> None:
         """Nothing to close: the connections are the table's."""

@@ -1,8 +1,8 @@
-"""The tables of memories in PostgreSQL, and how they come to be as this version needs them.
+"""The tables of memories in PostgreSQL, and the upgrades to the form that this version uses.
 
-What is looked up or filtered often is a column computed from the payload, so that it cannot drift
-from it. Texts are compared by code point ("C"), whatever the language of the database. Vectors
-stand by themselves: counting an access then writes neither a vector nor an index anew.
+Fields that are often filtered are columns computed from the payload, so that they cannot drift from
+it. Texts compare by code point ("C"), whatever the language of the database. Vectors have their own
+table, so that counting an access rewrites neither a vector nor an index.
 """
 
 from __future__ import annotations
@@ -16,22 +16,17 @@ from memory.postgres.schema import lock_key
 from memory.postgres.text import ADD_WORDS, COUNT_WORDS, as_kept
 
 CHUNK = 1_000
-"""Rows read at once when words are analysed anew."""
+"""Rows read at once when words are analysed again."""
 
-STATEMENTS = (
-    "CREATE EXTENSION IF NOT EXISTS vector",
-    """
+FIRST_FORM = """
+    CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE memory_scopes (
         number INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         key TEXT COLLATE "C" NOT NULL UNIQUE,
         user_id TEXT COLLATE "C",
         agent_id TEXT COLLATE "C",
-        rows BIGINT NOT NULL DEFAULT 0,
-        length BIGINT NOT NULL DEFAULT 0,
         indexed TEXT COLLATE "C"
     ) WITH (fillfactor = 50);
-    COMMENT ON COLUMN memory_scopes.rows IS 'rows that have terms';
-    COMMENT ON COLUMN memory_scopes.length IS 'terms of all of them';
     COMMENT ON COLUMN memory_scopes.indexed IS 'the embedder whose vectors have an HNSW index';
     CREATE TABLE memories (
         seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -72,10 +67,20 @@ STATEMENTS = (
         scope INTEGER NOT NULL,
         term TEXT COLLATE "C" NOT NULL,
         seq BIGINT NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL,
         count INTEGER NOT NULL,
         length INTEGER NOT NULL,
-        PRIMARY KEY (scope, term, seq) INCLUDE (count, length)
+        PRIMARY KEY (scope, term, seq) INCLUDE (kind, count, length)
     );
+    CREATE TABLE memory_kinds (
+        scope INTEGER NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL,
+        rows BIGINT NOT NULL,
+        length BIGINT NOT NULL,
+        PRIMARY KEY (scope, kind)
+    ) WITH (fillfactor = 50);
+    COMMENT ON COLUMN memory_kinds.rows IS 'rows that have terms';
+    COMMENT ON COLUMN memory_kinds.length IS 'terms of all of them';
     CREATE TABLE memory_aliases (
         op TEXT COLLATE "C" NOT NULL,
         seq BIGINT NOT NULL REFERENCES memories ON DELETE CASCADE,
@@ -84,9 +89,7 @@ STATEMENTS = (
     CREATE INDEX memory_aliases_seq ON memory_aliases (seq);
     CREATE TABLE memory_analysis (
         one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL
-    )
-    """,
-    """
+    );
     CREATE TABLE memory_history (
         number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -100,62 +103,40 @@ STATEMENTS = (
         actor_id TEXT,
         role TEXT
     );
-    CREATE INDEX memory_history_of ON memory_history (memory_id);
-    CREATE TABLE memory_messages (
-        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        session_scope TEXT,
-        role TEXT,
-        content TEXT,
-        name TEXT,
-        created_at TEXT
-    );
-    CREATE INDEX memory_messages_of ON memory_messages (session_scope)
-    """,
-    """
-    CREATE TABLE memory_kinds (
-        scope INTEGER NOT NULL,
-        kind TEXT COLLATE "C" NOT NULL,
-        rows BIGINT NOT NULL,
-        length BIGINT NOT NULL,
-        PRIMARY KEY (scope, kind)
-    ) WITH (fillfactor = 50);
-    COMMENT ON COLUMN memory_kinds.rows IS 'rows that have terms';
-    COMMENT ON COLUMN memory_kinds.length IS 'terms of all of them';
-    ALTER TABLE memory_terms ADD COLUMN kind TEXT COLLATE "C";
-    UPDATE memory_terms AS t SET kind = m.kind FROM memories AS m WHERE m.seq = t.seq;
-    ALTER TABLE memory_terms ALTER COLUMN kind SET NOT NULL, DROP CONSTRAINT memory_terms_pkey,
-        ADD PRIMARY KEY (scope, term, seq) INCLUDE (kind, count, length);
-    ALTER TABLE memory_scopes DROP COLUMN rows, DROP COLUMN length;
-    INSERT INTO memory_kinds (scope, kind, rows, length)
-        SELECT scope, kind, count(*), sum(cardinality(terms))
-        FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
-    """,
-)
-"""What makes the tables, in order; in later versions more stands at the end.
+    CREATE INDEX memory_history_of ON memory_history (memory_id)
+"""
 
-What stands here stays word for word, and shares no text with what today's program does: it meets
-the tables as they were then.
+FIRST_VERSION = 2
+"""The number of the first form that was released; new databases begin with it."""
+
+UPGRADES: tuple[str, ...] = ()
+"""SQL that takes the tables from one version to the next, oldest first.
+
+Released ones never change, and share no SQL with the rest of the program: they meet the tables as
+they were then.
 """
 
 _APPLIED = "memory_migrations"
 
 
 def bring_up_to_date(connection: Connection, name: str) -> None:
-    """Make what is not made yet, in the connection's transaction; `name` is the database's.
+    """Create or upgrade the tables, in the connection's transaction; `name` is the database's.
 
     Raises:
-        FolderError: it has no pgvector, or its user may not make it what is needed.
+        FolderError: it has no pgvector, its user may not create tables, or its tables are from
+            before the first release.
         NewerError: it was made by a newer version.
     """
     if _current(connection, name):
         return
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("schema"),))
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_APPLIED} (v INTEGER PRIMARY KEY)")
-    done = _applied(connection)
+    version = _version(connection)
+    first = FIRST_VERSION if version is None else version + 1
     try:
-        for version, statement in enumerate(STATEMENTS[done:], start=done):
+        for number, statement in enumerate(_forms()[first - FIRST_VERSION :], start=first):
             connection.execute(statement)
-            connection.execute(f"INSERT INTO {_APPLIED} VALUES (%s)", (version,))
+            connection.execute(f"INSERT INTO {_APPLIED} VALUES (%s)", (number,))
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege) as error:
         raise FolderError(
             f"the database {name} cannot be used ({error.diag.message_primary}): install pgvector "
@@ -167,20 +148,31 @@ def bring_up_to_date(connection: Connection, name: str) -> None:
 
 def _current(connection: Connection, name: str) -> bool:
     missing = connection.execute("SELECT to_regclass(%s) IS NULL", (_APPLIED,)).fetchone()
-    if missing == (True,):
+    version = None if missing == (True,) else _version(connection)
+    if version is None:
         return False
-    done = _applied(connection)
-    if done > len(STATEMENTS):
+    latest = FIRST_VERSION + len(UPGRADES)
+    if version > latest:
         raise NewerError(
-            f"the database {name} was made by a newer Circadian (memories {done}, this one reads "
-            f"{len(STATEMENTS)}); update Circadian"
+            f"the database {name} was made by a newer Circadian (memories {version}, this one "
+            f"reads {latest}); update Circadian"
         )
-    return done == len(STATEMENTS) and _analysed(connection) == analysis.ANALYSIS_VERSION
+    if version < FIRST_VERSION:
+        raise FolderError(
+            f"the database {name} has a form from before the first release (memories {version}); "
+            "this version cannot read it: begin a new database"
+        )
+    return version == latest and _analysed(connection) == analysis.ANALYSIS_VERSION
 
 
-def _applied(connection: Connection) -> int:
-    (count,) = connection.execute(f"SELECT count(*) FROM {_APPLIED}").fetchone() or (0,)
-    return int(count)
+def _forms() -> tuple[str, ...]:
+    return (FIRST_FORM, *UPGRADES)
+
+
+def _version(connection: Connection) -> int | None:
+    """The last form that the tables were given; None for a new database."""
+    row = connection.execute(f"SELECT max(v) FROM {_APPLIED}").fetchone()
+    return None if row is None or row[0] is None else int(row[0])
 
 
 def _analysed(connection: Connection) -> int | None:
@@ -189,7 +181,7 @@ def _analysed(connection: Connection) -> int | None:
 
 
 def _analyse_again(connection: Connection) -> None:
-    """Make the word index anew. A row that is in none on purpose stays out."""
+    """Rebuild the word index. A row that no word may find stays out of it."""
     connection.execute("LOCK TABLE memories IN SHARE ROW EXCLUSIVE MODE")
     connection.execute("DELETE FROM memory_terms")
     last = 0

@@ -1,8 +1,8 @@
 """The vectors of memories in PostgreSQL: the nearest, exactly or by an HNSW index.
 
-Looking at every vector is exact, and takes 1.2 ms of processor time for a thousand rows (measured,
-384 numbers). An index takes 5 to 12 ms for any number, finds 98 of 100 or more, and costs 2 ms at
-each write. So a scope that grows large gets one of its own, and small ones pay for none.
+Comparing every vector is exact and takes 1.2 ms of processor time per thousand rows (measured with
+384 numbers). An HNSW index takes 5 to 12 ms for any number of rows, finds at least 98 of 100, and
+costs 2 ms per write. So a large scope gets an index of its own, and small ones do without.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from memory.errors import MemoryStoreError
 from memory.postgres.pool import Connection
 from memory.postgres.schema import lock_key
 from memory.postgres.write import Transactions
-from memory.vectorstore.filters import Sql
-from memory.vectorstore.table import Vector
-from memory.vectorstore.vectors import checked
+from memory.vectorstore.table import Sql, Vector, checked_vector
 
 WORTH_INDEXING = 20_000
-"""Rows up to which each vector is looked at."""
+"""Rows of a scope up to which a search compares every vector."""
 
 LOOK_EVERY = 500
-"""Of so many rows one has its scope looked at, whether an index is worth it."""
+"""One written row in so many leads to the check whether its scope needs an index."""
 
 SEARCH_BREADTH = 200
 """`hnsw.ef_search`: how many candidates the index keeps while it searches."""
@@ -51,9 +49,9 @@ Found = list[tuple[int, float]]
 
 
 class Nearest:
-    """The vectors of one embedder. Of length 1: the inner product is the cosine.
+    """The vectors of one embedder, of length 1, so that the inner product is the cosine.
 
-    Not by cosine distance: an index of that leaves out zero vectors.
+    Not by cosine distance: an index by that leaves out zero vectors.
     """
 
     def __init__(self, transactions: Transactions, space: str, dimension: int) -> None:
@@ -61,15 +59,15 @@ class Nearest:
         self.space, self._dimension = space, dimension
 
     def text(self, vector: Vector) -> str:
-        """A vector as PostgreSQL reads it. Raises MemoryStoreError for what is none."""
-        return str(checked(vector, self._dimension).tolist())
+        """A vector as a text for PostgreSQL. Raises MemoryStoreError if it does not fit."""
+        return str(checked_vector(vector, self._dimension).tolist())
 
     def search(
         self, connection: Connection, vector: Vector, where: Sql, scopes: list[int], limit: int
     ) -> Found:
-        """The `limit` nearest of the rows `m` that match, nearest first: `seq` and cosine.
+        """The `limit` nearest of the rows `m` that pass `where`: `seq` and cosine, nearest first.
 
-        `scopes`: all that have such rows.
+        `scopes`: the numbers of all scopes with such rows.
         """
         query = self.text(vector)
         if len(scopes) == 1 and self._is_large(connection, scopes[0], where):
@@ -82,7 +80,7 @@ class Nearest:
         return rows.fetchall()
 
     def _is_large(self, connection: Connection, scope: int, where: Sql) -> bool:
-        """Whether there is an index for the scope, and too much to look at without it."""
+        """Whether the scope has an index, and too many matching rows to do without it."""
         indexed = connection.execute(
             "SELECT FROM memory_scopes WHERE number = %s AND indexed = %s", (scope, self.space)
         )
@@ -97,7 +95,7 @@ class Nearest:
     def _by_index(
         self, connection: Connection, query: str, where: Sql, scope: int, limit: int
     ) -> Found:
-        # Written out, for the planner has to see that the index is the one for them.
+        # Literals and not parameters: the planner must see that the partial index applies.
         space = sql.Literal(self.space).as_string(connection).replace("%", "%%")
         statement = sql.SQL(_INDEXED).format(
             dimension=sql.Literal(self._dimension),
@@ -105,7 +103,7 @@ class Nearest:
             space=sql.SQL(space),
             where=sql.SQL(where.text),
         )
-        # Nothing is written: rolled back are the settings.
+        # Nothing is written; the rollback restores the settings.
         with connection.transaction(force_rollback=True):
             connection.execute(
                 "SELECT set_config('hnsw.iterative_scan', 'strict_order', true),"
@@ -116,9 +114,9 @@ class Nearest:
         return sorted(rows, key=lambda row: (-row[1], row[0]))
 
     def build_indexes(self, embedded: Iterable[tuple[int, int]]) -> None:
-        """Make the indexes that are worth it now that these (`seq`, scope) are written.
+        """Build the indexes that are worth it after these rows (`seq`, scope) were written.
 
-        One that fails is told, and tried again at later writes.
+        A failure is logged; later writes try again.
         """
         for scope in sorted({scope for seq, scope in embedded if seq % LOOK_EVERY == 0}):
             try:
@@ -146,7 +144,7 @@ class Nearest:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
 
     def _making(self, scope: int) -> Iterable[sql.Composed]:
-        """CONCURRENTLY: others write meanwhile. An index left half made is removed first."""
+        """CONCURRENTLY: others can write meanwhile. A half-built index is removed first."""
         statements = (
             "SET maintenance_work_mem = {memory}",
             "DROP INDEX CONCURRENTLY IF EXISTS {index}",

@@ -1,16 +1,21 @@
-"""Writing rows: the table, its vectors and its words stay in step. All within one transaction."""
+"""Writing rows to PostgreSQL: the table, its vectors and its word index change together.
+
+Everything here belongs to the caller's transaction.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from memory.postgres.entry import Entry
-from memory.postgres.text import ADD_WORDS, REMOVE_WORDS
-from memory.postgres.write import Write
-from memory.vectorstore.filters import Sql
+from memory.analysis import terms as terms_of
+from memory.postgres.storable import storable
+from memory.postgres.text import ADD_WORDS, REMOVE_WORDS, as_kept
+from memory.postgres.write import Ids, Write
 from memory.vectorstore.payload import embedded_text
+from memory.vectorstore.table import NUMBERS, TEXTS, Sql
 
 _INSERT = """
 WITH added AS (
@@ -32,7 +37,7 @@ WITH added AS (
 )
 SELECT seq FROM added
 """
-"""One statement: going there and back costs more than the work."""
+"""One statement: a round trip costs more than the work."""
 
 _EMBED = """
 WITH embedded AS (
@@ -64,41 +69,75 @@ FROM gone GROUP BY scope, kind
 """
 
 
+class RowContent(NamedTuple):
+    """A payload, split into the columns of its row."""
+
+    ids: Ids
+    kept: dict[str, Any]
+    """The payload to store."""
+    terms: list[str] | None
+    """The index terms; None for a row that no word may find."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the row, as its column computes it."""
+        kind: str | None = self.kept.get("kind")
+        return "fact" if kind is None else kind
+
+    @property
+    def payload(self) -> str:
+        """The payload as JSON. Raises ValueError for values outside of JSON."""
+        return json.dumps(self.kept, ensure_ascii=False, allow_nan=False)
+
+
+def content_of(payload: Mapping[str, Any]) -> RowContent:
+    """Split a payload. Raises ValueError for a value that its column cannot hold."""
+    kept: dict[str, Any] = storable({key: one for key, one in payload.items() if key != "terms"})
+    for field in (TEXTS | NUMBERS) & kept.keys():
+        fits = str if field in TEXTS else int | float
+        value = kept[field]
+        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
+            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    given = payload["terms"] if "terms" in payload else terms_of(str(kept["data"]))
+    terms = None if "terms" in payload and not given else as_kept(given)
+    return RowContent((kept.get("user_id"), kept.get("agent_id")), kept, terms)
+
+
 class Indexed(NamedTuple):
-    """Under what the words of a row are kept."""
+    """The key of a row's words in the index."""
 
     scope: int
     kind: str
     terms: Sequence[str] | None
 
 
-class Rows:
-    """The rows, as one transaction writes them. A vector is given as PostgreSQL reads it."""
+class PostgresRows:
+    """The rows, as one transaction writes them. Vectors are texts that PostgreSQL can read."""
 
     def __init__(self, write: Write, space: str) -> None:
         self._write, self._connection, self._space = write, write.connection, space
 
-    def add(self, row_id: str, vector: str | None, entry: Entry) -> None:
-        """Add a row, unless its operation made one in its scope and kind already."""
-        scope = self._write.hold(entry.ids)
+    def add(self, row_id: str, vector: str | None, content: RowContent) -> None:
+        """Add a row, unless its scope has a row of its kind and `op`."""
+        scope = self._write.hold(content.ids)
         values = {
             "scope": scope,
             "id": row_id,
-            "payload": entry.payload,
-            "terms": entry.terms,
-            "op": entry.kept.get("op"),
-            "kind": entry.kind,
+            "payload": content.payload,
+            "terms": content.terms,
+            "op": content.kept.get("op"),
+            "kind": content.kind,
             "space": None if vector is None else self._space,
             "vector": vector,
         }
         added = self._connection.execute(_INSERT, values).fetchone()
         if added is not None:
-            self._count(Indexed(scope, entry.kind, entry.terms), 1)
+            self._count(Indexed(scope, content.kind, content.terms), 1)
             if vector is not None:
                 self._write.embedded.append((added[0], scope))
 
-    def change(self, row_id: str, vector: str | None, entry: Entry | None) -> None:
-        """Replace a row's vector, payload or both. The vector of an old text goes with it."""
+    def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
+        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
         self._write.hold_those_of("m.id = %s", (row_id,))
         standing = self._connection.execute(
             "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
@@ -107,22 +146,22 @@ class Rows:
         if standing is None:
             return
         seq, scope, kind, terms, old = standing
-        if entry is not None:
-            self._rewrite(seq, Indexed(scope, kind, terms), entry)
-            if vector is None and embedded_text(entry.kept) != embedded_text(old):
+        if content is not None:
+            self._rewrite(seq, Indexed(scope, kind, terms), content)
+            if vector is None and embedded_text(content.kept) != embedded_text(old):
                 self._connection.execute(_UNEMBED, {"seq": seq})
         if vector is not None:
             self._embed({row_id: vector})
 
-    def _rewrite(self, seq: int, standing: Indexed, entry: Entry) -> None:
-        """Give a row another payload; its scope may be another, too."""
-        here = self._write.hold(entry.ids)
-        wanted = Indexed(here, entry.kind, entry.terms)
+    def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
+        """Replace a row's payload, which may move the row to another scope."""
+        here = self._write.hold(content.ids)
+        wanted = Indexed(here, content.kind, content.terms)
         if standing != wanted:
             self._remove_words(seq, standing)
         self._connection.execute(
             "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
-            (here, entry.payload, entry.terms, seq),
+            (here, content.payload, content.terms, seq),
         )
         if standing != wanted:
             self._add_words(seq, wanted)
@@ -132,7 +171,7 @@ class Rows:
             )
 
     def embed(self, vectors: Mapping[str, str]) -> None:
-        """Give rows their vectors, by id; one that is gone is skipped."""
+        """Set vectors by row id; missing rows are skipped."""
         self._write.hold_those_of("m.id = ANY(%s)", (list(vectors),))
         self._embed(vectors)
 
@@ -143,7 +182,7 @@ class Rows:
         self._write.embedded.extend(rows)
 
     def alias(self, row_id: str, op: str) -> None:
-        """Let an operation be known as having made a row, too."""
+        """Record that an operation led to a row, too."""
         self._connection.execute(
             "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
             " ON CONFLICT DO NOTHING",
@@ -160,7 +199,7 @@ class Rows:
         )
 
     def remove(self, where: Sql) -> int:
-        """Remove the rows that match, leaving of each no more than its number; how many."""
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
         self._write.hold_those_of(*where)
         gone = self._connection.execute(_DELETE.format(where=where.text), where.values).fetchall()
         for scope, kind, _, rows, length in gone:

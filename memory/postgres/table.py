@@ -11,37 +11,50 @@ from typing import Any
 import numpy as np
 from psycopg_pool import ConnectionPool
 
-from memory.postgres.entry import entry_of
-from memory.postgres.filters import where
 from memory.postgres.memories import bring_up_to_date
 from memory.postgres.nearest import Nearest
 from memory.postgres.pool import Connection
-from memory.postgres.rows import Rows
+from memory.postgres.rows import PostgresRows, content_of
 from memory.postgres.storable import storable
 from memory.postgres.text import RANKED, as_asked
 from memory.postgres.write import Ids, Transactions, scope_key
-from memory.vectorstore.filters import Condition, Filters, Sql, condition_of, fixed, without
 from memory.vectorstore.payload import embedded_text
-from memory.vectorstore.table import Place, Row, Vector, Waiting
+from memory.vectorstore.table import (
+    SCOPE,
+    Dialect,
+    Filters,
+    Row,
+    SessionPlace,
+    Sql,
+    Vector,
+    Waiting,
+    split,
+    where,
+)
 
-_SCOPE = ("user_id", "agent_id")
 _ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
 
 _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
-"""Three tests that an index answers, in place of one that it cannot."""
+"""Three tests that an index can answer, in place of `<>`, which it cannot."""
+_DIALECT = Dialect(
+    column="m.{name}",
+    value="%s::{type}",
+    among="= ANY(%s::{type}[])",
+    as_value=storable,
+    as_list=lambda values: storable(list(values)),
+)
 
 
 class PostgresTable:
     """The protocol `MemoryTable` on one database, for one embedder. See there.
 
-    The pool is its owner's to close. Threads read side by side; those of one process write one
-    after the other. A transaction holds each scope that it names until its end, against other
-    processes too.
+    The pool's owner closes it. Threads read in parallel; within one process they write one after
+    the other. A transaction locks each scope that it touches until its end, across processes.
     """
 
     def __init__(self, pool: ConnectionPool[Connection], *, model: str, dimension: int) -> None:
         self.lock = threading.RLock()
-        """Held through every write; hold it to make several calls one, as seen from here."""
+        """Held during every write; hold it to make several calls atomic within this process."""
         self.transactions = Transactions(pool)
         self._nearest = Nearest(self.transactions, f"{model} {dimension}", dimension)
         self._numbers: dict[Ids, int] = {}
@@ -50,45 +63,45 @@ class PostgresTable:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All writes of this thread inside are one; an error rolls them back. Joins an open one."""
+        """Make this thread's writes inside atomic; an error rolls them back. Joins an open one."""
         with self._writing():
             yield
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
-        """Add a row. One whose `op` stands in its scope and kind already is left as it is."""
-        entry, given = entry_of(payload), self._text(vector)
+        """Add a row, unless its scope has a row of its kind and `op`."""
+        content, given = content_of(payload), self._text(vector)
         with self._writing() as rows:
-            rows.add(row_id, given, entry)
+            rows.add(row_id, given, content)
 
     def alias(self, row_id: str, op: str) -> None:
-        """Let `op` be known as having made this row, too."""
+        """Record that the operation `op` led to this row, too."""
         with self._writing() as rows:
             rows.alias(row_id, op)
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps what stands."""
-        entry, given = None if payload is None else entry_of(payload), self._text(vector)
+        """Replace one row's vector, payload or both; None keeps the present one."""
+        content, given = None if payload is None else content_of(payload), self._text(vector)
         with self._writing() as rows:
-            rows.change(row_id, given, entry)
+            rows.change(row_id, given, content)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        """Give rows their vectors, by id, as made by the embedder in use; a row gone is skipped."""
+        """Set vectors of the embedder in use, by row id; missing rows are skipped."""
         given = {row_id: self._nearest.text(vector) for row_id, vector in vectors.items()}
         with self._writing() as rows:
             rows.embed(given)
 
     def delete(self, filters: Filters) -> int:
-        """Remove the rows that match, leaving of each no more than its number; how many."""
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
         with self._writing() as rows, self.transactions.connection() as connection:
             return rows.remove(self._where(connection, filters))
 
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
-        """Count an access of each row, the last one `at`. Changes nothing that is indexed."""
+        """Count an access of each row, at `at`. Leaves every index as it is."""
         with self._writing() as rows:
             rows.touch(row_ids, at)
 
     def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
-        """The rows that match, oldest first."""
+        """The matching rows, oldest first."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
             rows = connection.execute(
@@ -98,7 +111,7 @@ class PostgresTable:
             return [Row(*row) for row in rows]
 
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
-        """The rows that match and that these operations made, by operation; aliases count."""
+        """The matching rows that these operations made, by operation; aliases count."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
             rows = connection.execute(
@@ -111,11 +124,11 @@ class PostgresTable:
             return {op: Row(*row) for op, *row, _ in rows}
 
     def count(self, filters: Filters) -> int:
-        """How many rows match."""
+        """The number of matching rows."""
         return self._count(filters, Sql("true"))
 
     def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Rows by `seq`; those that are gone are left out."""
+        """Rows by `seq`; missing ones are left out."""
         with self.transactions.connection() as connection:
             rows = connection.execute(
                 f"SELECT {_ROW} FROM memories AS m WHERE m.seq = ANY(%s::bigint[])",
@@ -124,7 +137,7 @@ class PostgresTable:
             return {row[0]: Row(*row) for row in rows}
 
     def vector(self, row_id: str) -> Vector | None:
-        """The vector of a row, None where there is no row or none of the embedder in use."""
+        """A row's vector; None without a row, or without a vector of the embedder in use."""
         with self.transactions.connection() as connection:
             row = connection.execute(
                 "SELECT v.embedding::real[] FROM memory_vectors AS v JOIN memories AS m USING (seq)"
@@ -134,9 +147,9 @@ class PostgresTable:
         return None if row is None else np.array(row[0], dtype=np.float32)
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest of the rows that match, nearest first, with cosine (-1..1)."""
+        """The nearest matching rows, nearest first, with cosine (-1..1)."""
         with self.transactions.connection() as connection:
-            scopes = self._scopes(connection, _split(filters)[1])
+            scopes = self._scopes(connection, split(filters)[0])
             test = self._where(connection, filters)
             found = self._nearest.search(connection, vector, test, scopes, max(limit, 0))
             rows = self.numbered(seq for seq, _ in found)
@@ -145,11 +158,11 @@ class PostgresTable:
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The rows that match and have any of the index terms, best first, with BM25 (> 0)."""
+        """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
         with self.transactions.connection() as connection:
             if write := self.transactions.current:
                 write.settle()
-            scopes, asked = self._scopes(connection, _split(filters)[1]), as_asked(terms)
+            scopes, asked = self._scopes(connection, split(filters)[0]), as_asked(terms)
             text, values = self._where(connection, filters)
             rows = connection.execute(
                 f"{RANKED} SELECT {_ROW}, score FROM ranked JOIN memories AS m USING (seq)"
@@ -158,7 +171,7 @@ class PostgresTable:
             )
             return [(Row(*row), score) for *row, score in rows]
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
@@ -168,10 +181,10 @@ class PostgresTable:
                 " ORDER BY m.session, m.valid_from NULLS FIRST, m.seq",
                 (storable(list(sessions)), *values),
             )
-            return [Place(*row) for row in rows]
+            return [SessionPlace(*row) for row in rows]
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
-        """Rows that match and have no vector of the embedder in use, newest first."""
+        """Matching rows without a vector of the embedder in use, newest first."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
             rows = connection.execute(
@@ -182,31 +195,31 @@ class PostgresTable:
             return [Waiting(row_id, embedded_text(payload)) for row_id, payload in rows]
 
     def count_unembedded(self, filters: Filters) -> int:
-        """How many there are."""
+        """The number of matching rows without a vector of the embedder in use."""
         space = self._nearest.space
         return self._count(filters, Sql(_WAITING, (space, space)))
 
     def scrub(self) -> None:
-        """Leave nothing in the tables' files of what was removed or changed. Slow; others wait.
+        """Remove deleted and changed content from the tables' files. Slow; others wait.
 
-        The server's log of writes and its backups are its operator's.
+        The server's log of writes and its backups are the operator's business.
         """
         with self.lock, self.transactions.outside() as connection:
-            # ANALYZE: what the planner knows of a table are values that were common in it.
+            # ANALYZE: the planner's statistics hold values that were common in a table.
             tables = "memories, memory_terms, memory_aliases, memory_vectors"
             connection.execute(f"VACUUM (FULL, ANALYZE) {tables}")
 
     def close(self) -> None:
-        """Wait for a write in hand. The pool stays open: it is not this table's."""
+        """Wait for a write in progress. The pool stays open: it belongs to its owner."""
         with self.lock:
             return
 
     @contextmanager
-    def _writing(self) -> Iterator[Rows]:
+    def _writing(self) -> Iterator[PostgresRows]:
         with self.lock:
             joined = self.transactions.current is not None
             with self.transactions.open() as write:
-                yield Rows(write, self._nearest.space)
+                yield PostgresRows(write, self._nearest.space)
             if not joined:
                 self._nearest.build_indexes(write.embedded)
 
@@ -224,25 +237,25 @@ class PostgresTable:
 
     def _where(self, connection: Connection, filters: Filters) -> Sql:
         """`filters` as a test of the rows `m`. Raises ValueError."""
-        condition, scoped = _split(filters)
-        text, values = where(condition)
-        if not scoped:
-            return Sql(f"({text})", values)
-        scopes = self._scopes(connection, scoped)
+        scope, tests = split(filters)
+        text, values = where(tests, _DIALECT)
+        if not scope:
+            return Sql(text, values)
+        scopes = self._scopes(connection, scope)
         if len(scopes) == 1:
-            return Sql(f"m.scope = %s AND ({text})", (scopes[0], *values))
-        return Sql(f"m.scope = ANY(%s::int[]) AND ({text})", (scopes, *values))
+            return Sql(f"m.scope = %s AND {text}", (scopes[0], *values))
+        return Sql(f"m.scope = ANY(%s::int[]) AND {text}", (scopes, *values))
 
-    def _scopes(self, connection: Connection, scoped: Mapping[str, str | None]) -> list[int]:
-        """The numbers of the scopes with these ids. A transaction takes the one that it names."""
-        if len(scoped) < len(_SCOPE):
-            tests = " AND ".join(f"{field} IS NOT DISTINCT FROM %s::text" for field in scoped)
+    def _scopes(self, connection: Connection, scope: Mapping[str, str | None]) -> list[int]:
+        """The numbers of the scopes with these ids. A transaction locks a fully named one."""
+        if len(scope) < len(SCOPE):
+            tests = " AND ".join(f"{name} IS NOT DISTINCT FROM %s::text" for name in scope)
             rows = connection.execute(
                 f"SELECT number FROM memory_scopes WHERE {tests or 'true'}",
-                [storable(value) for value in scoped.values()],
+                [storable(value) for value in scope.values()],
             )
             return [number for (number,) in rows]
-        ids = (scoped["user_id"], scoped["agent_id"])
+        ids = (scope["user_id"], scope["agent_id"])
         if write := self.transactions.current:
             return [write.hold(ids)]
         if ids not in self._numbers:
@@ -253,14 +266,3 @@ class PostgresTable:
                 return []
             self._numbers[ids] = found[0]
         return [self._numbers[ids]]
-
-
-def _split(filters: Filters) -> tuple[Condition, dict[str, str | None]]:
-    """What is asked of a row, and of its scope. Raises ValueError."""
-    condition = condition_of(filters)
-    scoped = {
-        field: value
-        for field, value in fixed(condition).items()
-        if field in _SCOPE and (value is None or isinstance(value, str))
-    }
-    return without(condition, scoped), scoped

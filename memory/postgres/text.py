@@ -1,9 +1,8 @@
 """The words of memories in PostgreSQL: an inverted index in a table, ranked by BM25. Pure.
 
-As in SQLite, what is looked up are index terms, exactly as they are, and a word is rare or common
-within one kind of one scope (see `memory.vectorstore.bm25` for the formula). Not by `tsvector`: it
-would have to be taken apart again to count how often a row has a word, which is many times as slow
-(measured).
+As in SQLite, a query looks up exact index terms, and a word is rare or common within one kind of
+one scope (`memory.vectorstore.table`). Not `tsvector`: it would have to be unpacked to count how
+often a row has a word, which is many times slower (measured).
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.postgres.storable import storable
-from memory.vectorstore.bm25 import LENGTH_PART, SATURATION
-from memory.vectorstore.words import MAX_QUERY_WORDS
+from memory.vectorstore.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION
 
 LONGEST = 500
-"""Characters of a term that count: an entry of an index may have 2,704 bytes."""
+"""Characters of a term that count: an index entry may have 2,704 bytes."""
 
 ADD_WORDS = """
 INSERT INTO memory_terms (scope, term, seq, kind, count, length)
@@ -34,7 +32,7 @@ INSERT INTO memory_kinds (scope, kind, rows, length)
 SELECT scope, kind, count(*), sum(cardinality(terms))
 FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
 """
-"""Into the table of what there is of each kind, if that is empty."""
+"""Fills the empty table of counts per kind."""
 
 _RARITY = "ln(1 + (rows - those + 0.5::float8) / (those + 0.5::float8))"
 
@@ -70,17 +68,17 @@ WITH hits AS MATERIALIZED (
     FROM hits JOIN worth USING (scope, kind, term) GROUP BY seq ORDER BY score DESC, seq
 )
 """
-"""The rows of these scopes that have any of these terms, best first.
+"""The rows of these scopes with any of these terms, best first.
 
 Parameters: scopes, terms, terms, scopes.
 """
 
 
 def as_kept(terms: Sequence[str]) -> list[str]:
-    """Terms as the index has them."""
+    """Terms as the index stores them."""
     return [storable(term.lower()[:LONGEST]) for term in terms if term]
 
 
 def as_asked(terms: Sequence[str]) -> list[str]:
-    """The terms of a query, each once: a pasted page is not a query."""
+    """The distinct terms of a query, at most MAX_QUERY_WORDS."""
     return list(dict.fromkeys(as_kept(terms)))[:MAX_QUERY_WORDS]

@@ -1,4 +1,4 @@
-"""Transactions on the tables of memories: one at a time for each thread."""
+"""Transactions on the tables of memories: one at a time per thread."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ DO UPDATE SET rows = k.rows + EXCLUDED.rows, length = k.length + EXCLUDED.length
 
 
 def scope_key(ids: Ids) -> str:
-    """The name of a scope."""
+    """The unique key of a scope."""
     return json.dumps(storable(ids))
 
 
 class Write:
-    """A transaction, and the scopes that it holds against all others until its end.
+    """A transaction, and the scopes that it locks until its end.
 
-    A scope is held before anything in it is read or changed. So two transactions never wait for one
-    another, and what one has looked up still stands when it writes.
+    A scope is locked before anything in it is read or changed. So transactions cannot deadlock, and
+    what a transaction has read still holds when it writes.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.embedded: list[tuple[int, int]] = []
-        """The vectors written so far: `seq` and scope."""
+        """The rows whose vectors were written: `seq` and scope."""
         self._held: dict[Ids, int] = {}
         self._locked: set[int] = set()
         self._counted: dict[tuple[int, str], tuple[int, int]] = {}
 
     def hold(self, ids: Ids) -> int:
-        """Take a scope, made when it is first named; its number."""
+        """Lock a scope, which is created on first use; return its number."""
         if ids not in self._held:
             row = self.connection.execute(
                 "INSERT INTO memory_scopes (key, user_id, agent_id) VALUES (%s, %s, %s)"
@@ -58,7 +58,7 @@ class Write:
         return self._held[ids]
 
     def hold_those_of(self, where: str, values: Sequence[object]) -> None:
-        """Take the scopes of the rows `m` that match, always in the same order."""
+        """Lock the scopes of the rows `m` that match, always in the same order."""
         rows = self.connection.execute(
             f"SELECT DISTINCT m.scope FROM memories AS m WHERE {where}", values
         )
@@ -71,21 +71,21 @@ class Write:
             self._locked.update(numbers)
 
     def count(self, scope: int, kind: str, rows: int, length: int) -> None:
-        """A kind of a scope has so many more rows with terms, and so many more terms in them."""
+        """Add to the counts of a scope's kind: rows with terms, and terms in them."""
         before = self._counted.get((scope, kind), (0, 0))
         self._counted[scope, kind] = (before[0] + rows, before[1] + length)
 
     def settle(self) -> None:
-        """Write what was counted: once, for all that was written."""
+        """Write the counts, once for all rows of the transaction."""
         for one in sorted(self._counted):
             self.connection.execute(_COUNT, (*one, *self._counted[one]))
         self._counted = {}
 
 
 class Transactions:
-    """The transactions of a pool's threads: one at a time for each.
+    """The transactions of a pool's threads, one at a time per thread.
 
-    Raises MemoryStoreError where the database cannot be reached or refuses.
+    Raises MemoryStoreError where the database cannot be reached or refuses a statement.
     """
 
     def __init__(self, pool: ConnectionPool[Connection]) -> None:
@@ -94,13 +94,13 @@ class Transactions:
 
     @property
     def current(self) -> Write | None:
-        """This thread's, if it has one open."""
+        """This thread's open transaction."""
         write: Write | None = getattr(self._of_thread, "write", None)
         return write
 
     @contextmanager
     def open(self) -> Iterator[Write]:
-        """Commit what is written inside as a whole, or roll it back. Joins one that is open."""
+        """Make the writes inside atomic. Joins an open transaction."""
         with clear_errors(self.pool.name):
             if (joined := self.current) is not None:
                 yield joined
@@ -115,7 +115,7 @@ class Transactions:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """That of the open transaction, else one for what is read inside."""
+        """The open transaction's connection, else one for the reads inside."""
         with clear_errors(self.pool.name):
             if (joined := self.current) is not None:
                 yield joined.connection
@@ -125,9 +125,9 @@ class Transactions:
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """One without a transaction, for what cannot stand in one. Raises MemoryStoreError."""
+        """A connection in autocommit, for statements that cannot run in a transaction."""
         if self.current is not None:
-            raise MemoryStoreError("this cannot be done within a transaction")
+            raise MemoryStoreError("this cannot run within a transaction")
         with clear_errors(self.pool.name), self.pool.connection() as connection:
             before, connection.autocommit = connection.autocommit, True
             try:

@@ -1,4 +1,4 @@
-"""A fact's record and Mem0's payload of it, and what a payload says to the table. Pure."""
+"""Conversion between facts and the payloads that Mem0 stores in the table. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _DRAFT = TypeAdapter(FactDraft)
 _FACT = TypeAdapter(Fact)
 _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
 _BY_NIGHT = ("context", "tags", "earlier", "disputed")
-"""Fields that a fact has once a night gave them to it."""
+"""Optional fields that nights add to a fact."""
 _METADATA = tuple(name for name in Fact.__annotations__ if name not in _NOT_IN_PAYLOAD)
 
 
 def scope_filters(scope: Scope) -> dict[str, str]:
-    """A scope as Mem0's ids, which may not be empty nor hold whitespace: escaped, one to one."""
+    """A scope as Mem0's ids, escaped one to one: those are never empty and have no whitespace."""
     return {"user_id": _mem0_id(scope.user), "agent_id": _mem0_id(scope.thread)}
 
 
@@ -37,17 +37,17 @@ def user_filters(scope: Scope) -> dict[str, str]:
 
 
 def _mem0_id(text: str) -> str:
-    return "".join(quote(one) if one.isspace() or one == "%" else one for one in text) or "%"
+    return "".join(quote(char) if char.isspace() or char == "%" else char for char in text) or "%"
 
 
 def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, object]:
-    """The scope's facts: those that hold, or all."""
+    """The scope's facts: all, or those that hold."""
     held = {} if include_superseded else {"invalid_at": None}
     return {**scope_filters(scope), "kind": "fact", **held}
 
 
 def checked_draft(draft: FactDraft) -> FactDraft:
-    """`draft`, if it is one, with a text and a source. Raises InputError."""
+    """`draft`, checked: it has a text and a source. Raises InputError."""
     checked = _checked(draft, _DRAFT)
     if not checked["text"].strip():
         raise InputError("a fact has no text")
@@ -57,12 +57,12 @@ def checked_draft(draft: FactDraft) -> FactDraft:
 
 
 def checked_fact(fact: Mapping[str, Any]) -> Fact:
-    """`fact`, if it is one. Raises InputError."""
+    """`fact`, checked. Raises InputError."""
     return _checked(fact, _FACT)
 
 
 def _checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
-    """`record` in its form, of text and numbers that can be stored. Raises InputError."""
+    """`record`, checked against its form; JSON can say it. Raises InputError."""
     try:
         checked = form.validate_python(record, strict=True)
         json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
@@ -72,29 +72,29 @@ def _checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
 
 
 def metadata_of(record: FactDraft) -> dict[str, Any]:
-    """What goes beside the text into Mem0's payload. A draft becomes a fact that is valid."""
+    """The payload beside the text. A draft becomes a valid fact."""
     blank = {"invalid_at": None, "superseded_by": None, "created_at": record["created"]}
     fields = {key: one for key, one in record.items() if key not in _NOT_IN_PAYLOAD}
     return {**blank, **fields, **_terms_of(record), "identity": identity_of(record)}
 
 
 def _terms_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What a fact is found by, where a night described it (A-MEM); else the table sees to it."""
+    """The index terms of a fact that a night described (A-MEM); else the table's own."""
     beside = [record.get("context") or "", *(record.get("tags") or ())]
     return {"terms": fact_terms(record["text"], beside)} if any(beside) else {}
 
 
 def identity_of(record: FactDraft) -> str:
-    """The same for two facts of one text, whatever its case and blanks, from the same sources."""
+    """A digest of the text, without case and extra blanks, and the sources of a fact."""
     text = " ".join(record["text"].casefold().split())
     sources = [sorted(set(record["source_entries"])), sorted(set(record["source_events"]))]
     return blake2b(json.dumps([text, *sources]).encode(), digest_size=16).hexdigest()
 
 
 def fact_of(row: Row) -> Fact:
-    """The fact that a row of the table holds.
+    """The fact in a row of the table.
 
-    What nights add is left out where there is none, as it was before a night that is taken back.
+    Fields that nights add are absent where empty, as they were before a night that was undone.
     """
     named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
     fields = {name: row.payload[name] for name in named}
@@ -103,6 +103,6 @@ def fact_of(row: Row) -> Fact:
 
 
 def embedded_text(payload: Mapping[str, Any]) -> str:
-    """What of a memory is embedded."""
+    """The text to embed."""
     text = payload.get("embed")
     return str(payload["data"] if text is None else text)

@@ -1,4 +1,7 @@
-"""Writing rows: the table, its vectors and its words stay in step. All within one transaction."""
+"""Writing rows to SQLite: the table, its vectors and its word index change together.
+
+Everything here belongs to the caller's transaction.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory.analysis import terms
-from memory.vectorstore.filters import Sql
+from memory.vectorstore.indexes import WordIndex, encoded
 from memory.vectorstore.payload import embedded_text
-from memory.vectorstore.sqlite_filters import NUMBERS, TEXTS
-from memory.vectorstore.words import WordIndex, encoded
+from memory.vectorstore.table import NUMBERS, TEXTS, Sql
 
 
-class Rows:
-    """The rows of one file. A vector is given as the bytes of its numbers.
+class SqliteRows:
+    """The rows of one file. Vectors are the bytes of their numbers.
 
     Raises ValueError for a payload that a column cannot hold.
     """
@@ -24,7 +26,7 @@ class Rows:
         self._connection, self._words, self._space = connection, words, space
 
     def add(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any]) -> None:
-        """Add a row, unless its operation made one in its scope and kind already."""
+        """Add a row, unless its scope has a row of its kind and `op`."""
         kept, text = _taken_apart(payload)
         scope = self._scope(kept)
         if self._is_alias(scope, kept):
@@ -42,7 +44,7 @@ class Rows:
                 self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (seq, vector))
 
     def change(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace a row's vector, payload or both. The vector of an old text goes with it."""
+        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
         row = self._connection.execute(
             "SELECT seq, scope, payload FROM memories WHERE id = ?", (row_id,)
         ).fetchone()
@@ -59,7 +61,7 @@ class Rows:
             self.embed(row_id, vector)
 
     def _rewrite(self, seq: int, scope: int, kept: Mapping[str, Any], text: str | None) -> None:
-        """Give a row another payload; its scope may be another, too."""
+        """Replace a row's payload, which may move the row to another scope."""
         here = self._scope(kept)
         (standing,) = self._connection.execute(
             "SELECT terms FROM memories WHERE seq = ?", (seq,)
@@ -76,7 +78,7 @@ class Rows:
         )
 
     def embed(self, row_id: str, vector: bytes) -> None:
-        """Give a row its vector, if it stands."""
+        """Set a row's vector, if the row exists."""
         found = self._connection.execute(
             "UPDATE memories SET rev = ?, space = ? WHERE id = ? RETURNING seq",
             (self._revision(), self._space, row_id),
@@ -85,13 +87,13 @@ class Rows:
             self._connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector))
 
     def alias(self, row_id: str, op: str) -> None:
-        """Let an operation be known as having made a row, too."""
+        """Record that an operation led to a row, too."""
         self._connection.execute(
             "INSERT OR IGNORE INTO aliases SELECT ?, seq FROM memories WHERE id = ?", (op, row_id)
         )
 
     def remove(self, where: Sql) -> int:
-        """Remove the rows that match, leaving of each no more than its number; how many."""
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
         gone = self._connection.execute(
             f"DELETE FROM memories WHERE {where.text} RETURNING seq, scope, terms", where.values
         ).fetchall()
@@ -125,12 +127,12 @@ class Rows:
         return found.fetchone() is not None
 
     def _revision(self) -> int:
-        """The next one."""
+        """Take the next revision."""
         row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
         return int(row[0])
 
     def _scope(self, payload: Mapping[str, Any]) -> int:
-        """The number of a payload's scope, with a word index, made when its first row comes."""
+        """The number of a payload's scope; its first row makes the scope and its word index."""
         ids = (payload.get("user_id"), payload.get("agent_id"))
         found = self._connection.execute(
             "SELECT number FROM scopes WHERE user_id IS ? AND agent_id IS ?", ids
@@ -145,12 +147,12 @@ class Rows:
 
 
 def analysed(payload: Mapping[str, Any]) -> str:
-    """The words that a row is found by, as the index takes them in."""
+    """The index terms of a row, as one text for the index."""
     return encoded(terms(str(payload["data"])))
 
 
 def _taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """What is kept of a payload, and its words; None where it has none on purpose."""
+    """(the payload to store, its index terms; None for a row that no word may find)."""
     kept = {key: value for key, value in payload.items() if key != "terms"}
     for field in (TEXTS | NUMBERS) & kept.keys():
         fits = str if field in TEXTS else int | float
@@ -164,7 +166,7 @@ def _taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None
 
 
 def word_count(text: str | None) -> int:
-    """How many words the index takes in of a row."""
+    """The number of words in a row's index text."""
     return len(text.split(" ")) if text else 0
 
 

@@ -1,30 +1,27 @@
-"""The tables of memory's SQLite file, and how a file of an earlier form becomes one of this.
+"""The tables of memory's SQLite file, and the upgrades to the form that this version uses.
 
-SQLite is the truth; every index over it can be rebuilt. What is looked up or filtered often is a
-column computed from the payload, so that it cannot drift from it. Every change of a row takes the
-next revision: whoever keeps an index asks for what came after the last one it saw.
+SQLite is the truth; every index over it can be rebuilt. Fields that are often filtered are columns
+computed from the payload, so that they cannot drift from it. Every change of a row takes the next
+revision, so that an index in memory can ask for the changes since the last revision it saw.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from typing import Any, cast
 
 from memory.analysis import ANALYSIS_VERSION
 from memory.errors import MemoryStoreError
-from memory.records import FactDraft
-from memory.vectorstore.payload import identity_of
-from memory.vectorstore.rows import Rows, analysed, word_count
-from memory.vectorstore.words import WordIndex
-
-SCHEMA_VERSION = 2
-"""The form that this version reads and writes; 0 is a new file, or one of the first form."""
+from memory.vectorstore.indexes import WordIndex
+from memory.vectorstore.rows import analysed, word_count
 
 CHUNK = 1_000
-"""Rows read at once when a file is brought up to date."""
+"""Rows read at once when words are analysed again."""
 
-_SCHEMA = """
+FIRST_VERSION = 2
+"""The version of the first form that was released; 0 is a new file."""
+
+FIRST_FORM = """
 CREATE TABLE memories (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     rev INTEGER NOT NULL,
@@ -65,90 +62,62 @@ CREATE INDEX scopes_ids ON scopes (user_id, agent_id);
 CREATE TABLE clock (
     one INTEGER PRIMARY KEY CHECK (one = 1), rev INTEGER NOT NULL, analysis INTEGER NOT NULL
 );
+INSERT INTO clock VALUES (1, 0, 0);
 """
+
+UPGRADES: tuple[str, ...] = ()
+"""SQL that takes a file from one version to the next, oldest first; released ones never change."""
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether the file is of this form, with words as they are analysed now.
+    """Whether the file has the latest form, and its words are analysed as they are now.
 
-    Raises MemoryStoreError for a file of a later form.
+    Raises:
+        MemoryStoreError: a newer version made the file, or one before the first release.
     """
-    version = _version(connection)
-    if version > SCHEMA_VERSION:
+    version, latest = _version(connection), FIRST_VERSION + len(UPGRADES)
+    if version > latest:
         raise MemoryStoreError(
             f"the memory was made by a newer Circadian (schema {version}, this one reads "
-            f"{SCHEMA_VERSION}); update Circadian"
+            f"{latest}); update Circadian"
         )
-    return version == SCHEMA_VERSION and _analysis(connection) == ANALYSIS_VERSION
+    if version < FIRST_VERSION and not _is_empty(connection):
+        raise MemoryStoreError(
+            f"the memory has a form from before the first release (schema {version}); this "
+            "version cannot read it: begin a new data folder"
+        )
+    return version == latest and _analysis(connection) == ANALYSIS_VERSION
 
 
-def bring_up_to_date(
-    connection: sqlite3.Connection, rows: Rows, words: WordIndex, size: int
-) -> None:
-    """Make the file what `is_current` asks for, within one write transaction of the caller.
-
-    `size`: bytes of a vector of the embedder in use; all of the first form are of that embedder.
-    """
+def bring_up_to_date(connection: sqlite3.Connection, words: WordIndex) -> None:
+    """Give the file the form that `is_current` asks for, in the caller's write transaction."""
     if is_current(connection):
         return  # Another process did it meanwhile.
-    if _version(connection) == SCHEMA_VERSION:
+    version = _version(connection)
+    missing = UPGRADES[version - FIRST_VERSION :] if version else (FIRST_FORM, *UPGRADES)
+    for script in missing:
+        # Not `executescript`, which would commit the transaction.
+        for statement in script.split(";\n"):
+            connection.execute(statement)
+    if _analysis(connection) != ANALYSIS_VERSION:
         _analyse_again(connection, words)
-        return
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if "facts" in names:
-        _set_aside(connection, words)
-    for statement in _SCHEMA.split(";\n"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO clock VALUES (1, 0, ?)", (ANALYSIS_VERSION,))
-    if "facts" in names:
-        _take_over(connection, rows, size)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA user_version = {FIRST_VERSION + len(UPGRADES)}")
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
 def _analysis(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT analysis FROM clock").fetchone()[0])
 
 
-def _set_aside(connection: sqlite3.Connection, words: WordIndex) -> None:
-    """Leave of the first form the facts alone, under another name."""
-    for scope in _scopes(connection):
-        words.drop(scope)
-    for table in ("scopes", "clock", "removed"):
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("ALTER TABLE facts RENAME TO first_facts")
-
-
-def _take_over(connection: sqlite3.Connection, rows: Rows, size: int) -> None:
-    """Write the facts of the first form in this one, in their order."""
-    last = 0
-    while True:
-        found = connection.execute(
-            "SELECT seq, id, vector, payload FROM first_facts WHERE seq > ? ORDER BY seq LIMIT ?",
-            (last, CHUNK),
-        ).fetchall()
-        for seq, fact_id, vector, payload in found:
-            last = seq
-            kept = vector if len(vector) == size else None
-            rows.add(fact_id, kept, _of_this_form(json.loads(payload)))
-        if len(found) < CHUNK:
-            break
-    connection.execute("DROP TABLE first_facts")
-
-
-def _of_this_form(payload: dict[str, Any]) -> dict[str, Any]:
-    payload.pop("text_lemmatized", None)
-    payload["kind"] = "fact"
-    if {"source_entries", "source_events"} <= payload.keys():
-        payload["identity"] = identity_of(cast(FactDraft, {**payload, "text": payload["data"]}))
-    return payload
-
-
 def _analyse_again(connection: sqlite3.Connection, words: WordIndex) -> None:
-    """Make the word indexes anew. A row that is in none on purpose stays out."""
+    """Rebuild the word indexes. A row that no word may find stays out of them."""
     for scope in _scopes(connection):
         words.drop(scope)
         words.make(scope)

@@ -7,9 +7,11 @@ what any process writes.
 from __future__ import annotations
 
 import json
+import sqlite3
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,21 +19,41 @@ from typing import Any
 import numpy as np
 import orjson
 
+from memory.errors import MemoryStoreError
+from memory.sqlite.compact import compact
+from memory.sqlite.wal import use_wal
 from memory.vectorstore import schema
-from memory.vectorstore.filters import Condition, Filters, Sql, condition_of, fixed, without
-from memory.vectorstore.rows import Rows
-from memory.vectorstore.scope_index import ScopeIndex
-from memory.vectorstore.sqlite_file import SqliteFile
-from memory.vectorstore.sqlite_filters import where
-from memory.vectorstore.table import Place, Row, Vector, Waiting
-from memory.vectorstore.vectors import checked
-from memory.vectorstore.words import WordIndex
+from memory.vectorstore.indexes import ScopeIndex, WordIndex
+from memory.vectorstore.rows import SqliteRows
+from memory.vectorstore.table import (
+    Dialect,
+    Filters,
+    Row,
+    SessionPlace,
+    Sql,
+    Vector,
+    Waiting,
+    checked_vector,
+    split,
+    where,
+)
 
 SCOPES_IN_MEMORY = 200
 """Agents whose indexes are kept in memory: those searched last. Others are filled again."""
+BUSY_TIMEOUT = 30.0
+"""Seconds to wait for another process's write."""
+PAGE_SIZE = 8_192
+"""Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
 
 _ROW = "seq, id, payload, access_count, last_access"
-_SCOPE = ("user_id", "agent_id")
+_DIALECT = Dialect(
+    column="{name}",
+    value="?",
+    among="IN (SELECT value FROM json_each(?))",
+    as_value=lambda value: value,
+    # SQLite's JSON ends a text at a NUL: such a text would match its beginning.
+    as_list=lambda values: json.dumps([value for value in values if "\0" not in str(value)]),
+)
 
 
 class SqliteTable:
@@ -41,10 +63,9 @@ class SqliteTable:
         self._file = SqliteFile(path)
         self.lock = self._file.lock
         self._connection = self._file.connection
-        self._connection.create_function("casefold", 1, str.casefold, deterministic=True)
         self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
-        self._rows = Rows(self._connection, self._words, self._space)
+        self._rows = SqliteRows(self._connection, self._words, self._space)
         self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
@@ -57,42 +78,43 @@ class SqliteTable:
             current = schema.is_current(self._connection)
         if not current:
             with self._file.transaction():
-                size = self._dimension * np.dtype(np.float32).itemsize
-                schema.bring_up_to_date(self._connection, self._rows, self._words, size)
+                schema.bring_up_to_date(self._connection, self._words)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All writes inside are one; an error rolls them back. Joins one that is open."""
+        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
         return self._file.transaction()
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
-        """Add a row. One whose `op` stands in its scope and kind already is left as it is."""
+        """Add a row, unless its scope has a row of its kind and `op`."""
         with self._file.transaction():
             self._rows.add(row_id, self._bytes(vector), payload)
 
     def alias(self, row_id: str, op: str) -> None:
-        """Let `op` be known as having made this row, too."""
+        """Record that the operation `op` led to this row, too."""
         with self._file.transaction():
             self._rows.alias(row_id, op)
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps what stands."""
+        """Replace one row's vector, payload or both; None keeps the present one."""
         with self._file.transaction():
             self._rows.change(row_id, self._bytes(vector), payload)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        """Give rows their vectors, by id, as made by the embedder in use; a row gone is skipped."""
-        given = {row_id: checked(vector, self._dimension) for row_id, vector in vectors.items()}
+        """Set vectors of the embedder in use, by row id; missing rows are skipped."""
+        given = {
+            row_id: checked_vector(vector, self._dimension) for row_id, vector in vectors.items()
+        }
         with self._file.transaction():
             for row_id, vector in given.items():
                 self._rows.embed(row_id, vector.tobytes())
 
     def delete(self, filters: Filters) -> int:
-        """Remove the rows that match, leaving of each no more than its number; how many."""
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
         with self._file.transaction():
             return self._rows.remove(self._where(filters))
 
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
-        """Count an access of each row, the last one `at`. Changes nothing that is indexed."""
+        """Count an access of each row, at `at`. Leaves every index as it is."""
         with self._file.transaction():
             self._connection.execute(
                 "UPDATE memories SET access_count = access_count + 1, last_access = ?"
@@ -101,12 +123,12 @@ class SqliteTable:
             )
 
     def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
-        """The rows that match, oldest first."""
+        """The matching rows, oldest first."""
         with self._file.reading():
             return self._read(self._where(filters), limit)
 
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
-        """The rows that match and that these operations made, by operation; aliases count."""
+        """The matching rows that these operations made, by operation; aliases count."""
         listed = json.dumps(list(ops))
         with self._file.reading():
             aliases = self._connection.execute(
@@ -122,20 +144,20 @@ class SqliteTable:
         return {op: others[seq] for op, seq in aliases if seq in others} | rows
 
     def count(self, filters: Filters) -> int:
-        """How many rows match."""
+        """The number of matching rows."""
         text, values = self._where(filters)
-        return int(self._one(f"SELECT count(*) FROM memories WHERE {text}", *values))
+        return int(self._value(f"SELECT count(*) FROM memories WHERE {text}", *values))
 
     def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Rows by `seq`; those that are gone are left out."""
+        """Rows by `seq`; missing ones are left out."""
         listed = json.dumps(list(numbers))
         with self._file.reading():
             rows = self._read(Sql("seq IN (SELECT value FROM json_each(?))", (listed,)))
         return {row.seq: row for row in rows}
 
     def vector(self, row_id: str) -> Vector | None:
-        """The vector of a row, None where there is no row or none of the embedder in use."""
-        found = self._one(
+        """A row's vector; None without a row, or without a vector of the embedder in use."""
+        found = self._value(
             "SELECT max(vector) FROM vectors JOIN memories USING (seq) WHERE id = ? AND space = ?",
             row_id,
             self._space,
@@ -143,35 +165,33 @@ class SqliteTable:
         return None if found is None else np.frombuffer(found, dtype=np.float32)
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest of the rows that match, nearest first, with cosine (-1..1)."""
-        checked(vector, self._dimension)
-        condition, scoped = _split(filters)
+        """The nearest matching rows, nearest first, with cosine (-1..1)."""
+        checked_vector(vector, self._dimension)
+        scope, test = _split(filters)
         with self._file.reading():
             at = self._revision()
             found = [
-                one
-                for number in self._scopes(scoped)
-                for one in self._index(number).nearest(vector, condition, limit, at)
+                pair
+                for number in self._scopes(scope)
+                for pair in self._index(number).nearest(vector, test, limit, at)
             ]
             return self._ranked(found, limit)
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The rows that match and have any of the index terms, best first, with BM25 (> 0)."""
-        condition, scoped = _split(filters)
+        """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
+        scope, test = _split(filters)
         with self._file.reading():
             at = self._revision()
             found = [
-                one
-                for number in self._scopes(scoped)
-                for one in self._index(number).worded(
-                    self._words, list(terms), condition, limit, at
-                )
+                pair
+                for number in self._scopes(scope)
+                for pair in self._index(number).worded(self._words, list(terms), test, limit, at)
             ]
             return self._ranked(found, limit)
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[Place]:
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         text, values = self._where(filters)
         with self._file.reading():
@@ -181,10 +201,10 @@ class SqliteTable:
                 " ORDER BY session, valid_from, seq",
                 (*values, json.dumps(list(sessions))),
             )
-            return [Place(*row) for row in rows]
+            return [SessionPlace(*row) for row in rows]
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
-        """Rows that match and have no vector of the embedder in use, newest first."""
+        """Matching rows without a vector of the embedder in use, newest first."""
         with self._file.reading():
             rows = [
                 row
@@ -199,15 +219,15 @@ class SqliteTable:
         return [Waiting(row[1], str(row[2])) for row in sorted(rows, reverse=True)[: max(limit, 0)]]
 
     def count_unembedded(self, filters: Filters) -> int:
-        """How many there are."""
+        """The number of matching rows without a vector of the embedder in use."""
         with self._file.reading():
             return sum(
-                int(self._one(f"SELECT count(*) FROM memories WHERE {where.text}", *where.values))
+                int(self._value(f"SELECT count(*) FROM memories WHERE {where.text}", *where.values))
                 for where in self._waiting(filters)
             )
 
     def scrub(self) -> None:
-        """Leave on the disk nothing of the text of rows that were removed or changed. Slow."""
+        """Remove the text of deleted and changed rows from the disk. Slow."""
         with self.lock:
             with self._file.transaction():
                 for number in self._scopes({}):
@@ -215,47 +235,48 @@ class SqliteTable:
             self._file.compact()
 
     def close(self) -> None:
-        """Close it. Nothing is lost: every write was committed."""
+        """Close the table. Every write was committed."""
         self._file.close()
 
     def _waiting(self, filters: Filters) -> Iterator[Sql]:
-        """What to look for: scope by scope, for each embedder but the one in use, and for none."""
-        condition, scoped = _split(filters)
-        text, values = where(condition)
-        for number in self._scopes(scoped):
+        """Tests for unembedded rows, one per scope and embedder not in use (None: no vector)."""
+        scope, (text, values) = _split(filters)
+        for number in self._scopes(scope):
             for space in (None, *self._other_spaces(number)):
                 yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
 
     def _other_spaces(self, number: int) -> Iterator[str]:
-        """Looked up one after the other: the index would be read as a whole to list them."""
-        space = self._one("SELECT min(space) FROM memories WHERE scope = ?", number)
+        """The other embedders of a scope's vectors.
+
+        Looked up one by one: SQLite would read the whole index for SELECT DISTINCT.
+        """
+        space = self._value("SELECT min(space) FROM memories WHERE scope = ?", number)
         while space is not None:
             if space != self._space:
                 yield space
             query = "SELECT min(space) FROM memories WHERE scope = ? AND space > ?"
-            space = self._one(query, number, space)
+            space = self._value(query, number, space)
 
     def _where(self, filters: Filters) -> Sql:
-        """`filters` for the table, by the number of the scope where they name one."""
-        condition, scoped = _split(filters)
-        text, values = where(condition)
-        if not scoped:
+        """`filters` as a test of rows, by the scope's number where they name a scope."""
+        scope, (text, values) = _split(filters)
+        if not scope:
             return Sql(text, values)
-        tests = " AND ".join(f"{field} IS ?" for field in scoped)
+        tests = " AND ".join(f"{name} IS ?" for name in scope)
         numbers = f"scope IN (SELECT number FROM scopes WHERE {tests})"
-        return Sql(f"{numbers} AND ({text})", (*scoped.values(), *values))
+        return Sql(f"{numbers} AND {text}", (*scope.values(), *values))
 
-    def _scopes(self, scoped: Mapping[str, object]) -> list[int]:
-        """The numbers of the scopes that have these ids."""
-        tests = " AND ".join(f"{field} IS ?" for field in scoped) or "1"
+    def _scopes(self, scope: Mapping[str, object]) -> list[int]:
+        """The numbers of the scopes with these ids."""
+        tests = " AND ".join(f"{name} IS ?" for name in scope) or "1"
         found = self._connection.execute(
-            f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scoped.values())
+            f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scope.values())
         )
         return [number for (number,) in found.fetchall()]
 
     def _index(self, number: int) -> ScopeIndex:
         if self._file.writing:
-            # Not kept: what it takes in may yet be rolled back.
+            # Not kept: the rows that it reads may yet be rolled back.
             return ScopeIndex(self._connection, number, self._space, self._dimension)
         index = self._indexes.pop(number, None)
         index = index or ScopeIndex(self._connection, number, self._space, self._dimension)
@@ -265,10 +286,10 @@ class SqliteTable:
         return index
 
     def _revision(self) -> int:
-        return int(self._one("SELECT rev FROM clock"))
+        return int(self._value("SELECT rev FROM clock"))
 
     def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
-        best = sorted(found, key=lambda one: (-one[1], one[0]))[: max(limit, 0)]
+        best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
         rows = self.numbered(seq for seq, _ in best)
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
@@ -277,18 +298,96 @@ class SqliteTable:
             f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
             (*where.values, -1 if limit is None else limit),
         )
-        return [Row(seq, one, orjson.loads(payload), *rest) for seq, one, payload, *rest in rows]
+        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in rows]
 
-    def _one(self, query: str, *values: object) -> Any:
+    def _value(self, query: str, *values: object) -> Any:
         with self._file.reading():
             return self._connection.execute(query, values).fetchone()[0]
 
     def _bytes(self, vector: Vector | None) -> bytes | None:
-        return None if vector is None else checked(vector, self._dimension).tobytes()
+        return None if vector is None else checked_vector(vector, self._dimension).tobytes()
 
 
-def _split(filters: Filters) -> tuple[Condition, dict[str, object]]:
-    """What is asked of a row, and of its scope. Raises ValueError."""
-    condition = condition_of(filters)
-    scoped = {field: one for field, one in fixed(condition).items() if field in _SCOPE}
-    return without(condition, scoped), dict(scoped)
+def _split(filters: Filters) -> tuple[dict[str, str | None], Sql]:
+    """(the ids of a scope, the test of a row). Raises ValueError."""
+    scope, tests = split(filters)
+    return scope, where(tests, _DIALECT)
+
+
+class SqliteFile:
+    """An SQLite file with one connection: its lock, transactions and errors.
+
+    Thread-safe; several processes may open it. Raises MemoryStoreError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.RLock()
+        """Held during every transaction; hold it to make several atomic within this process."""
+        self.writing = False
+        """A write transaction is open; its rows may yet be rolled back."""
+        self._path = path
+        with self.errors():
+            self.connection = sqlite3.connect(
+                path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
+        self.connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        use_wal(self.connection)
+        self.connection.execute("PRAGMA synchronous = FULL")
+        # Deleted content is overwritten at once; `scrub` then finds less.
+        self.connection.execute("PRAGMA secure_delete = ON")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into one that names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            outer, self.writing = self.writing, True
+            try:
+                yield
+            finally:
+                self.writing = outer
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let all reads inside see the file as of one moment."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        with self.lock, self.errors():
+            if self.connection.in_transaction:
+                yield
+                return
+            self.connection.execute(begin)
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+
+    def compact(self) -> None:
+        """Rewrite the file without any deleted content."""
+        with self.lock, self.errors():
+            compact(self.connection)
+
+    def close(self) -> None:
+        """Close the connection. Every write was committed."""
+        with self.lock:
+            self.connection.close()
