@@ -20,12 +20,10 @@ from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.forgetting import found_rows, open_forget, residue
 from memory.forgetting.counting import counts, examples
-from memory.forgetting.fact import fact_changes
 from memory.forgetting.open_forget import Begun
 from memory.forgetting.person import Person, find
-from memory.forgetting.rows import Context
-from memory.forgetting.store_changes import StoreChanges, store_changes
-from memory.forgetting.working import dropped, state_after
+from memory.forgetting.store_changes import Context, StoreChanges, fact_changes, store_changes
+from memory.forgetting.working import dropped, informed_ticks, state_after
 from memory.names import name_key
 from memory.state import REDUCED_KEYS
 from memory.store_access import write_batch
@@ -181,10 +179,12 @@ async def _plan(
     rows = await found_rows.rows_that_hold(semantic, scope, erasure)
     after = state_after(values, erasure, person.handled)
     left = {one.id for one in after.get("messages", [])}
-    cut = {str(one.id) for one in values.get("messages", []) if one.id not in left}
+    cut = frozenset(str(one.id) for one in values.get("messages", []) if one.id not in left)
     questions = frozenset(one["question"]["id"] for one in dropped(values, erasure))
     at = agent.resources.clock().isoformat()
-    context = Context(erasure, erasure.gone | cut, questions, at)
+    informed = informed_ticks(values.get("messages", []), erasure)
+    informed = informed.union(earlier["informed"] if earlier else ())
+    context = Context(erasure, questions, at, messages=cut, informed=frozenset(informed))
     plan = Plan(person, values, after, context, await store_changes(store, scope, context), rows)
     if required and not any(plan.counts.values()):
         raise InputError(
@@ -199,8 +199,9 @@ async def _carry_out(agent: AsyncAgent, entity: str, plan: Plan, tell: Step) -> 
     person, erasure = plan.person, plan.person.erasure
     what: Begun = {
         "entity": entity,
-        "events": [one["id"] for one in person.unjournaled],
-        "texts": [one["text"] for one in person.unjournaled],
+        "events": person.unjournaled,
+        "memories": sorted(erasure.memories),
+        "informed": list(plan.context.informed),
     }
     # First of all: whatever happens, what stays is found again.
     again = [one for one in erasure.entries.values() if one and one["id"] in plan.rows.stale]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from memory import exporting, import_writes, importing, night_undo
+from memory import exporting, importing, night_undo
 from memory.at_rest import at_rest
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.exporting import Source, Taken
 from memory.importing import Checked
 from memory.state import REDUCED_KEYS
-from memory.transfer import renamed, state_of
+from memory.transfer import state_of
 
 if TYPE_CHECKING:
     from graph.handle import AsyncAgent
@@ -36,9 +36,7 @@ class Imported(TypedDict):
     counts: dict[str, int]
     """Lines of the file by kind."""
     already: bool
-    """The same file had been taken in before: nothing was changed."""
-    renamed: int
-    """Facts that got another id, as another agent of this home has theirs."""
+    """The same file was imported before: nothing was changed."""
 
 
 class JsonLines:
@@ -83,11 +81,12 @@ async def import_memory(
 ) -> Imported:
     """Take a memory that was exported into this agent, which must be empty.
 
-    Every line is checked before anything is written. Broken off, the same lines go on from there;
-    taken in already, they change nothing. `lines` are read several times: a list, or `JsonLines`.
+    Every line is checked before anything is written. The same lines a second time change nothing.
+    `lines` are read several times: a list, or `JsonLines`.
 
     Raises:
-        InputError: a line is wrong (with its number), the file is cut, or the agent is not empty.
+        InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
+            another agent here has the same facts, or an import into the agent was interrupted.
         BusyError: another process holds the agent.
     """
     lines = lines if not isinstance(lines, Iterator) else list(lines)
@@ -95,48 +94,32 @@ async def import_memory(
     total = sum(checked.counts.values())
     async with agent._lock:
         store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
-        if await _taken_in(agent, checked):
-            return _imported(checked, {}, already=True)
+        if await importing.is_imported(store, scope, checked.digest):
+            return _imported(checked, already=True)
+        if at_rest((await agent.aget_state()).values):
+            raise InputError(importing.NOT_EMPTY)
+        await importing.check_target(store, semantic, scope, checked.facts)
         await importing.mark(store, scope, checked.digest, done=False)
-        ids = await importing.other_ids(semantic, scope, checked.facts)
-        await import_writes.write(
-            lines, _source(agent), ids, on_batch=lambda done: progress("records", done, total)
+        await importing.write(
+            lines, _source(agent), on_batch=lambda done: progress("records", done, total)
         )
-        await _write_state(agent, checked, ids)
+        await _write_state(agent, checked)
         await importing.mark(store, scope, checked.digest, done=True)
-        # Not before: gone on with, an import would write what the undo had taken back.
         await night_undo.finish(store, semantic, scope)
         await catch_up(store, semantic, scope)
         await _embed(agent, progress)
-    return _imported(checked, ids, already=False)
+    return _imported(checked, already=False)
 
 
 def _source(agent: AsyncAgent) -> Source:
     return Source(agent.store, agent.resources.semantic, agent.scope)
 
 
-async def _taken_in(agent: AsyncAgent, checked: Checked) -> bool:
-    """Whether these lines are here already. Raises InputError where something else is."""
-    store, scope = agent.store, agent.scope
-    earlier = await importing.standing(store, scope)
-    mine = earlier is not None and earlier["digest"] == checked.digest
-    if earlier is not None and mine and earlier["done"]:
-        return True
-    values = at_rest((await agent.aget_state()).values)
-    if mine and (not values or values == state_of(checked.state)):
-        return False
-    if mine or values or not await importing.is_empty(store, agent.resources.semantic, scope):
-        raise InputError(
-            "the agent is not empty: import into another one (--agent NAME), which is made by it"
-        )
-    return False
-
-
-async def _write_state(agent: AsyncAgent, checked: Checked, ids: dict[str, str]) -> None:
+async def _write_state(agent: AsyncAgent, checked: Checked) -> None:
     """Last: an agent without a state has never run."""
     if not checked.state:
         return
-    values = state_of(renamed(checked.state, ids) if ids else checked.state)
+    values = state_of(checked.state)
     whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in values.items()}
     await agent.graph.aupdate_state(agent.config(), whole, as_node="intake")
 
@@ -150,10 +133,9 @@ async def _embed(agent: AsyncAgent, progress: Progress) -> None:
         progress("vectors", total - left, total)
 
 
-def _imported(checked: Checked, ids: dict[str, str], *, already: bool) -> Imported:
+def _imported(checked: Checked, *, already: bool) -> Imported:
     return {
         "records": sum(checked.counts.values()),
         "counts": checked.counts,
         "already": already,
-        "renamed": len(ids),
     }

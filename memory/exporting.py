@@ -1,8 +1,8 @@
-"""Reading a whole memory out, also while its agent runs; a namespace or a page of facts at a time.
+"""Reading a whole memory, also while its agent runs; a namespace or a page of facts at a time.
 
-What runs meanwhile is in it as a whole or not at all: the inbox is read before the state, and what
-the state does not contain yet is left in the inbox; the journal is read before the facts that are
-made of it. An event that is taken in twice so is one entry, and a fact one fact.
+A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
+state, and an event that the state does not contain yet stays in the inbox. The journal is read
+before the facts made from it. An event handled twice because of this is still one entry.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from memory.vectorstore.payload import fact_filters, fact_of
 from memory.vectorstore.table import Row
 
 PAGE = 1_000
-"""Rows of the table of memories that are read at a time."""
+"""Rows of the memory table read at a time."""
 GAP = 1_000_000
-"""Numbers without a row after which there is none any more."""
+"""Row numbers without a row after which the table has ended."""
 
 
 class Source(NamedTuple):
@@ -41,7 +41,7 @@ class Source(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The events that wait, and the state that was read after them."""
+    """The waiting events, and the state, which is read after them."""
 
     waiting: list[Item]
     aside: list[Item]
@@ -49,10 +49,10 @@ class Taken(NamedTuple):
 
 
 async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
-    """What waits, and what is set aside: to be read before the state is.
+    """Events that wait and events set aside; call it before reading the state.
 
     Raises:
-        InputError: a forget was broken off: half of what it erases is still there.
+        InputError: a forget was interrupted, and half of what it erases is still there.
     """
     store, scope = source.store, source.scope
     if left := await unfinished(store, scope):
@@ -80,7 +80,7 @@ async def header(source: Source, *, agent: str, embedder: str | None, at: str) -
 
 
 async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
-    """The lines after the header, the last one included."""
+    """All lines after the header."""
     number = 0
     async for record in _records(source, taken):
         number += 1
@@ -106,7 +106,7 @@ async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]
         if kind in NOT_MOVED or kind in (inbox.INBOX, inbox.SET_ASIDE):
             continue
         for item in shelf.items:
-            # Of a tick that the state does not contain nothing is handled.
+            # A tick that the state does not contain has handled nothing.
             if kind != inbox.HANDLED or item.value["tick"] <= tick:
                 yield _item(shelf.labels, item)
     async for fact in _facts(source):
@@ -114,7 +114,7 @@ async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]
 
 
 async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[str]) -> set[str]:
-    """Those of `ids` whose ticks the state contains."""
+    """The events among `ids` whose ticks the state contains."""
     marks = {mark["id"] for mark in values.get("handled", [])}
     namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
     for one in ids:
@@ -129,7 +129,7 @@ def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
 
 
 async def _facts(source: Source) -> AsyncIterator[Fact]:
-    """Page by page, oldest first; those that there were when it began."""
+    """The facts that exist when the export begins, page by page, oldest first."""
     mine = fact_filters(source.scope)
     total = left = await source.semantic.count(source.scope)
     first = last = 0
@@ -146,5 +146,5 @@ async def _facts(source: Source) -> AsyncIterator[Fact]:
 
 
 def _numbered(semantic: SemanticMemory, first: int) -> dict[int, Row]:
-    """The rows of one page, of every scope."""
+    """The rows of one page, of all agents."""
     return semantic.open_table().numbered(range(first + 1, first + PAGE + 1))

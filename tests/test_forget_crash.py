@@ -89,8 +89,8 @@ async def is_whole(agent: AsyncAgent, data: Path) -> None:
     assert not await open_forget.has_residue(agent.store, agent.scope)
     facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
     assert len([one for one in facts if one.startswith("Ben said")]) == 3
-    (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
-    assert archive["content"] == "[CONTEXT SYNTHESIS]\nBen grows tomatoes on his balcony."
+    said = [one["content"] for one in await entries(agent) if one["source_entity"] == "Ben"]
+    assert len(said) >= 3
 
 
 @pytest.mark.parametrize("done", [False, True])

@@ -1,8 +1,9 @@
 """What a forget leaves of the records of nights."""
 
+from dataclasses import replace
 from typing import Any, cast
 
-from memory.forgetting.nights import operation_after, plans_after, record_after
+from memory.forgetting.nights import is_touched, operation_after, plans_after, record_after
 from memory.records import NightRecord, Operation, PlanRecord
 from tests.test_forgetting_state import known
 
@@ -39,13 +40,14 @@ PLANS = [
 
 
 def night(ended: str | None, *applied: str) -> NightRecord:
-    made = {"id": "n", "pending": ["event_20260302_z1", "event_20260302_b1"], "held": []}
+    at = {"id": "n", "started": "2026-03-03T02:00:00+00:00"}
+    made = {**at, "pending": ["event_20260302_z1", "event_20260302_b1"], "held": []}
     return cast(NightRecord, {**made, "ended": ended, "applied": list(applied), "errors": []})
 
 
 def test_a_night_that_ended_keeps_its_list_without_the_texts() -> None:
     one = known()
-    first, second, third = plans_after(PLANS, night("now"), one, one.gone)
+    first, second, third = plans_after(PLANS, night("now"), one)
     assert first is not None
     operation = first["operations"][0]
     assert (operation["id"], operation["kind"], operation["target"]) == (
@@ -55,9 +57,13 @@ def test_a_night_that_ended_keeps_its_list_without_the_texts() -> None:
     )
     assert (operation["after"], operation["sources"]) == (None, [])
     assert (first["inputs"], first["left"], first["exchange"]) == ([], [], [])
-    assert [second, third] == PLANS[1:]
+    assert second == PLANS[1]
+    assert third == {**PLANS[2], "exchange": []}
+    assert [is_touched(*pair) for pair in zip(PLANS, (first, second, third), strict=True)] == [
+        *(True, False, False),
+    ]
     set_out = cast(NightRecord, {**night("now"), "facts": ["op_0f", "op_x"], "stopped": "Zora."})
-    record = record_after(set_out, one, one.gone, touched=True, at="then")
+    record = record_after(set_out, one, touched=True, at="then")
     assert (record["pending"], record["forgotten"]) == (["event_20260302_b1"], "then")
     assert (record["facts"], record["stopped"]) == (["op_x"], "[forgotten]")
 
@@ -66,35 +72,44 @@ def test_an_operation_on_something_that_stays_goes_where_its_other_end_is_erased
     one = known()
     link = {"kind": "link", "target": "x", "before": None, "reason": "near", "sources": ["x"]}
     made = cast(Operation, {**link, "id": "l", "after": {"other": "op_0f", "relation": "near"}})
-    assert operation_after(made, one, one.gone)["after"] is None
+    assert operation_after(made, one)["after"] is None
     other = cast(Operation, {**made, "after": {"other": "y", "relation": "near"}})
-    assert operation_after(other, one, one.gone) == other
+    assert operation_after(other, one) == other
 
 
 def test_a_night_on_its_way_thinks_anew_where_it_is_touched() -> None:
     one = known()
-    assert plans_after(PLANS, night(None), one, one.gone) == [None, None, None]
-    first, *rest = plans_after(PLANS, night(None, "compacting"), one, one.gone)
+    assert plans_after(PLANS, night(None), one) == [None, None, None]
+    first, *rest = plans_after(PLANS, night(None, "compacting"), one)
     assert first is not None
     assert first["operations"][0]["after"] is None
-    assert rest == PLANS[1:]
-    assert plans_after(PLANS[1:], night(None), one, one.gone) == PLANS[1:]
+    assert rest == [PLANS[1], None]
+
+
+def test_a_night_from_before_the_erased_memories_saw_none_of_them() -> None:
+    one = known()
+    early = cast(NightRecord, {**night("now"), "started": "2026-03-01T02:00:00+00:00"})
+    quoted = cast(PlanRecord, {**PLANS[2], "refused": ["it stands on other memories: 'A bird'"]})
+    assert plans_after([quoted], early, one) == [quoted]
+    (after,) = plans_after([quoted], night("now"), one)
+    assert after is not None
+    assert (after["refused"], is_touched(quoted, after)) == (["[forgotten]"], False)
 
 
 def test_a_night_that_had_nothing_of_the_person_can_still_be_undone() -> None:
     untouched = {**night("now"), "pending": ["event_20260302_b1"]}
     one = known()
     record = cast(NightRecord, untouched)
-    assert record_after(record, one, one.gone, touched=False, at="then") == untouched
+    assert record_after(record, one, touched=False, at="then") == untouched
 
 
 def test_an_entry_whose_id_names_the_person_is_not_told_by_its_id() -> None:
     one = known()
     made = {"kind": "mark_entry", "before": {"consolidation": None}, "sources": [], "reason": "r"}
     named, plain = "event_20260302_mail_from_zora", "event_20260302_z1"
-    gone = one.gone | {named}
+    one = replace(one, gone=one.gone | {named})
     targets = []
     for target in (named, plain):
         marked = cast(Operation, {**made, "id": "m", "target": target, "after": {}})
-        targets.append(operation_after(marked, one, gone)["target"])
+        targets.append(operation_after(marked, one)["target"])
     assert targets == ["[forgotten]", plain]

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from graph import transfer
 from graph.handle import AsyncAgent
 from graph.status import status
 from graph.transfer import JsonLines, export_memory, import_memory
-from memory import import_writes, importing, journal
+from memory import importing, journal
 from memory.errors import InputError
 from memory.store_access import list_items
 from memory.store_walk import namespaces
@@ -70,7 +69,7 @@ async def test_exported_imported_and_exported_again_is_the_same_but_for_the_head
     lines: list[str], empty: AsyncAgent
 ) -> None:
     done = await import_memory(empty, lines)
-    assert (done["records"], done["already"], done["renamed"]) == (len(lines) - 2, False, 0)
+    assert (done["records"], done["already"]) == (len(lines) - 2, False)
     again = await exported(empty)
     assert again[1:] == lines[1:]
     header = json.loads(lines[0])
@@ -111,21 +110,16 @@ async def test_every_journal_entry_is_to_be_found_again(
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 
-async def test_a_copy_in_the_same_home_gets_its_own_fact_ids_with_all_that_points_to_them(
+async def test_a_copy_beside_the_original_is_refused_and_both_are_left_as_they_are(
     lived: Lived, lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
     data = copied(lived, tmp_path / "data")
     async with at_home(data, clock) as old, at_home(data, clock, "copy") as new:
         before = await exported(old)
-        assert (await import_memory(new, lines))["renamed"] == 6
+        with pytest.raises(InputError, match=r"another agent .* has the same facts"):
+            await import_memory(new, lines)
         assert (await exported(old))[1:] == before[1:]
-        theirs = {one["id"] for one in await old.resources.semantic.all(old.scope)}
-        mine = {one["id"] for one in await new.resources.semantic.all(new.scope)}
-        assert theirs.isdisjoint(mine)
-        links = {one["key"] for one in records(await exported(new), "links")}
-        assert mine <= links
-        assert theirs.isdisjoint(links)
-        assert len(await entries(new)) == len(await entries(old))
+        assert await namespaces(new.store, new.scope) == []
 
 
 async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, clock: Clock) -> None:
@@ -218,66 +212,30 @@ async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) ->
             await import_memory(empty, some)
 
 
-@pytest.mark.parametrize("part", ["other_ids", "write", "_write_state", "mark", "_embed"])
-@pytest.mark.parametrize("done", [False, True])
-async def test_broken_off_at_any_part_the_same_file_goes_on(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch, part: str, done: bool
+async def test_an_interrupted_import_is_said_and_the_file_goes_into_another_folder(
+    lines: list[str],
+    empty: AsyncAgent,
+    tmp_path: Path,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Killed(BaseException):
         pass
 
-    homes: list[Any] = [importing, import_writes, transfer]
-    home = next(one for one in homes if hasattr(one, part))
-    wanted = getattr(home, part)
-
-    async def dying(*args: Any, **kwargs: Any) -> None:
-        if done:
-            await wanted(*args, **kwargs)
+    def dying(what: str, done: int, of: int) -> None:
         raise Killed
 
-    with monkeypatch.context() as patch:
-        patch.setattr(home, part, dying)
-        with pytest.raises(Killed):
-            await import_memory(empty, lines)
-    await import_memory(empty, lines)
-    assert (await exported(empty))[1:] == lines[1:]
-
-
-async def test_an_agent_that_ran_since_is_not_written_over(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*args: Any, **kwargs: Any) -> None:
-        raise InputError("broken off")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(transfer, "_write_state", broken)
-        with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty, lines)
-    await empty.ainvoke(said("Hello", sender="Carl"))
-    with pytest.raises(InputError, match="not empty"):
-        await import_memory(empty, lines)
-
-
-async def test_recall_between_two_tries_leaves_no_entry_out(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch = {"left": 3}
-
-    def stop(written: int) -> None:
-        batch["left"] -= 1
-        if not batch["left"]:
-            raise InputError("broken off")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(import_writes, "BATCH", 10)
-        with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty, lines, progress=lambda what, done, of: stop(done))
+    monkeypatch.setattr(importing, "BATCH", 10)
+    with pytest.raises(Killed):
+        await import_memory(empty, lines, progress=dying)
     assert len(await entries(empty)) < len(records(lines, "journal"))
-    await empty.recall("tomatoes")
-    await import_memory(empty, lines)
-    filters = {**scope_filters(empty.scope), "kind": "episode"}
-    rows = empty.resources.semantic.open_table().select(filters)
-    assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
+    for _ in range(2):
+        with pytest.raises(InputError, match="import into this agent was interrupted"):
+            await import_memory(empty, lines)
+        await empty.ainvoke(said("Hello", sender="Carl"))
+    async with at_home(tmp_path / "third", clock) as third:
+        await import_memory(third, lines)
+        assert (await exported(third))[1:] == lines[1:]
 
 
 async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:
