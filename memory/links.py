@@ -7,7 +7,7 @@ journal entry's or a fact's; `relations` says of each other end how and why: {re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
@@ -34,18 +34,9 @@ async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, 
     wanted = list(dict.fromkeys(ids))
     found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
     return {
-        one: end_of(item.value)
+        one: cast(End, item.value)
         for one, item in zip(wanted, found, strict=True)
         if isinstance(item, Item)
-    }
-
-
-def end_of(value: Mapping[str, Any]) -> End:
-    """An end as it was stored, also before relations were."""
-    return {
-        "linked_to": list(value["linked_to"]),
-        "created": value["created"],
-        "relations": dict(value.get("relations", {})),
     }
 
 

@@ -19,6 +19,7 @@ from memory.approvals import Deed
 from memory.at_rest import at_rest
 from memory.audit import AuditEntry
 from memory.errors import InputError
+from memory.links import End
 from memory.profiles import EntityProfile
 from memory.records import Fact, HandledMark, InboxItem, JournalEntry, NightRecord, PlanRecord
 from memory.state_check import kept_problem
@@ -88,17 +89,12 @@ class _Id(TypedDict):
     id: str
 
 
-class _Link(TypedDict):
-    linked_to: list[str]
-    created: str
-
-
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("journal", 2): TypeAdapter(JournalEntry),
     ("pending", 1): TypeAdapter(_Id),
     ("archives", 1): TypeAdapter(_Id),
-    ("links", 1): TypeAdapter(_Link),
+    ("links", 1): TypeAdapter(End),
     ("inbox", 1): TypeAdapter(InboxItem),
     ("set_aside", 1): TypeAdapter(InboxItem),
     ("handled", 1): TypeAdapter(HandledMark),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -38,7 +38,7 @@ async def prune_links(
 
 async def _orphans(view: NightView, resources: Resources) -> list[Any]:
     items = await list_items(view.store, view.scope.namespace(links.LINKS))
-    ends = {item.key: links.end_of(item.value) for item in items}
+    ends = {item.key: cast(links.End, item.value) for item in items}
     ids = sorted({*ends, *(other for end in ends.values() for other in end["linked_to"])})
     facts = {fact["id"] for fact in await resources.semantic.all(view.scope)} if ids else set()
     known = set(facts)

@@ -227,9 +227,8 @@ DEED = deed_key(cast(Event, {"id": "z1"}), None)
 ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any] | None]] = [
     ("pending", "t event_20260302_z1", {"id": "event_20260302_z1"}, None),
     ("unindexed", "t event_20260302_b1", {"id": "event_20260302_b1"}, {"id": "event_20260302_b1"}),
-    ("links", "0f", {"linked_to": ["event_20260302_z1"], "created": ""}, None),
-    ("links", "x", {"linked_to": ["0f", "y"]}, {"linked_to": ["y"]}),
-    ("links", "x", {"linked_to": ["0f"]}, None),
+    ("links", "0f", {"linked_to": ["event_20260302_z1"], "relations": {}}, None),
+    ("links", "x", {"linked_to": ["0f"], "relations": {}}, None),
     (
         "links",
         "x",

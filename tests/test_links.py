@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.dreaming.undo import inverse
-from memory.links import End, after, end_of, ends_named, fact_ops
+from memory.links import End, after, ends_named, fact_ops
 from memory.operations import link, link_facts, link_memories, unlink
 from memory.records import Operation
 
@@ -76,12 +76,6 @@ def test_what_is_taken_back_leaves_a_link_that_stood_before() -> None:
     ]
     done = after(standing, night, FACTS)
     assert linked(after(done, inverse(night), FACTS)) == {"f1": ["f2"], "f2": ["f1"]}
-
-
-def test_an_end_from_before_relations_can_be_linked_and_unlinked() -> None:
-    old = end_of({"linked_to": ["f2"], "created": AT})
-    ends = {"f1": old, "f2": end_of({"linked_to": ["f1"], "created": AT})}
-    assert linked(after(ends, [unlink("f1", "f2", relation("made_of"), "gone")], FACTS)) == {}
 
 
 PAIRS = st.one_of(

@@ -236,7 +236,7 @@ def _renamed(keys: Sequence[str], names: Names) -> dict[str, str]:
 
 
 def _called(profile: EntityProfile) -> list[str]:
-    return [profile["name"], *profile["aliases"], *profile.get("senders", [])]
+    return [profile["name"], *profile["aliases"], *profile["senders"]]
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -143,7 +143,7 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
         if not names.within(key) and (left := _attribute_after(one, gone, names)) is not None
     }
     relationship = profile["relationship"]
-    answered = [one for one in relationship.get("answered", []) if one not in erasure.events]
+    answered = [one for one in relationship["answered"] if one not in erasure.events]
     return {
         **profile,
         "aliases": [one for one in profile["aliases"] if not names.within(one)],
@@ -185,11 +185,10 @@ def _link(key: str, value: Value, context: Context) -> Value | None:
     left = [one for one in value["linked_to"] if one not in erasure.gone]
     if not left or key in erasure.gone:
         return None
-    after = {**value, "linked_to": left}
-    if "relations" in value:
-        told = value["relations"]
-        after["relations"] = {one: erasure.scrubber.value(told[one]) for one in left if one in told}
-    return after
+    relations = {
+        one: erasure.scrubber.value(how) for one, how in value["relations"].items() if one in left
+    }
+    return {**value, "linked_to": left, "relations": relations}
 
 
 def _waiting(key: str, value: Value, context: Context) -> Value | None:
