@@ -1,4 +1,4 @@
-"""How long a night can be taken back: old ones keep what they did, not what it was done to."""
+"""Retention of nights: old ones keep ids and reasons, but no values to undo them with."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from memory.store_access import write_batch
 
 
 async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
-    """Of nights before the newest `keep` that were applied, let go of what an undo would need.
+    """Drop the values that an undo needs from nights before the newest `keep` applied ones.
 
-    Ids, kinds and reasons stay; what was pruned is gone then. So it is with the previews and the
-    nights held back that nobody decided on by then.
+    Ids, kinds and reasons stay; pruned memories are gone for good. Previews and held nights that
+    nobody decided on are reduced too.
     """
     for record in to_reduce(await records(store, scope), keep=keep):
         plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
@@ -26,7 +26,7 @@ async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
 
 
 def to_reduce(records: Sequence[NightRecord], *, keep: int) -> list[NightRecord]:
-    """The ended nights among `records`, oldest first, that are too old to be taken back. Pure."""
+    """Ended nights, oldest first, that are too old to be undone. Pure."""
     applied = [one["id"] for one in records if one["applied"] and not one["dry_run"]]
     if len(applied) <= keep:
         return []

@@ -1,4 +1,4 @@
-"""What a forget comes to, for a person: counts by kind, and a few of the texts that go. Pure."""
+"""Summary of a forget for a person: counts by kind, and some of the texts that go. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from memory.journal import by_time
 from memory.models.words import shortened
 
 EXAMPLES = 5
-"""Texts that a preview shows."""
+"""Texts in a preview."""
 QUOTED = 100
-"""Characters of one."""
+"""Most characters of each."""
 
 _OF_THE_STORE = {
     "profiles": ("entities",),
@@ -27,13 +27,13 @@ _OF_THE_STORE = {
 _WITH_OTHERS = frozenset(
     ("journal", "pending", "archives", "unindexed", "entity_names", "handled", "night", "runs")
 )
-"""Kinds that are counted with what they belong to."""
+"""Kinds that are counted together with others."""
 
 
 def counts(
     erasure: Erasure, before: Mapping[str, Any], after: Mapping[str, Any], store: StoreChanges
 ) -> dict[str, int]:
-    """How much goes or is written anew, by kind; every kind, also those with 0."""
+    """Number of records that go or change, by kind, including zeros."""
     of_store = {
         name: sum(store.removed[kind] + store.rewritten[kind] for kind in kinds)
         for name, kinds in _OF_THE_STORE.items()
@@ -52,7 +52,7 @@ def counts(
 
 
 def examples(erasure: Erasure) -> list[str]:
-    """The beginnings of some texts that go: the newest entries, then facts."""
+    """Beginnings of some texts that go: the newest entries, then facts."""
     going = [one for id_, one in erasure.before.items() if erasure.entries[id_] is None]
     texts = [one["content"] for one in reversed(by_time(going))]
     texts = [*texts[: EXAMPLES - 2], *(fact["text"] for fact in erasure.facts.values())]
