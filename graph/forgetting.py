@@ -19,9 +19,8 @@ from memory import inbox, journal, night_undo
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.forgetting import found_rows, open_forget, residue
-from memory.forgetting.counting import counts, examples
 from memory.forgetting.open_forget import Begun
-from memory.forgetting.person import Person, find
+from memory.forgetting.person import Person, counts, examples, find
 from memory.forgetting.store_changes import Context, StoreChanges, fact_changes, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 from memory.names import name_key

@@ -1,4 +1,4 @@
-"""Reading a whole memory, also while its agent runs; a namespace or a page of facts at a time.
+"""Reading a whole memory, also while its agent runs; one namespace at a time.
 
 A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
 state, and an event that the state does not contain yet stays in the inbox. The journal is read
@@ -15,21 +15,13 @@ from langgraph.store.base import BaseStore, Item
 
 from memory import inbox
 from memory.at_rest import at_rest
-from memory.errors import InputError, MemoryStoreError
+from memory.errors import InputError
 from memory.forgetting.open_forget import unfinished
-from memory.records import Fact
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.store_access import count_items, list_items
 from memory.store_walk import namespaces, shelves
 from memory.transfer import FORMAT, NOT_MOVED, VERSION
-from memory.vectorstore.payload import fact_filters, fact_of
-from memory.vectorstore.table import Row
-
-PAGE = 1_000
-"""Rows of the memory table read at a time."""
-GAP = 1_000_000
-"""Row numbers without a row after which the table has ended."""
 
 
 class Source(NamedTuple):
@@ -109,7 +101,7 @@ async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]
             # A tick that the state does not contain has handled nothing.
             if kind != inbox.HANDLED or item.value["tick"] <= tick:
                 yield _item(shelf.labels, item)
-    async for fact in _facts(source):
+    for fact in await source.semantic.all(source.scope):
         yield {"type": "fact", "fact": fact}
 
 
@@ -126,25 +118,3 @@ async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[st
 
 def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
     return {"type": "item", "namespace": list(labels), "key": item.key, "value": item.value}
-
-
-async def _facts(source: Source) -> AsyncIterator[Fact]:
-    """The facts that exist when the export begins, page by page, oldest first."""
-    mine = fact_filters(source.scope)
-    total = left = await source.semantic.count(source.scope)
-    first = last = 0
-    while left > 0 and first <= last + GAP:
-        rows = await source.semantic.run(_numbered, source.semantic, first)
-        for seq, row in sorted(rows.items()):
-            last = seq
-            if mine.items() <= row.payload.items():
-                left -= 1
-                yield fact_of(row)
-        first += PAGE
-    if left > 0 and await source.semantic.count(source.scope) > total - left:
-        raise MemoryStoreError("facts were changed while they were read; export again")
-
-
-def _numbered(semantic: SemanticMemory, first: int) -> dict[int, Row]:
-    """The rows of one page, of all agents."""
-    return semantic.open_table().numbered(range(first + 1, first + PAGE + 1))

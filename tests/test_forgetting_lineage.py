@@ -159,7 +159,7 @@ def test_a_fact_that_stays_holds_again_and_loses_what_points_to_the_erased() -> 
 
 
 NOTED = {"context": "Beside a bird.", "tags": ["beans", "bird"], "earlier": [{"context": ""}]}
-CLEARED = {"context": None, "tags": [], "earlier": []}
+CLEARED: dict[str, Any] = {"context": None, "tags": [], "earlier": []}
 
 
 @pytest.mark.parametrize(

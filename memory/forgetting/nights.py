@@ -86,7 +86,7 @@ def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: st
         for key in ("facts", "entities", "held", "pending")
         if key in before
     }
-    after = {**before, **texts, **ids}
+    after: dict[str, Any] = {**before, **texts, **ids}
     return cast(NightRecord, {**after, "forgotten": at}) if touched or after != before else record
 
 
