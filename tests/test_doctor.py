@@ -75,7 +75,10 @@ def test_it_tells_of_a_forget_that_was_broken_off(capsys: Capture, data: Path) -
     async def begun() -> None:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
             what: open_forget.Begun = {
-                **{"entity": "Zora", "events": [], "memories": [], "informed": []},
+                "entity": "Zora",
+                "events": [],
+                "memories": [],
+                "informed": [],
             }
             await open_forget.begin(agent.store, agent.scope, what, [])
 

@@ -224,8 +224,6 @@ BUSY = [
 @example(life=[*BUSY, "preview"], gone="Zora")
 @example(life=[*BUSY, "preview", "apply", "undo", "preview"], gone="Benno")
 @given(life=LIVES, gone=st.sampled_from(PEOPLE))
-def test_whatever_nights_there_were_no_byte_of_whoever_is_forgotten_is_left(
-    life: list[Any], gone: str
-) -> None:
+def test_no_byte_of_the_forgotten_is_left_after_any_nights(life: list[Any], gone: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder) / "data", life, gone))

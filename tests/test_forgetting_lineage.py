@@ -71,7 +71,7 @@ def erasure(*more: JournalEntry, facts: tuple[Fact, ...] = (), **given: Any) -> 
     return decide(known, names, profiles, events_of(known, names), given.pop("acts", NOTHING))
 
 
-def test_events_are_erased_that_the_person_sent_or_that_name_them() -> None:
+def test_events_from_the_person_or_naming_them_are_erased() -> None:
     waiting = [
         {"id": "w1", "at": "", "sender": "zora", "text": "Hi"},
         {"id": "w2", "at": "", "sender": "Ben", "text": "Where is Zora?"},
@@ -110,7 +110,7 @@ STAND: list[tuple[JournalEntry, str | None]] = [
 
 
 @pytest.mark.parametrize(("made", "content"), STAND)
-def test_an_entry_goes_with_any_source_and_else_loses_the_lines_that_name(
+def test_an_entry_goes_with_any_of_its_sources_or_loses_lines_with_the_name(
     made: JournalEntry, content: str | None
 ) -> None:
     after = erasure(made).entries[made["id"]]
@@ -138,16 +138,16 @@ NOTE = entry("note_20260302_4", "There is a parrot. Beans grow.", None, "b1", "z
 
 
 @pytest.mark.parametrize("one", GOING, ids=lambda one: str(one["id"]))
-def test_a_fact_goes_with_any_source_and_with_any_name(one: Fact) -> None:
+def test_a_fact_goes_with_any_of_its_sources_or_with_a_name(one: Fact) -> None:
     assert list(erasure(NOTE, facts=(one,)).facts) == [one["id"]]
 
 
 @pytest.mark.parametrize("one", STAYING, ids=lambda one: str(one["id"]))
-def test_a_fact_stays_whose_sources_stay(one: Fact) -> None:
+def test_a_fact_stays_if_its_sources_stay(one: Fact) -> None:
     assert erasure(NOTE, facts=(one,)).facts == {}
 
 
-def test_a_fact_that_stays_holds_again_and_loses_what_points_to_the_erased() -> None:
+def test_a_superseded_fact_is_valid_again_when_its_successor_goes() -> None:
     old = fact("s1", "Beans grow.", [], ["b1"], superseded_by="f1", invalid_at="2026")
     old["disputed"] = ["op_f1", "op_x"]
     assert fact_after(old, erasure(facts=(GOING[0], old))) == {
@@ -173,7 +173,7 @@ CLEARED: dict[str, Any] = {"context": None, "tags": [], "earlier": []}
         ({"context": None, "tags": [], "earlier": []}, {"s1": ["f1"]}, {}),
     ],
 )
-def test_a_nights_note_on_a_fact_goes_beside_an_erased_memory_or_with_a_name(
+def test_a_note_on_a_fact_goes_if_an_erased_memory_is_linked_or_named(
     noted: dict[str, Any], links: dict[str, list[str]], changes: dict[str, Any]
 ) -> None:
     one = cast(Fact, {**fact("s1", "Beans grow.", [], ["b1"]), **noted})
@@ -189,7 +189,7 @@ def test_an_insight_goes_with_any_of_its_evidence() -> None:
     assert after[staying["id"]] == staying
 
 
-def test_a_second_attempt_knows_what_went_with_facts_that_are_gone_already() -> None:
+def test_a_second_attempt_follows_the_lineage_of_facts_already_erased() -> None:
     insight = entry("insight_20260302_1", "Birds live here.", None, evidence=["f1"])
     known = Known([*SAID, insight], [], [], [], [])
     names, profiles = names_of("Zora", known)
@@ -198,7 +198,7 @@ def test_a_second_attempt_knows_what_went_with_facts_that_are_gone_already() -> 
     assert {"f1", "op_f1"} <= made.gone
 
 
-def test_the_log_tells_what_was_made_for_an_erased_event() -> None:
+def test_the_audit_log_tells_what_was_written_for_an_erased_event() -> None:
     def line(origin: str, what: str, target: str, args: Any = None) -> Any:
         return {"origin": origin, "what": what, "target": target, "detail": {"args": args}}
 
@@ -224,7 +224,7 @@ def observation(id_: str, text: str, *sources: str) -> dict[str, Any]:
     }
 
 
-def test_of_another_profile_goes_what_was_noticed_through_the_person() -> None:
+def test_other_profiles_lose_observations_and_attributes_from_the_person() -> None:
     ben = cast(
         EntityProfile,
         {

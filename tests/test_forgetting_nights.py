@@ -45,7 +45,7 @@ def night(ended: str | None, *applied: str) -> NightRecord:
     return cast(NightRecord, {**made, "ended": ended, "applied": list(applied), "errors": []})
 
 
-def test_a_night_that_ended_keeps_its_list_without_the_texts() -> None:
+def test_an_ended_night_keeps_its_operations_without_their_texts() -> None:
     one = known()
     first, second, third = plans_after(PLANS, night("now"), one)
     assert first is not None
@@ -68,7 +68,7 @@ def test_a_night_that_ended_keeps_its_list_without_the_texts() -> None:
     assert (record["facts"], record["stopped"]) == (["op_x"], "[forgotten]")
 
 
-def test_an_operation_on_something_that_stays_goes_where_its_other_end_is_erased() -> None:
+def test_a_link_to_an_erased_memory_loses_its_text() -> None:
     one = known()
     link = {"kind": "link", "target": "x", "before": None, "reason": "near", "sources": ["x"]}
     made = cast(Operation, {**link, "id": "l", "after": {"other": "op_0f", "relation": "near"}})
@@ -77,7 +77,7 @@ def test_an_operation_on_something_that_stays_goes_where_its_other_end_is_erased
     assert operation_after(other, one) == other
 
 
-def test_a_night_on_its_way_thinks_anew_where_it_is_touched() -> None:
+def test_an_open_night_thinks_again_about_touched_phases() -> None:
     one = known()
     assert plans_after(PLANS, night(None), one) == [None, None, None]
     first, *rest = plans_after(PLANS, night(None, "compacting"), one)
@@ -96,14 +96,14 @@ def test_a_night_from_before_the_erased_memories_saw_none_of_them() -> None:
     assert (after["refused"], is_touched(quoted, after)) == (["[forgotten]"], False)
 
 
-def test_a_night_that_had_nothing_of_the_person_can_still_be_undone() -> None:
+def test_an_untouched_night_can_still_be_undone() -> None:
     untouched = {**night("now"), "pending": ["event_20260302_b1"]}
     one = known()
     record = cast(NightRecord, untouched)
     assert record_after(record, one, touched=False, at="then") == untouched
 
 
-def test_an_entry_whose_id_names_the_person_is_not_told_by_its_id() -> None:
+def test_an_entry_id_that_names_the_person_is_hidden() -> None:
     one = known()
     made = {"kind": "mark_entry", "before": {"consolidation": None}, "sources": [], "reason": "r"}
     named, plain = "event_20260302_mail_from_zora", "event_20260302_z1"

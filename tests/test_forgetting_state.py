@@ -92,7 +92,7 @@ def test_a_summary_that_covers_an_erased_event_goes_whole() -> None:
     assert history_after([summary], erasure(), {}) == []
 
 
-def test_calls_and_answers_stay_together_and_messages_keep_their_ids() -> None:
+def test_tool_calls_keep_their_answers_and_messages_their_ids() -> None:
     after = history()
     asked = [call["id"] for one in after if isinstance(one, AIMessage) for call in one.tool_calls]
     assert asked == [one.tool_call_id for one in after if isinstance(one, ToolMessage)]
@@ -104,7 +104,7 @@ def test_calls_and_answers_stay_together_and_messages_keep_their_ids() -> None:
     assert after[2] is HISTORY[6]
 
 
-def test_where_its_message_was_cut_the_mark_of_an_event_tells_its_tick() -> None:
+def test_a_compacted_events_tick_is_found_by_its_mark() -> None:
     assert ticks_of(HISTORY, {"z0"}, {"z0": 2, "b0": 1}) == {2}
     assert ticks_of(HISTORY, {"z0"}, {"z0": 2, "b0": 2}) == set()
     assert ticks_of(HISTORY, {"z9"}, {"z9": 4}) == set()
@@ -211,7 +211,7 @@ def parked(id_: str, event_id: str, text: str) -> dict[str, Any]:
     return {"question": question, "event": event(event_id, "Ben", "Go"), "messages": []}
 
 
-def test_a_question_goes_with_its_event_and_where_its_arguments_name_the_person() -> None:
+def test_a_question_goes_with_its_event_or_if_its_arguments_name_the_person() -> None:
     waiting = [parked("q1", "z1", "up"), parked("q2", "b1", "Zora"), parked("q3", "b1", "the moon")]
     state = {**values(), "parked": waiting}
     assert [one["question"]["id"] for one in dropped(state, known())] == ["q1", "q2"]
@@ -258,7 +258,7 @@ def test_a_record_of_the_store_is_scrubbed_by_its_kind(
     assert row_after(kind, key, value, context) == after
 
 
-def test_of_nobody_nothing_is_changed() -> None:
+def test_forgetting_nobody_changes_nothing() -> None:
     nobody = decide(Known(SAID, [], [], [], []), Names(["Carl"]), frozenset(), frozenset(), NOTHING)
     state = values(tool_cache={})
     assert state_after(state, nobody, {}) == state

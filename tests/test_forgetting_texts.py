@@ -24,7 +24,7 @@ def scrubber(*names: str, **more: Any) -> Scrubber:
         ("Ben bakes a cake with apples.", "Ben bakes a cake with apples."),
     ],
 )
-def test_lines_that_name_the_person_are_cut_and_others_stay_to_the_letter(
+def test_lines_that_name_the_person_are_cut_and_others_stay_unchanged(
     text: str, left: str | None
 ) -> None:
     assert scrubber().text(text) == left
@@ -43,7 +43,7 @@ def test_a_text_written_for_an_erased_event_goes_whole_but_only_as_it_was_writte
     assert written.text("high") == "high"
 
 
-def test_the_form_of_a_record_stays_whatever_the_person_is_called() -> None:
+def test_a_record_keeps_its_structure_whatever_the_persons_name() -> None:
     record = {
         "kind": "chat",
         "status": "active",
@@ -61,7 +61,7 @@ def test_the_form_of_a_record_stays_whatever_the_person_is_called() -> None:
     }
 
 
-def test_labels_ids_and_keys_go_by_name_alone() -> None:
+def test_labels_ids_and_keys_are_compared_with_names_only() -> None:
     record = {
         "Zora @ hall": {"channel": "walnut cake", "sender": "Zora", "id": "zora1"},
         "Ben": {"entities": ["durian", "zora"], "note": "zora1"},
@@ -80,7 +80,7 @@ def test_json_in_a_text_stays_json() -> None:
     assert scrubber().value(untouched) == untouched
 
 
-def test_blanked_every_text_goes_and_labels_and_codes_stay() -> None:
+def test_blanking_removes_texts_and_keeps_labels_and_codes() -> None:
     record = {"type": "text", "id": "x", "to": "Zora", "text": "Durian.", "n": 1, "empty": ""}
     assert scrubber().blank([record, '{"query": "durian", "kind": "fact"}']) == [
         {**record, "to": FORGOTTEN, "text": FORGOTTEN},
@@ -88,7 +88,7 @@ def test_blanked_every_text_goes_and_labels_and_codes_stay() -> None:
     ]
 
 
-def test_scrubbed_twice_is_scrubbed_once() -> None:
+def test_scrubbing_is_idempotent() -> None:
     record = {"a": "Zora came.\nBen left.", "b": ["Zora"], "Zora": 1}
     once = scrubber().value(record)
     assert scrubber().value(once) == once

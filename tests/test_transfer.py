@@ -65,7 +65,7 @@ def changed(lines: list[str], at: int, **changes: Any) -> list[str]:
     return [*lines[:at], json.dumps(one), *lines[at + 1 :]]
 
 
-async def test_exported_imported_and_exported_again_is_the_same_but_for_the_header(
+async def test_an_export_survives_an_import_except_for_its_header(
     lines: list[str], empty: AsyncAgent
 ) -> None:
     done = await import_memory(empty, lines)
@@ -77,7 +77,7 @@ async def test_exported_imported_and_exported_again_is_the_same_but_for_the_head
     assert (header["format"], header["version"]) == ("circadian-memory", 1)
 
 
-async def test_what_was_imported_goes_on_as_it_was(
+async def test_an_imported_agent_continues(
     lines: list[str], empty: AsyncAgent, clock: Clock
 ) -> None:
     await import_memory(empty, lines)
@@ -101,16 +101,14 @@ async def test_what_was_imported_goes_on_as_it_was(
     assert out["report"]["night"]["complete"] is True
 
 
-async def test_every_journal_entry_is_to_be_found_again(
-    lines: list[str], empty: AsyncAgent
-) -> None:
+async def test_an_import_indexes_every_journal_entry(lines: list[str], empty: AsyncAgent) -> None:
     await import_memory(empty, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
     rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 
-async def test_a_copy_beside_the_original_is_refused_and_both_are_left_as_they_are(
+async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
     lived: Lived, lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
     data = copied(lived, tmp_path / "data")
@@ -122,7 +120,9 @@ async def test_a_copy_beside_the_original_is_refused_and_both_are_left_as_they_a
         assert await namespaces(new.store, new.scope) == []
 
 
-async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, clock: Clock) -> None:
+async def test_an_import_works_with_another_embedder(
+    lines: list[str], tmp_path: Path, clock: Clock
+) -> None:
     from graph.agent import open_agent
 
     embeddings = WordEmbeddings()
@@ -135,7 +135,9 @@ async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, cl
     assert {one["fact"]["text"] for one in records(lines, "fact")} <= texts
 
 
-async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAgent) -> None:
+async def test_a_second_import_of_the_same_file_changes_nothing(
+    lines: list[str], empty: AsyncAgent
+) -> None:
     await import_memory(empty, lines)
     await empty.ainvoke(said("I am new.", sender="Carl"))
     before = await exported(empty)
@@ -144,7 +146,7 @@ async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAge
 
 
 @pytest.mark.parametrize("begin", ["post", "run"])
-async def test_an_agent_that_is_not_empty_is_refused_and_left_as_it_is(
+async def test_an_agent_that_is_not_empty_refuses_an_import(
     lines: list[str], tmp_path: Path, clock: Clock, begin: str
 ) -> None:
     async with opened(tmp_path / "data", scripted("Hi."), clock) as agent:
@@ -184,7 +186,7 @@ WRONG: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
-async def test_a_wrong_line_is_named_and_nothing_is_imported(
+async def test_an_invalid_line_is_named_and_nothing_is_imported(
     lines: list[str], empty: AsyncAgent, line: str, problem: str
 ) -> None:
     at = 1 if '"state"' in line else 4
@@ -198,7 +200,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_imported(
     assert (await empty.aget_state()).values == {}
 
 
-async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) -> None:
+async def test_a_file_that_is_no_export_is_refused(lines: list[str], empty: AsyncAgent) -> None:
     for some, problem in (
         ([], "the file is empty"),
         (['{"a": 1}'], "line 1: no export of a memory: its first line has no `format`"),
@@ -212,7 +214,7 @@ async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) ->
             await import_memory(empty, some)
 
 
-async def test_an_interrupted_import_is_said_and_the_file_goes_into_another_folder(
+async def test_after_an_interrupted_import_the_file_goes_into_another_folder(
     lines: list[str],
     empty: AsyncAgent,
     tmp_path: Path,

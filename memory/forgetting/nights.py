@@ -76,12 +76,12 @@ def operation_after(operation: Operation, erasure: Erasure) -> Operation:
 def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: str) -> NightRecord:
     """The night's head. `touched`: one of its plans changed, so that it cannot be undone."""
     gone, before = erasure.gone | erasure.profiles, cast(dict[str, Any], dict(record))
-    texts = {
+    texts: dict[str, Any] = {
         key: erasure.scrubber.value(before[key])
         for key in ("stopped", "gate", "errors")
         if key in before
     }
-    ids = {
+    ids: dict[str, Any] = {
         key: [one for one in before[key] if one not in gone]
         for key in ("facts", "entities", "held", "pending")
         if key in before
