@@ -113,3 +113,34 @@ def test_an_entry_id_that_names_the_person_is_hidden() -> None:
         marked = cast(Operation, {**made, "id": "m", "target": target, "after": {}})
         targets.append(operation_after(marked, one)["target"])
     assert targets == ["[forgotten]", plain]
+
+
+def operation(id_: str, kind: str, target: str, sources: list[str], after: Any) -> Operation:
+    made = {"id": id_, "kind": kind, "target": target, "before": None, "after": after}
+    return cast(Operation, {**made, "sources": sources, "reason": "r"})
+
+
+def test_what_a_preview_made_from_erased_sources_goes_with_the_links_to_it() -> None:
+    made = operation("op_new", "add_fact", "op_new", ["z1"], {"text": "Birds live here."})
+    near = operation("l", "link", "x", ["x", "op_new"], {"other": "op_new", "reason": "birds"})
+    plans = [
+        cast(PlanRecord, {**PLANS[1], "operations": [made]}),
+        cast(PlanRecord, {**PLANS[2], "operations": [near]}),
+    ]
+    after = plans_after(plans, night("now"), known())
+    assert [one["operations"][0]["after"] for one in after if one] == [None, None]
+
+
+def test_a_dream_that_saw_an_erased_fact_loses_its_notes_on_other_facts() -> None:
+    note = operation(
+        "n", "change_fact", "op_b", ["op_b"], {"context": "Beside a bird.", "tags": []}
+    )
+    mark = operation("m", "settle_fact", "op_b", ["op_b"], {"dreamed": True})
+    seen = operation("s", "settle_fact", "op_0f", ["op_0f"], {"dreamed": True})
+    one = cast(PlanRecord, {**PLANS[2], "operations": [note, mark, seen]})
+    other = cast(PlanRecord, {**PLANS[2], "operations": [note, mark]})
+    first, second = plans_after([one, other], night("now"), known())
+    assert first is not None
+    assert second is not None
+    assert [op["after"] for op in first["operations"]] == [None, {"dreamed": True}, None]
+    assert second["operations"] == [note, mark]
