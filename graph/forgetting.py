@@ -20,13 +20,10 @@ from memory import inbox, journal
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.forgetting import found_rows, open_forget, residue
-from memory.forgetting.counting import counts, examples
-from memory.forgetting.fact import fact_changes
 from memory.forgetting.open_forget import Begun
-from memory.forgetting.person import Person, find
-from memory.forgetting.rows import Context
-from memory.forgetting.store_changes import StoreChanges, store_changes
-from memory.forgetting.working import dropped, state_after
+from memory.forgetting.person import Person, counts, examples, find
+from memory.forgetting.store_changes import Context, StoreChanges, fact_changes, store_changes
+from memory.forgetting.working import dropped, informed_ticks, state_after
 from memory.names import name_key
 from memory.state import REDUCED_KEYS
 from memory.store_access import write_batch
@@ -176,10 +173,12 @@ async def _plan(
     rows = await found_rows.rows_that_hold(semantic, scope, erasure)
     after = state_after(values, erasure, person.handled)
     left = {message.id for message in after.get("messages", [])}
-    cut = {str(message.id) for message in values.get("messages", []) if message.id not in left}
-    questions = frozenset(one["question"]["id"] for one in dropped(values, erasure))
+    messages = values.get("messages", [])
+    cut = frozenset(str(message.id) for message in messages if message.id not in left)
+    questions = frozenset(tick["question"]["id"] for tick in dropped(values, erasure))
+    informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
-    rules = Context(erasure, erasure.gone | cut, questions, at)
+    rules = Context(erasure, questions, at, messages=cut, informed=frozenset(informed))
     plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise InputError(
@@ -194,8 +193,9 @@ async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step)
     person, erasure = plan.person, plan.person.erasure
     what: Begun = {
         "entity": entity,
-        "events": [one["id"] for one in person.unjournaled],
-        "texts": [one["text"] for one in person.unjournaled],
+        "events": person.unjournaled,
+        "memories": sorted(erasure.memories),
+        "informed": list(plan.rules.informed),
     }
     # Stored first, so that entries which stay are indexed again whatever happens.
     again = [one for one in erasure.entries.values() if one and one["id"] in plan.rows.stale]

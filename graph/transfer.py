@@ -11,14 +11,14 @@ from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from graph.context import AgentContext
-from memory import exporting, import_writes, importing, night_undo
+from memory import exporting, importing, night_undo
 from memory.at_rest import at_rest
 from memory.episodes import catch_up
 from memory.errors import InputError
 from memory.exporting import Source, Taken
 from memory.importing import Checked
 from memory.state import REDUCED_KEYS
-from memory.transfer import renamed, state_of
+from memory.transfer import state_of
 
 EMBEDDED = 256
 """Texts embedded at a time."""
@@ -34,9 +34,7 @@ class Imported(TypedDict):
     counts: dict[str, int]
     """Lines of the file by kind."""
     already: bool
-    """The same file was imported before; nothing changed."""
-    renamed: int
-    """Facts that got a new id, because another agent of this installation has theirs."""
+    """The same file was imported before: nothing was changed."""
 
 
 class JsonLines:
@@ -81,12 +79,12 @@ async def import_memory(
 ) -> Imported:
     """Import an exported memory into this agent, which must be empty.
 
-    Every line is checked before anything is written. After an interruption, importing the same
-    lines again continues it; once complete, that changes nothing. `lines` is read several times:
-    give a list, or `JsonLines`.
+    Every line is checked before anything is written. The same lines a second time change nothing.
+    `lines` are read several times: a list, or `JsonLines`.
 
     Raises:
-        InputError: a line is wrong (with its number), the file is cut, or the agent is not empty.
+        InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
+            another agent here has the same facts, or an import into the agent was interrupted.
         BusyError: another process holds the agent.
     """
     lines = lines if not isinstance(lines, Iterator) else list(lines)
@@ -94,48 +92,32 @@ async def import_memory(
     total = sum(checked.counts.values())
     async with context.lock:
         store, scope, semantic = context.store, context.scope, context.semantic
-        if await _taken_in(context, checked):
-            return _imported(checked, {}, already=True)
+        if await importing.is_imported(store, scope, checked.digest):
+            return _imported(checked, already=True)
+        if at_rest((await context.snapshot()).values):
+            raise InputError(importing.NOT_EMPTY)
+        await importing.check_target(store, semantic, scope, checked.facts)
         await importing.mark(store, scope, checked.digest, done=False)
-        ids = await importing.other_ids(semantic, scope, checked.facts)
-        await import_writes.write(
-            lines, _source(context), ids, on_batch=lambda done: progress("records", done, total)
+        await importing.write(
+            lines, _source(context), on_batch=lambda done: progress("records", done, total)
         )
-        await _write_state(context, checked, ids)
+        await _write_state(context, checked)
         await importing.mark(store, scope, checked.digest, done=True)
-        # Last: a resumed import would write again what the undo has removed.
         await night_undo.finish(store, semantic, scope)
         await catch_up(store, semantic, scope)
         await _embed(context, progress)
-    return _imported(checked, ids, already=False)
+    return _imported(checked, already=False)
 
 
 def _source(context: AgentContext) -> Source:
     return Source(context.store, context.semantic, context.scope)
 
 
-async def _taken_in(context: AgentContext, checked: Checked) -> bool:
-    """Whether these lines were imported before. Raises InputError if the agent is not empty."""
-    store, scope = context.store, context.scope
-    earlier = await importing.standing(store, scope)
-    mine = earlier is not None and earlier["digest"] == checked.digest
-    if earlier is not None and mine and earlier["done"]:
-        return True
-    values = at_rest((await context.snapshot()).values)
-    if mine and (not values or values == state_of(checked.state)):
-        return False
-    if mine or values or not await importing.is_empty(store, context.semantic, scope):
-        raise InputError(
-            "the agent is not empty: import into another one (--agent NAME), which is made by it"
-        )
-    return False
-
-
-async def _write_state(context: AgentContext, checked: Checked, ids: dict[str, str]) -> None:
-    """Comes after the records: without a state the agent counts as empty and can be resumed."""
+async def _write_state(context: AgentContext, checked: Checked) -> None:
+    """Last: an agent without a state has never run."""
     if not checked.state:
         return
-    values = state_of(renamed(checked.state, ids) if ids else checked.state)
+    values = state_of(checked.state)
     whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in values.items()}
     await context.graph.aupdate_state(context.config(), whole, as_node="intake")
 
@@ -149,10 +131,9 @@ async def _embed(context: AgentContext, progress: Progress) -> None:
         progress("vectors", total - left, total)
 
 
-def _imported(checked: Checked, ids: dict[str, str], *, already: bool) -> Imported:
+def _imported(checked: Checked, *, already: bool) -> Imported:
     return {
         "records": sum(checked.counts.values()),
         "counts": checked.counts,
         "already": already,
-        "renamed": len(ids),
     }

@@ -1,10 +1,9 @@
-"""Questions to a person about dangerous tools, their answers, and what was carried out.
+"""Approvals: questions to a person about dangerous tools, the answers, and the calls carried out.
 
-Store namespaces (below `(user, thread)`): `answers` question id -> Decision, written before it is
-acted on, so that a crash asks nobody twice · `deeds` key -> Deed, so that what a person approved
-once is carried out once · `answered` a server's run id -> the question that it answered ·
-`passed_over` question id -> how many answers were not to it. The tick that waits stands in the
-state, under `parked`.
+Store namespaces (below `(user, thread)`): `answers` question id -> Decision, written before the
+call, so that a crash asks nobody twice · `deeds` key -> Deed, so that an approved call runs once ·
+`answered` a server's run id -> the question that it answered · `passed_over` question id -> number
+of answers that were for another question. The waiting tick itself is in the state, under `parked`.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ _WORDS: dict[str, Literal["approve", "refuse"]] = {
 
 
 class Deed(TypedDict):
-    """A dangerous call on its way: begun, and what came of it."""
+    """A dangerous call: begun, and its outcome."""
 
     tool: str
     args: dict[str, Any]
     begun: str
     outcome: str | None
-    """The tool's answer, JSON; None: it began, and nobody knows how it ended."""
+    """The tool's answer, JSON; None: begun, outcome unknown."""
     ok: bool
 
 
 class AnswerInput(BaseModel):
-    """A person's answer as Studio, the SDK or the command line give it."""
+    """A person's answer from Studio, the SDK or the command line."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -64,7 +63,7 @@ class AnswerInput(BaseModel):
     args: dict[str, Any] | None = None
     reason: str | None = None
     id: str | None = None
-    """The question that it answers: given to another, it is no answer."""
+    """The question that it answers; it answers no other."""
 
     @field_validator("decision", mode="before")
     @classmethod
@@ -73,18 +72,18 @@ class AnswerInput(BaseModel):
 
 
 def question_id(event: Event | None, now: str, tool: str, args: Mapping[str, Any]) -> str:
-    """`ask_<10 hex digits>`: of the event (or an autonomous tick's time), the tool and arguments.
+    """`ask_<10 hex digits>`, from the event (or an autonomous tick's time), tool and arguments.
 
-    A tick that is done again and wants the same asks the same question.
+    A repeated tick with the same call asks the same question.
     """
     what = [event["id"] if event else now, tool, dict(args)]
     return f"ask_{_digest(what)}"
 
 
 def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
-    """Under which a tick's one dangerous call is kept: by its event, else by its question.
+    """Key of a tick's one dangerous call: from its event, else its question, else its number.
 
-    Else by its number, which a tick that is done again has again.
+    A repeated tick has the same key.
     """
     return f"event_{_digest(event['id'])}" if event else question or f"tick_{tick:08d}"
 
@@ -92,10 +91,10 @@ def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
 def decision_of(
     given: Any, *, by: str, at: datetime, question: str | None = None
 ) -> Decision | str:
-    """What a person answered to `question`, or what is wrong with it.
+    """A person's answer to `question` as a decision, or what is wrong with it.
 
-    Taken are a word (yes, no, approve, refuse), true and false, an object as HOW says, and the
-    form of LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
+    Accepts a word (yes, no, approve, refuse), true and false, an object as in HOW, and the form of
+    LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
     """
     if isinstance(given, bool):
         given = "approve" if given else "refuse"
@@ -121,7 +120,7 @@ def decision_of(
 
 
 def form(question: Question, problem: str | None = None) -> dict[str, Any]:
-    """What an interrupt shows: the question, and the same as LangChain's agent inboxes read it."""
+    """Value of an interrupt: the question, also in the form that LangChain's agent inboxes read."""
     shown: dict[str, Any] = {
         **question,
         "how": HOW,
@@ -145,7 +144,7 @@ def form(question: Question, problem: str | None = None) -> dict[str, Any]:
 async def answers(
     store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]
 ) -> dict[str, Decision]:
-    """The answers that wait to be acted on, by question id."""
+    """Answers to parked ticks, by question id."""
     waiting = {one["question"]["id"] for one in parked}
     if not waiting:
         return {}
@@ -156,9 +155,9 @@ async def answers(
 async def keep(
     store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
 ) -> Decision:
-    """Write an answer down; returns the one that stands: the first one, whoever else answered.
+    """Store an answer and return the valid one, which is the first of several.
 
-    `run` is the server's run that brought it; the first question that a run answers is its own.
+    `run`: the server's run that brought it.
     """
     puts = [PutOp(scope.namespace(ANSWERS), question, dict(decision))]
     if run is not None:
@@ -167,48 +166,48 @@ async def keep(
 
 
 async def answered(store: BaseStore, scope: Scope, run: str | None) -> str | None:
-    """The question that a server's run has answered already."""
+    """The question that a server's run has answered, if any."""
     item = await store.aget(scope.namespace(ANSWERED), run) if run is not None else None
     return str(item.value["question"]) if item else None
 
 
 async def passed_over(store: BaseStore, scope: Scope, question: str, place: str) -> int:
-    """How many of the answers that are given at `place`, a task of the graph, were not to it."""
+    """Number of answers given at `place` (a task of the graph) for other questions."""
     item = await store.aget(scope.namespace(PASSED_OVER), question)
     return int(item.value["number"]) if item and item.value["place"] == place else 0
 
 
 async def pass_over(store: BaseStore, scope: Scope, question: str, place: str, number: int) -> None:
-    """Remember `passed_over`."""
+    """Store the number of `passed_over`."""
     value = {"place": place, "number": number}
     await store.aput(scope.namespace(PASSED_OVER), question, value)
 
 
 async def deed(store: BaseStore, scope: Scope, key: str) -> Deed | None:
-    """What an earlier try of the tick began."""
+    """The call that an earlier attempt of the tick began, if any."""
     item = await store.aget(scope.namespace(DEEDS), key)
     return cast(Deed, item.value) if item else None
 
 
 async def write_deed(store: BaseStore, scope: Scope, key: str, value: Deed) -> None:
-    """Before the call, without its outcome."""
+    """Write the call before it runs, without an outcome."""
     await write_batch(store, [put_deed(scope, key, value)])
 
 
 async def drop_deed(store: BaseStore, scope: Scope, key: str) -> None:
-    """The call ended in a question of the tool's own; once answered it runs from its top."""
+    """Drop a call that ended in the tool's own question; after the answer it runs from its top."""
     await store.adelete(scope.namespace(DEEDS), key)
 
 
 def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
-    """The same as part of a batch: after the call, with its outcome."""
+    """The write after the call, with its outcome, for a batch."""
     return PutOp(scope.namespace(DEEDS), key, dict(value))
 
 
 async def tidy(
     store: BaseStore, scope: Scope, parked: Iterable[ParkedTick], marks: Iterable[HandledMark]
 ) -> None:
-    """Drop what belongs to ticks that are committed; of those kept by number all but the newest."""
+    """Drop records of committed ticks; of those keyed by tick number keep the newest."""
     done = {f"event_{_digest(mark['id'])}" for mark in marks}
     items = [
         item

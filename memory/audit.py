@@ -1,8 +1,8 @@
-"""The audit log: what was done, when, by whom, why, and how it went. Append-only.
+"""The audit log: what was done, when, by whom, why, and with what outcome. Append-only.
 
 Store namespaces (below `(user, thread)`): `audit` day -> {} · `audit/<YYYYMMDD>` key ->
-AuditEntry, a day (UTC) each, so that no read scans everything. The `of_` functions are pure: they
-tell what happened, without secrets and bounded in size. Nothing here changes or removes an entry.
+AuditEntry, one namespace per day (UTC), so that no read scans everything. The `of_` functions are
+pure and make entries without secrets and of bounded size. Nothing here changes or removes an entry.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from memory.tick import CallRecord, Decision, Loop, Question
 
 AUDIT = "audit"
 AGENT = "agent"
-"""Who did it, where it was the assistant itself."""
+"""Value of `who` for the assistant itself."""
 STOP = "emergency stop"
 MOST_DETAIL = 2_000
-"""Characters of an entry's detail, as JSON."""
+"""Most characters of an entry's detail, as JSON."""
 
 What = Literal[
     "tool_call",
@@ -60,27 +60,27 @@ log = logging.getLogger("circadian.audit")
 
 
 class AuditEntry(TypedDict):
-    """One thing that happened."""
+    """One action or event."""
 
     id: str
-    """`audit_<YYYYMMDD>_<digest>`, of what happened: told twice, it is one entry."""
+    """`audit_<YYYYMMDD>_<digest of the content>`; a repeated write is one entry."""
     at: str
     """ISO 8601, UTC."""
     who: str
-    """`agent`, or the id of the person."""
+    """`agent`, or a person's id."""
     what: What
     target: str
-    """What it was done to: a tool, a goal's id, a version of the prompt, a night's id."""
+    """A tool, a goal's id, a version of the prompt, a night's id, ..."""
     why: str | None
-    """The reason given; for a tool call the model's own."""
+    """The reason; for a tool call the one that the model gave."""
     outcome: Outcome
     detail: dict[str, Any]
-    """More about it, JSON, at most MOST_DETAIL characters."""
+    """Details, JSON, at most MOST_DETAIL characters."""
     duration_ms: int | None
     model: str | None
     tick: int | None
     origin: str | None
-    """The id of the event or of the night that it came from; None for the agent's own ticks."""
+    """Id of the event or night behind it; None in an autonomous tick."""
 
 
 def of_calls(
@@ -91,7 +91,7 @@ def of_calls(
     origin: str | None,
     model: str | None = None,
 ) -> list[AuditEntry]:
-    """A line per tool call, with its arguments and what went wrong."""
+    """One entry per tool call, with its arguments and error."""
     return [
         entry_of(
             at,
@@ -119,7 +119,7 @@ def of_goals(
     origin: str | None,
     who: str = AGENT,
 ) -> list[AuditEntry]:
-    """A line per goal that came, changed or went; that a subtask came is told of the subtask."""
+    """One entry per goal created, changed or deleted."""
     lines = []
     for goal_id in [*after, *(one for one in before if one not in after)]:
         what, detail = _goal_change(before.get(goal_id), after.get(goal_id))
@@ -133,7 +133,7 @@ def of_goals(
 def of_prompt(
     before: AssistantPrompt, after: AssistantPrompt, *, tick: int | None, origin: str | None
 ) -> list[AuditEntry]:
-    """The assistant's prompt in a new version, whose text may be that of an earlier one."""
+    """The assistant's prompt has a new version; an earlier text counts as a rollback."""
     if after["version"] == before["version"]:
         return []
     version = after["versions"][-1]
@@ -153,7 +153,7 @@ def of_prompt(
 
 
 def of_stop(why: str, *, at: datetime, tick: int | None, who: str) -> AuditEntry:
-    """The emergency stop is set: by a person, or by failures in a row."""
+    """The emergency stop was set, by a person or by failures in a row."""
     return entry_of(at, "emergency_stop", STOP, who=who, why=why, tick=tick)
 
 
@@ -176,7 +176,7 @@ def of_question(question: Question, *, tick: int | None) -> AuditEntry:
 
 
 def of_answer(question: Question, decision: Decision, *, tick: int | None) -> AuditEntry:
-    """What a person answered."""
+    """A person answered a question."""
     return entry_of(
         datetime.fromisoformat(decision["at"]),
         "question_answered",
@@ -204,9 +204,9 @@ def of_compaction(
     by: str = "summary",
     error: str | None = None,
 ) -> AuditEntry:
-    """The old part of the history gave way to a text, which the archive holds.
+    """The old part of the history was replaced by a summary, kept in `archive`.
 
-    `by` an extract of its own words, where the model gave no summary: `error` says why.
+    `by` is "summary" or, if the model gave none, "extract"; then `error` says why.
     """
     detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})
     return entry_of(at, "compaction", archive, detail=detail, model=model, tick=tick)
@@ -220,10 +220,10 @@ async def write(
     visit: int = 0,
     also: Sequence[PutOp] = (),
 ) -> None:
-    """Write `entries` in one batch, and log each. Twice is the same as once.
+    """Write `entries` in one batch and log each; idempotent.
 
-    `visit` (0..999) orders the writes of one tick where the clock stands still. `also` are store
-    writes of the caller that belong to the same transaction.
+    `visit` (0..999) orders writes of one tick at the same time. `also`: the caller's own store
+    writes in the same transaction.
     """
     puts = [PutOp(scope.namespace(AUDIT), day, {}, index=False) for day in _days(entries)]
     for place, entry in enumerate(entries):
@@ -239,7 +239,7 @@ async def write(
 async def read(
     store: BaseStore, scope: Scope, *, since: datetime | None = None, limit: int | None = None
 ) -> list[AuditEntry]:
-    """The newest `limit` entries from `since` on, oldest first. Reads the days it needs only."""
+    """The newest `limit` entries from `since` on, oldest first; reads only the days it needs."""
     first = since.astimezone(UTC).isoformat() if since is not None else ""
     found: list[AuditEntry] = []
     for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
@@ -253,19 +253,19 @@ async def read(
 
 
 def visit_of(loop: Loop | None, node: Literal["use_tools", "park", "confirm"]) -> int:
-    """Which write of its tick a node makes, 0..999, where the clock does not tell."""
+    """Order of a node's write within its tick, 0..999, for writes at the same time."""
     done = len(loop["tools"]) if loop is not None else 0
     order = ("park", "confirm", "use_tools")
     return min(999, len(order) * done + order.index(node))
 
 
 def sentence(entry: AuditEntry) -> str:
-    """The entry in a line."""
+    """The entry as one line."""
     return f"{entry['who']}: {entry['what']} {entry['target']}: {entry['outcome']}"
 
 
 def entry_of(at: datetime, what: What, target: str, place: int = 0, **more: Any) -> AuditEntry:
-    """An entry; `place` tells it from others of the same moment. What is not given is unknown."""
+    """Make an entry; `place` distinguishes entries of one moment. Other fields default to None."""
     told: dict[str, Any] = {
         "at": at.astimezone(UTC).isoformat(),
         "who": AGENT,
@@ -282,7 +282,7 @@ def entry_of(at: datetime, what: What, target: str, place: int = 0, **more: Any)
     }
     told["why"] = safe(told["why"]) if told["why"] else None
     told["detail"] = bounded(redacted(told["detail"], os.environ), MOST_DETAIL)
-    # Done again, a thing takes another time and is the same thing.
+    # A repeated action has another duration and is still the same entry.
     parts = [place, {key: value for key, value in told.items() if key != "duration_ms"}]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
     return cast(AuditEntry, {"id": f"audit_{_day(told['at'])}_{digest}", **told})
@@ -294,7 +294,7 @@ def _told_of(call: CallRecord) -> dict[str, Any]:
 
 
 def _goal_change(old: Goal | None, new: Goal | None) -> tuple[What, dict[str, Any]]:
-    """What happened to a goal, and [before, after] of what changed; empty where nothing did."""
+    """What happened to a goal, with [before, after] per changed field; {} if nothing changed."""
     was, now = cast(dict[str, Any], old or {}), cast(dict[str, Any], new or {})
     if new is None:
         return "goal_deleted", {"description": was["description"]}
@@ -308,7 +308,7 @@ def _goal_change(old: Goal | None, new: Goal | None) -> tuple[What, dict[str, An
 
 
 def _key(entry: AuditEntry, visit: int, place: int) -> str:
-    """Sorts by time, then by tick and place in it."""
+    """Sort key: time, then tick and position in it."""
     at, tick = datetime.fromisoformat(entry["at"]), entry["tick"] or 0
     return f"{at:%H%M%S%f}_{tick:08d}_{visit:03d}_{place:04d}_{entry['id'].rpartition('_')[2]}"
 

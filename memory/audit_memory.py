@@ -1,4 +1,4 @@
-"""What the audit log tells of people who mend memory."""
+"""Audit entries about corrections of memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,5 @@ from memory.audit import AuditEntry, entry_of
 
 
 def of_correction(old: str, new: str, *, at: datetime, who: str, origin: str) -> AuditEntry:
-    """A fact took the place of another, both by id: what they say stands with them alone.
-
-    So `forget` of either leaves no text of it here.
-    """
+    """A fact replaced another. Both are named by id only, so that a forget leaves no text here."""
     return entry_of(at, "fact_corrected", old, who=who, detail={"fact": new}, origin=origin)

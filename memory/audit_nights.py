@@ -1,4 +1,4 @@
-"""What the audit log tells of nights."""
+"""Audit entries about nights and mode changes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CAUSES = {
     "answer": "at an answer",
     "hours": "at the end of its hours",
 }
-"""What made it fall asleep or wake, in words."""
+"""Causes of a mode change, in words."""
 
 
 def of_night(
     record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
 ) -> AuditEntry:
-    """A night that ended: how many operations of each kind, what it held, what failed."""
+    """A night ended; counts its operations by kind, and lists its errors."""
     started, ended = record["started"], record["ended"] or record["started"]
     took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
     return entry_of(
@@ -50,7 +50,7 @@ def of_night(
 
 
 def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
-    """It fell asleep or woke, and why."""
+    """The agent fell asleep or woke."""
     return entry_of(
         datetime.fromisoformat(change["at"]),
         "fell_asleep" if change["mode"] == "sleep" else "woke",
@@ -69,10 +69,10 @@ def of_decision(
     at: datetime,
     who: str,
 ) -> AuditEntry:
-    """A person made a preview, or a night that was held back, so, or let it go."""
+    """A person applied or discarded a preview or a held night."""
     return entry_of(at, what, record["id"], who=who, origin=record["id"])
 
 
 def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
-    """A night was taken back."""
+    """A night was undone."""
     return entry_of(at, "undo", record["id"], who=who, origin=record["id"])

@@ -1,9 +1,9 @@
-"""Bearing: whether what is to be remembered stands in what it cites, or in something else. Pure.
+"""Grounding: whether a new memory comes from the sources it cites, or from something else. Pure.
 
-A model is shown much beside what was said: rules, recalled memories, answers of tools, its own
-replies, the words of other people. What it stores has to come from what it cites. A paraphrase
-need not share a word with it; but what has the words of something else that was shown, and adds
-nothing of what it cites, comes from there.
+A prompt holds much beside the sources: rules, recalled memories, tool results, the assistant's own
+replies, other people's words. A paraphrase need not share a word with its sources, so a missing
+overlap proves nothing. But a text that has the words of something else in the prompt, and adds none
+of its sources', comes from there.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from memory.names import name_key
 from memory.records import JournalEntry
 
 LEAST_TERMS = 3
-"""Different terms: of a shorter text its words say nothing."""
+"""Least different terms; the words of a shorter text prove nothing."""
 ELSEWHERE = 0.6
-"""Of a text's terms, the share by which it may come from one passage (0..1)."""
+"""Share of a text's terms in one passage from which it may come from there (0..1)."""
 BORNE = 0.3
-"""The share that what is cited has to have, where it adds a term of its own."""
+"""Least share of the terms in its sources, if these add a term."""
 RUN = 3
-"""Terms in a row that tell a copy from a likeness."""
+"""Terms in a row that make a copy."""
 COPIED, OWN = 0.6, 0.5
-"""Share of such runs that makes a copy, unless what is cited has so much of the terms itself."""
+"""Share of runs that makes a copy, unless the sources have this share of the terms."""
 
 _ESCAPES = re.compile(r"\\[ntr]")
 _PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
@@ -35,21 +35,21 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 class Said(NamedTuple):
-    """Words, and whose they are."""
+    """A text and its speaker."""
 
     speaker: str | None
     text: str
 
 
 def share(text: str, others: Iterable[str]) -> float:
-    """Of the different terms of `text`, the share that stands in `others` together (0..1)."""
+    """Share of the different terms of `text` that occur in any of `others` (0..1)."""
     mine = _terms(text)
     theirs = frozenset[str]().union(*(_terms(one) for one in others))
     return len(mine & theirs) / len(mine) if mine else 0.0
 
 
 def copied(text: str, others: Iterable[str]) -> float:
-    """Of the runs of three terms in `text`, the share that stands in one of `others` (0..1)."""
+    """Share of the three-term runs of `text` that occur in any of `others` (0..1)."""
     mine = _runs(text)
     if len(_terms(text)) < LEAST_TERMS:
         return 0.0
@@ -58,10 +58,10 @@ def copied(text: str, others: Iterable[str]) -> float:
 
 
 def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether `text` comes from one of `others` rather than from what it cites.
+    """Whether `text` comes from one of `others` rather than from its `cited` sources.
 
-    It does where it copies them, or has most of its words from one passage of them, while what it
-    cites has fewer of its words and adds none.
+    It does if it copies `others`, or if one of their passages has most of its words, while the
+    sources have fewer of them and add none.
     """
     mine = _terms(text)
     if len(mine) < LEAST_TERMS:
@@ -79,15 +79,15 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
 
 
 def passages(texts: Iterable[str]) -> Iterator[str]:
-    """The lines, sentences and JSON values of `texts`."""
+    """Lines, sentences and JSON values of `texts`."""
     return chain.from_iterable(_passages(text) for text in texts)
 
 
 def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
-    """Whose word `text` is, of those whose words it cites; None: of nobody in particular.
+    """Whose word `text` is, among the speakers of its sources; None: nobody's in particular.
 
-    The model's word (`given`) only settles who of several it is, and only where nobody else's words
-    bear the text out better. A question bears nothing out.
+    The speaker that the model names (`given`) decides only between several, and only if nobody
+    else's words support the text better. Questions support nothing.
     """
     people = list(dict.fromkeys(one.speaker for one in said))
     if len(people) < 2:
@@ -103,7 +103,7 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
 
 
 def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
-    """Ids of entries of others that bear nothing of `text`, where its speaker's own do."""
+    """Ids of other people's entries that support nothing of `text`, if the speaker's own do."""
     mine = [one["content"] for one in entries if one["source_entity"] == speaker]
     if speaker is None or len(_terms(text)) < LEAST_TERMS or share(text, mine) < OWN:
         return []
@@ -112,12 +112,12 @@ def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry
 
 
 def said_in(entries: Iterable[JournalEntry]) -> list[Said]:
-    """Journal entries as words of whoever they are from."""
+    """Journal entries as texts with speakers."""
     return [Said(one["source_entity"], one["content"]) for one in entries]
 
 
 def worded(said: Said) -> str:
-    """The words with the name of who said them: a fact names them, too."""
+    """The text with its speaker's name, as in a fact."""
     return f"{said.speaker or ''}: {said.text}"
 
 

@@ -1,4 +1,4 @@
-"""What it means for a person that memory cannot be read or written, in the words of an error."""
+"""What a failure of memory means for the caller, for error messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _means: ContextVar[str] = ContextVar("_means", default=STOPPED)
 
 
 def consequence() -> str:
-    """What a failure means here."""
+    """What a failure of memory means at this point."""
     return _means.get()
 
 
 @contextmanager
 def accepting() -> Iterator[None]:
-    """Inside, what is read and written is there to accept events: a failure accepts none."""
+    """Within this block a failure of memory means that no event was accepted."""
     token = _means.set(NOT_ACCEPTED)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Dates as people write them in a question: days, months and years. Pure; English and ISO 8601."""
+"""Dates in a question: days, months and years, in English and ISO 8601. Pure."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _BEFORE_MAY = re.compile(r"\b(?:in|of|during|since|until|till|by|before|after|la
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 
 NEAR = 5.0
-"""Days after which a date is 1/e as close."""
+"""Distance in days at which closeness falls to 1/e."""
 _YEAR_ALONE = 0.3
-"""How close a moment is to a date of which the year alone is known."""
+"""Closeness of any moment within a year, if only the year is given."""
 
 
 class Day(NamedTuple):
-    """A date of which parts may be missing."""
+    """A date, possibly without its year, month or day."""
 
     year: int | None
     month: int | None = None
     day: int | None = None
 
     def closeness(self, moment: datetime) -> float:
-        """How close `moment` (UTC) is, 0..1. A missing year is the moment's own."""
+        """Closeness of `moment` (UTC), 0..1. A missing year counts as that of `moment`."""
         year = self.year or moment.year
         if self.month is None:
             return _YEAR_ALONE if moment.year == year else 0.0
@@ -47,7 +47,7 @@ class Day(NamedTuple):
 
 
 def days_in(text: str) -> list[Day]:
-    """The dates in `text`; a year that stands alone belongs to a month without one."""
+    """The dates in `text`; a separate year completes a month without one."""
     years = [int(found) for found in _YEAR.findall(text)]
     found = [*_written(text, years[0] if years else None), *_iso(text)]
     return found or [Day(year) for year in years[:1]]
@@ -69,7 +69,7 @@ def _iso(text: str) -> Iterator[Day]:
 
 
 def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
-    """The date, if the calendar has it."""
+    """The date, if it exists in the calendar."""
     try:
         date(year or 2024, month, day or 1)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Decomposition: a goal becomes 3-7 subtasks (architecture-self-management, section 2). Pure."""
+"""Decomposition of a goal into 3-7 subtasks (architecture-self-management, section 2). Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def decompose(
     index: int,
     now: datetime,
 ) -> tuple[Goals, list[str]]:
-    """The goals after `goal_id` got 3-7 subtasks with indices from `index` on, and their ids.
+    """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids.
 
     Raises:
         Refusal: `check_decomposable` refuses, or the number of subtasks is outside 3-7.
@@ -50,7 +50,7 @@ def decompose(
 
 
 def check_decomposable(goals: Mapping[str, Goal], goal_id: str) -> Goal:
-    """The goal, when it may be decomposed: active and without open subtasks. Else Refusal."""
+    """Return the goal if it is active and has no open subtasks; raise Refusal otherwise."""
     goal = known(goals, goal_id)
     if goal["status"] != "active":
         raise Refusal(

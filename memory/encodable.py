@@ -1,4 +1,4 @@
-"""What every store and checkpoint can hold: text that can be encoded, numbers of 64 bits."""
+"""Making JSON from a model storable: valid Unicode, and integers of at most 64 bits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _LARGEST = 2**63
 
 
 def encodable(value: Any) -> Any:
-    """`value` with every half of a surrogate pair replaced, and larger whole numbers as text.
+    """`value` with lone surrogates replaced and integers beyond 64 bits as text.
 
-    JSON may hold both, and no encoding can store the one, nor a checkpoint the other.
+    JSON allows both, but text with lone surrogates cannot be encoded, and a checkpoint holds no
+    larger integers.
     """
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)

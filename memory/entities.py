@@ -1,9 +1,8 @@
-"""Entities in the store: their profiles, and the names by which they are found.
+"""Entities in the store: profiles, and the names that lead to them.
 
 Store namespaces (below `(user, thread)`):
-`entities` id -> EntityProfile · `entity_names` name or alias (`memory.names.name_key`) -> {id}.
-A profile is read, changed and written back: what keeps two writers from losing each other's
-observations is the agent's lock, which lets one process write at a time.
+`entities` id -> EntityProfile · `entity_names` name key (`memory.names.name_key`) -> {id}.
+Profiles are read, changed and written back; the agent's lock lets only one process write at a time.
 """
 
 from __future__ import annotations
@@ -32,31 +31,31 @@ ENTITIES, NAMES = "entities", "entity_names"
 BATCH = 1_000
 """Keys read at a time."""
 MOST_PEOPLE = 8
-"""Profiles that a prompt shows at most."""
+"""Most profiles in a prompt."""
 
 
 class Known(NamedTuple):
-    """Whom a name stands for."""
+    """The entity that a name means."""
 
     id: str
-    """Where there is no profile yet, the id that it will have."""
+    """If there is no profile yet, its future id."""
     profile: EntityProfile | None
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, EntityProfile]:
-    """The profiles that exist among `ids`."""
+    """Read the existing profiles among `ids`."""
     found = await _values(store, scope.namespace(ENTITIES), ids)
     return {id_: cast(EntityProfile, value) for id_, value in found.items()}
 
 
 async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
-    """Every profile, by id."""
+    """All profiles, sorted by id."""
     items = await list_items(store, scope.namespace(ENTITIES))
     return [cast(EntityProfile, item.value) for item in items]
 
 
 async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[Known]:
-    """Whom each of `names` stands for, as a name or an alias. Nobody is found by half a name."""
+    """The entity of each name or alias; a part of a name finds nobody."""
     ids = await _ids(store, scope, (key for name in names for key in spellings(name)))
     meant = [
         next((ids[key] for key in spellings(name) if key in ids), entity_id(name_key(name)))
@@ -69,11 +68,11 @@ async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[Kn
 async def look_up(
     store: BaseStore, scope: Scope, *, senders: Sequence[str] = (), texts: Sequence[str] = ()
 ) -> tuple[list[Known], list[list[EntityProfile]]]:
-    """Whom each sender's id stands for, and whom each text names, in order.
+    """The entity of each sender id, and the entities that each text names, in order.
 
-    An id counts as it is: the first sender of a name has its profile, and one whose id is spelled
-    almost so ("ana", "@Ana") has a profile of their own. In a text names and aliases count, as
-    whole words. Costs two batches of reads, however many entities there are.
+    Sender ids are compared exactly: the first sender with a name has its profile, and another
+    spelling ("ana", "@Ana") gets a profile of its own. In texts, names and aliases count as whole
+    words. Costs two batches of reads, however many entities there are.
     """
     said = [places(text) for text in texts]
     keys = [name_key(one) for one in senders]
@@ -92,7 +91,7 @@ def _known(
     named, own, spelled = wanted
     profile = found.get(named or own)
     if profile is None or name_key(sender) != name_key(profile["name"]):
-        # Nobody's name yet, or no more than an alias of another.
+        # Nobody has this name yet, or it is only an alias of somebody else.
         return Known(own, found.get(own))
     if speaks_as(profile, sender):
         return Known(profile["id"], profile)
@@ -105,9 +104,9 @@ async def in_conversation(
     event: Event | None,
     conversations: Mapping[str, Conversation],
 ) -> list[EntityProfile]:
-    """Who is spoken with and of: the sender, those mentioned, then open talks, newest first.
+    """Profiles of the sender, the people mentioned, then those of open conversations, newest first.
 
-    Of the others only whom there is something to say of.
+    Except for the sender's, profiles with nothing but a name are left out.
     """
     talks = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
     here = [event] if event else []
@@ -120,7 +119,7 @@ async def in_conversation(
 
 
 async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> list[Familiar]:
-    """What profiles know of each of `events`."""
+    """What profiles know about each event's sender and the people it names."""
     if not events:
         return []
     known, named = await look_up(
@@ -136,7 +135,7 @@ async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> l
 
 
 async def names_in(store: BaseStore, scope: Scope, text: str) -> tuple[str, ...]:
-    """The names and aliases of the entities that `text` names."""
+    """Names and aliases of the entities that `text` names."""
     _, named = await look_up(store, scope, texts=[text])
     return _names(named[0])
 
@@ -149,7 +148,7 @@ def _names(profiles: Iterable[EntityProfile], *, but: str | None = None) -> tupl
 async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
-    """The store writes that make the operations on entities so: profiles, and their names."""
+    """Store writes for the operations on entities: profiles and their names."""
     mine = [one for one in operations if one["kind"] in KINDS]
     if not mine:
         return []
@@ -169,7 +168,7 @@ async def puts_after(
 
 
 async def _ids(store: BaseStore, scope: Scope, keys: Iterable[str]) -> dict[str, str]:
-    """The entities that these names are of, by name."""
+    """Entity ids by name key."""
     found = await _values(store, scope.namespace(NAMES), keys)
     return {key: str(value["id"]) for key, value in found.items()}
 
@@ -177,7 +176,7 @@ async def _ids(store: BaseStore, scope: Scope, keys: Iterable[str]) -> dict[str,
 async def _values(
     store: BaseStore, namespace: tuple[str, ...], keys: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """What stands under `keys`, by key; each is read once."""
+    """Values by key; reads each key once."""
     wanted = list(dict.fromkeys(keys))
     found: dict[str, dict[str, Any]] = {}
     for start in range(0, len(wanted), BATCH):

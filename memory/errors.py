@@ -1,21 +1,21 @@
-"""The error vocabulary, drawn once.
+"""All errors raised on purpose.
 
 CircadianError
-├── InputError            bad usage or bad input; the message says what to do (exit status 2)
+├── InputError            bad usage or input; the message says what to do (exit status 2)
 │   ├── StateError        the thread's state breaks a rule; names the key
 │   └── FolderError       the data folder cannot be used as asked
-│       └── NewerError    a newer version made it, or has changed it since
-├── ConflictError         memory is no longer as what was asked for needs it; nothing was changed
-├── BusyError             another process holds the agent; what was posted is kept in the inbox
+│       └── NewerError    a newer version made it, or changed it meanwhile
+├── ConflictError         memory has changed since; nothing was changed
+├── BusyError             another process holds the agent; posted events stay in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
 │   ├── ContextOverflow   the prompt is longer than the model takes
-│   ├── ServiceDown       the service gave no answer at all, or would not: a breaker counts these
-│   └── CircuitOpen       a service that kept failing is left alone for a while
+│   ├── ServiceDown       the service did not answer, or refused; circuit breakers count these
+│   └── CircuitOpen       a failing service is not called for a while
 ├── MemoryStoreError      the memory could not be read or written
-│   └── DatabaseDown      PostgreSQL cannot be reached; what had been accepted is kept
-├── Refusal               the rules do not allow a change; phrased for the model that asked for it
-├── ServerError           a server that was asked over HTTP is not there, or refuses
-└── TokenError            a user's token is not to be believed
+│   └── DatabaseDown      PostgreSQL cannot be reached; accepted events are kept
+├── Refusal               the rules do not allow a change; worded for the model that asked
+├── ServerError           a server asked over HTTP is not there, or refuses
+└── TokenError            a user's token is invalid
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from typing import Any
 
 
 class CircadianError(RuntimeError):
-    """Base of all errors raised on purpose. A server shows the text of standard types only."""
+    """Base of all errors raised on purpose.
+
+    A `RuntimeError`, because a server shows the text of standard types only.
+    """
 
 
 class InputError(CircadianError):
-    """Bad usage or bad input: one clear line that says what to do. Exit status 2."""
+    """Bad usage or bad input; the message says what to do. Exit status 2."""
 
 
 class StateError(InputError):
-    """The thread's state breaks a rule, as after a bad edit by hand. Names the key."""
+    """The thread's state breaks a rule, for example after an edit by hand; names the key."""
 
 
 class FolderError(InputError):
@@ -43,59 +46,59 @@ class FolderError(InputError):
 
 
 class NewerError(FolderError):
-    """A newer version made the data folder or the database, or changed its form since.
+    """A newer version made the data folder or database, or changed its form meanwhile.
 
-    Whoever has it open writes no more; a server ends.
+    A process that has it open stops writing; a server exits.
     """
 
 
 class ConflictError(CircadianError):
-    """Memory is no longer as what was asked for needs it. Nothing was changed."""
+    """Memory has changed since, so the requested change no longer fits. Nothing was changed."""
 
 
 class BusyError(CircadianError):
-    """Another process holds the agent. Whatever was posted waits in the inbox."""
+    """Another process holds the agent. Posted events wait in the inbox."""
 
 
 class ModelError(CircadianError):
-    """The model gave no usable answer after retries. The work it was asked for stays pending.
+    """The model gave no usable answer after retries. The work stays pending.
 
-    Answers that could not be used are paid for all the same.
+    Unusable answers cost tokens too.
     """
 
     llm_calls = 0
-    """Calls that got an answer before it was given up."""
+    """Calls that were answered before giving up."""
     tokens = 0
 
 
 class ServiceDown(ModelError):
-    """The service gave no answer at all, or would not serve us. Circuit breakers count these.
+    """The service did not answer, or refused to serve. Circuit breakers count these.
 
-    An answer that cannot be used, or a request that it finds wrong, is a plain ModelError.
+    An unusable answer and a rejected request are plain ModelErrors.
     """
 
 
 class CircuitOpen(ModelError):
-    """A service that kept failing is left alone for a while; no call was made."""
+    """A failing service is not called for a while; no call was made."""
 
 
 class ContextOverflow(ModelError):
-    """The prompt is longer than the model takes. Answered by an emergency compaction."""
+    """The prompt is longer than the model accepts; an emergency compaction follows."""
 
 
 class MemoryStoreError(CircadianError):
-    """The memory could not be read or written. Nothing was half done."""
+    """The memory could not be read or written. Nothing is half done."""
 
 
 class DatabaseDown(MemoryStoreError):
-    """PostgreSQL cannot be reached. The message says whether what was sent was accepted.
+    """PostgreSQL cannot be reached. The message says whether the event was accepted.
 
-    What had been accepted before is kept, and is there when the database is back.
+    Events accepted before are kept.
     """
 
 
 class Refusal(CircadianError):
-    """Nothing was changed. Says what is wrong and what to do next; a tool answers with it."""
+    """A tool refuses a change. Says what is wrong and what to do next; nothing was changed."""
 
     def __init__(self, error: str, suggestion: str, **details: Any) -> None:
         super().__init__(error)
@@ -104,7 +107,7 @@ class Refusal(CircadianError):
         self.details = details
 
     def result(self) -> dict[str, Any]:
-        """The result of the tool that was refused: success, error, suggestion, details."""
+        """The tool's result: success, error, suggestion, details."""
         return {
             "success": False,
             "error": self.error,
@@ -114,8 +117,8 @@ class Refusal(CircadianError):
 
 
 class ServerError(CircadianError):
-    """The server is not there, or refuses; the message says which and why."""
+    """A server is not there, or refuses; the message says which and why."""
 
 
 class TokenError(CircadianError):
-    """The token is not to be believed; the message says why, and holds nothing of it."""
+    """The token is invalid; the message says why, and contains no part of it."""

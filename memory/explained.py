@@ -1,4 +1,4 @@
-"""What is wrong with something from outside, as pydantic found it, in words."""
+"""Validation errors of outside input, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST = 5
-"""Problems that are named."""
+"""Problems named at most."""
 
 
 def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:

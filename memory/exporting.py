@@ -1,8 +1,8 @@
-"""Reading a whole memory out, also while its agent runs; a namespace or a page of facts at a time.
+"""Reading a whole memory, also while its agent runs; one namespace at a time.
 
-What runs meanwhile is in it as a whole or not at all: the inbox is read before the state, and what
-the state does not contain yet is left in the inbox; the journal is read before the facts that are
-made of it. An event that is taken in twice so is one entry, and a fact one fact.
+A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
+state, and an event that the state does not contain yet stays in the inbox. The journal is read
+before the facts made from it. An event handled twice because of this is still one entry.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from langgraph.store.base import BaseStore, Item
 
 from memory import inbox
 from memory.at_rest import at_rest
-from memory.errors import InputError, MemoryStoreError
+from memory.errors import InputError
 from memory.forgetting.open_forget import unfinished
-from memory.records import Fact
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.store_access import count_items, list_items
 from memory.store_walk import namespaces, shelves
 from memory.transfer import FORMAT, NOT_MOVED, VERSION
-from memory.vectorstore.payload import fact_filters, fact_of
-from memory.vectorstore.table import Row
-
-PAGE = 1_000
-"""Rows of the table of memories that are read at a time."""
-GAP = 1_000_000
-"""Numbers without a row after which there is none any more."""
 
 
 class Source(NamedTuple):
@@ -41,7 +33,7 @@ class Source(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The events that wait, and the state that was read after them."""
+    """The waiting events, and the state, which is read after them."""
 
     waiting: list[Item]
     aside: list[Item]
@@ -49,10 +41,10 @@ class Taken(NamedTuple):
 
 
 async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
-    """What waits, and what is set aside: to be read before the state is.
+    """Events that wait and events set aside; call it before reading the state.
 
     Raises:
-        InputError: a forget was broken off: half of what it erases is still there.
+        InputError: a forget was interrupted, and half of what it erases is still there.
     """
     store, scope = source.store, source.scope
     if left := await unfinished(store, scope):
@@ -80,7 +72,7 @@ async def header(source: Source, *, agent: str, embedder: str | None, at: str) -
 
 
 async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
-    """The lines after the header, the last one included."""
+    """All lines after the header."""
     number = 0
     async for record in _records(source, taken):
         number += 1
@@ -106,15 +98,15 @@ async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]
         if kind in NOT_MOVED or kind in (inbox.INBOX, inbox.SET_ASIDE):
             continue
         for item in shelf.items:
-            # Of a tick that the state does not contain nothing is handled.
+            # A tick that the state does not contain has handled nothing.
             if kind != inbox.HANDLED or item.value["tick"] <= tick:
                 yield _item(shelf.labels, item)
-    async for fact in _facts(source):
+    for fact in await source.semantic.all(source.scope):
         yield {"type": "fact", "fact": fact}
 
 
 async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[str]) -> set[str]:
-    """Those of `ids` whose ticks the state contains."""
+    """The events among `ids` whose ticks the state contains."""
     marks = {mark["id"] for mark in values.get("handled", [])}
     namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
     for one in ids:
@@ -126,25 +118,3 @@ async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[st
 
 def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
     return {"type": "item", "namespace": list(labels), "key": item.key, "value": item.value}
-
-
-async def _facts(source: Source) -> AsyncIterator[Fact]:
-    """Page by page, oldest first; those that there were when it began."""
-    mine = fact_filters(source.scope)
-    total = left = await source.semantic.count(source.scope)
-    first = last = 0
-    while left > 0 and first <= last + GAP:
-        rows = await source.semantic.run(_numbered, source.semantic, first)
-        for seq, row in sorted(rows.items()):
-            last = seq
-            if mine.items() <= row.payload.items():
-                left -= 1
-                yield fact_of(row)
-        first += PAGE
-    if left > 0 and await source.semantic.count(source.scope) > total - left:
-        raise MemoryStoreError("facts were changed while they were read; export again")
-
-
-def _numbered(semantic: SemanticMemory, first: int) -> dict[int, Row]:
-    """The rows of one page, of every scope."""
-    return semantic.open_table().numbered(range(first + 1, first + PAGE + 1))

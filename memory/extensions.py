@@ -1,4 +1,4 @@
-"""What a user adds to the agent: tools and prompt components, named from the environment."""
+"""A user's own tools and prompt components, from the module that `CIRCADIAN_EXTENSIONS` names."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _VARIABLE = "CIRCADIAN_EXTENSIONS"
 
 @dataclass(frozen=True)
 class Extensions:
-    """Tools and prompt components beside the built-in ones."""
+    """Tools and prompt components added to the built-in ones."""
 
     tools: tuple[BaseTool, ...] = ()
     components: tuple[PromptComponent, ...] = ()
 
 
 def load_extensions(name: str) -> Extensions:
-    """The lists `tools` and `components` of the module `name`; one of them may be missing.
+    """Load the lists `tools` and `components` of the module `name`; either may be missing.
 
-    The module is looked for on Python's path and in the current folder.
+    The module is searched on Python's path and in the current folder.
 
     Raises:
-        InputError: no such module, it fails, or what it holds is not of this form.
+        InputError: there is no such module, its import fails, or a list has a wrong element.
     """
     module = _imported(name)
     found = Extensions(
@@ -63,7 +63,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _listed(module: ModuleType, name: str, kind: type, form: str) -> tuple[Any, ...]:
-    """The module's list `name`, checked; empty where it has none."""
+    """The module's list `name`, validated; empty if there is none."""
     where = f"{_VARIABLE}: {module.__name__}.{name}"
     given = getattr(module, name, ())
     if isinstance(given, str) or not isinstance(given, Iterable):

@@ -1,7 +1,7 @@
-"""Goals: a tree whose progress is computed from its leaves (data-flow-09, section 2; ruling 10).
+"""Goals: a tree whose progress is computed from its leaves (data-flow-09, section 2). Pure.
 
-Pure: goals by id in, goals by id out. What the rules do not allow raises Refusal and changes
-nothing. `parent_id` is the truth about the tree; `subtask_ids` gives the order of siblings.
+A change that the rules do not allow raises Refusal. `parent_id` defines the tree; `subtask_ids`
+orders siblings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def add(
     now: datetime,
     auto_generated: bool = False,
 ) -> tuple[Goals, str]:
-    """A new goal `goal_{tick}_{index}`, index as `next_index` gives it; the goals after, its id.
+    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
 
     Raises:
         Refusal: no description, no such parent, or an abandoned one.
@@ -62,14 +62,14 @@ def add(
 def update(
     goals: Mapping[str, Goal], goal_id: str, status: GoalStatus | None, progress: int | None
 ) -> Goals:
-    """The goals after one goal got a new status, a new progress (0..100), or both.
+    """Give a goal a new status, a new progress (0..100), or both; return all goals.
 
-    Completing sets 100. Reopening a goal that stands at 100 sets 0 unless a progress is given: what
-    it was before is not known, and a goal that is open again is not done. Reopening a subtask
-    reopens its ancestors. Abandoning a goal abandons its open subtasks with it.
+    Completing sets 100. Reopening a goal at 100 sets 0 unless a progress is given, because its
+    earlier progress is unknown. Reopening a subtask reopens its ancestors. Abandoning a goal
+    abandons its open subtasks.
 
     Raises:
-        Refusal: no such goal, nothing to change, a value out of range, or one that is computed.
+        Refusal: no such goal, nothing to change, a value out of range, or a computed value.
     """
     goal = known(goals, goal_id)
     _check_change(goals, goal, status, progress)
@@ -98,12 +98,12 @@ def update(
 
 
 def recompute(goals: Mapping[str, Goal]) -> Goals:
-    """The goals made consistent after an edit by hand: tree, completed leaves at 100, rollup.
+    """Make goals consistent after an edit by hand: tree, completed leaves at 100, rollup.
 
-    A goal whose parent was deleted becomes a root.
+    A goal without its parent becomes a root.
 
     Raises:
-        StateError: an id that is not its key, a progress outside 0..100, or a circle.
+        StateError: an id differs from its key, a progress is outside 0..100, or there is a cycle.
     """
     after: Goals = {}
     for key, goal in goals.items():
@@ -121,10 +121,9 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
 def completions(
     before: Mapping[str, Goal], after: Mapping[str, Goal], now: datetime
 ) -> list[CompletedTask]:
-    """The root goals that became completed between `before` and `after`.
+    """The root goals completed between `before` and `after`.
 
-    The list of completed tasks is a log: a goal that is reopened and completed again is in it again
-    with the time of that, as a person would find both in a diary.
+    Completed tasks are a log: a goal that is reopened and completed again is listed twice.
     """
     return [
         {"description": goal["description"], "timestamp": now.isoformat()}
@@ -136,17 +135,17 @@ def completions(
 
 
 def changed(before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Goals:
-    """The goals of `after` that are new or differ."""
+    """The goals of `after` that are new or changed."""
     return {goal_id: goal for goal_id, goal in after.items() if before.get(goal_id) != goal}
 
 
 def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
-    """All goals with their depth (roots 0), each before its subtasks, as a prompt shows them.
+    """All goals with their depth (roots 0), each before its subtasks, as in a prompt.
 
-    Roots stand by priority, then by age; subtasks in their parent's order.
+    Roots are sorted by priority, then age; subtasks in their parent's order.
 
     Raises:
-        StateError: goals form a circle, so that no root leads to them.
+        StateError: goals form a cycle.
     """
     roots = [goal for goal in goals.values() if goal["parent_id"] not in goals]
     roots.sort(key=lambda goal: (_ORDER[goal["priority"]], _age(goal)))
@@ -163,10 +162,10 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
 
 
 def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
-    """The goal to work on: open, with nothing open below it, of the highest priority.
+    """The goal to work on: open, without open subtasks, of the highest priority.
 
-    Among equals the first in the order of the tree, so that the steps of a goal are worked on one
-    after the other before a goal that is younger.
+    Of several the first in the order of the tree, so that the steps of one goal come one after the
+    other, before those of a younger goal.
 
     Raises:
         StateError: as `tree`.
@@ -182,12 +181,12 @@ def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
 
 
 def next_index(goals: Mapping[str, Goal], counter: int) -> int:
-    """The index of the next goal: the agent's counter, moved past ids that were made by hand."""
+    """Index of the next goal: the agent's counter, or past the ids made by hand."""
     return max([counter, *(_index(goal_id) + 1 for goal_id in goals)])
 
 
 def known(goals: Mapping[str, Goal], goal_id: str) -> Goal:
-    """The goal with this id. Raises Refusal that names the open goals."""
+    """The goal with this id. Raises Refusal, which lists the open goals."""
     if goal_id not in goals:
         raise Refusal(
             f"Goal does not exist: '{goal_id}'",
@@ -198,14 +197,14 @@ def known(goals: Mapping[str, Goal], goal_id: str) -> Goal:
 
 
 def open_subtasks(goals: Mapping[str, Goal], goal_id: str) -> list[str]:
-    """The ids of its active subtasks."""
+    """Ids of the goal's active subtasks."""
     return [child["id"] for child in _children(goals, goal_id) if child["status"] == "active"]
 
 
 def _check_change(
     goals: Mapping[str, Goal], goal: Goal, status: GoalStatus | None, progress: int | None
 ) -> None:
-    """Refuse a change that says nothing, is out of range, or sets what is computed."""
+    """Refuse an empty change, a value out of range, and a computed value."""
     if status is None and progress is None:
         raise Refusal("Nothing to change", "Give status, progress, or both.")
     if progress is not None and not _percentage(progress):
@@ -248,12 +247,12 @@ def _check_record(key: str, goal: Goal) -> None:
 
 
 def _percentage(progress: object) -> bool:
-    """Whether it is a whole number from 0 to 100; `True` is no number here."""
+    """Whether it is an integer from 0 to 100, and no bool."""
     return type(progress) is int and 0 <= progress <= 100
 
 
 def _rolled_up(goals: Goals, goal_id: str) -> Goals:
-    """The goals with `goal_id` and every ancestor computed anew, up to the root."""
+    """Recompute `goal_id` and all its ancestors."""
     after = dict(goals)
     for goal in [goals[goal_id], *_ancestors(goals, goal_id)]:
         after[goal["id"]] = _rolled(after, after[goal["id"]])
@@ -261,7 +260,7 @@ def _rolled_up(goals: Goals, goal_id: str) -> Goals:
 
 
 def _rolled(goals: Mapping[str, Goal], goal: Goal) -> Goal:
-    """The goal by its subtasks that are not abandoned: their mean; completed when they all are."""
+    """Compute a goal from its subtasks that are not abandoned: their mean; completed if all are."""
     counted = _counted(goals, goal)
     if not counted:
         return goal
@@ -274,20 +273,20 @@ def _rolled(goals: Mapping[str, Goal], goal: Goal) -> Goal:
 
 
 def _counted(goals: Mapping[str, Goal], goal: Goal) -> list[Goal]:
-    """The subtasks that progress is computed from. With none the goal keeps its own."""
+    """Subtasks that count towards progress; without any the goal keeps its own."""
     subtasks = [goals[one] for one in goal["subtask_ids"] if one in goals]
     return [subtask for subtask in subtasks if subtask["status"] != "abandoned"]
 
 
 def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
-    """The subtasks: in the order of `subtask_ids`, then any that it lacks, by age."""
+    """Subtasks in the order of `subtask_ids`, then unlisted ones by age."""
     listed = {one: place for place, one in enumerate(goals[goal_id]["subtask_ids"])}
     mine = [goal for goal in goals.values() if goal["parent_id"] == goal_id]
     return sorted(mine, key=lambda goal: (listed.get(goal["id"], len(listed)), _age(goal)))
 
 
 def _ancestors(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
-    """The parent, its parent, and so on to the root."""
+    """The parent, its parent, and so on."""
     above = goals[goal_id]["parent_id"]
     while above is not None and above in goals:
         yield goals[above]
@@ -301,11 +300,11 @@ def _descendants(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
 
 
 def _age(goal: Goal) -> tuple[str, int]:
-    """Sort key: when it was made, then its index."""
+    """Sort key: creation time, then index."""
     return goal["created"], _index(goal["id"])
 
 
 def _index(goal_id: str) -> int:
-    """The index in an id; -1 in one that was made up by hand without any."""
+    """Index in an id; -1 in an id made by hand without one."""
     index = goal_id.rpartition("_")[2]
     return int(index) if index.isdecimal() else -1

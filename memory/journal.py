@@ -1,9 +1,9 @@
-"""The journal: episodes, one namespace a day, so that no read scans everything.
+"""The journal: episodes, in one namespace per day, so that no read scans everything.
 
 Store namespaces (below `(user, thread)`):
-`journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, what a night still
-has to settle · `archives` the same for compactions · `unindexed` the same for what recall does not
-know yet. An id carries its day, so it finds its entry.
+`journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, entries that a night
+still has to settle · `archives` the same for archives of compactions · `unindexed` the same for
+entries that recall does not find yet. An id contains its day, which leads to the entry.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from memory.store_access import list_items
 
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
 ASIDE = "set_aside"
-"""Tag of an event whose ticks all failed: tools may have written memories that stand on it."""
+"""Tag of an event whose ticks all failed; tools may have written memories based on it."""
 SELF = "self"
-"""Tag of what the assistant noted on its own work: never made into facts, recalled or counted."""
+"""Tag of notes on the assistant's own work; never made into facts, recalled or counted."""
 OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
-"""Tags that say what made an entry; no tool gives them."""
+"""Tags that say what made an entry; tools cannot set them."""
 CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
-"""Source types of what is in the assistant's words, whoever said it first."""
+"""Source types of entries in the assistant's words."""
 WORD = re.compile(r"\w+")
 _DEFAULTS = Settings()
 
@@ -47,7 +47,7 @@ def entry_for_event(
     settings: Settings = _DEFAULTS,
     sender_bonus: int = 0,
 ) -> JournalEntry:
-    """The entry of an event that was acted on or taken as context; no model call (ruling 2)."""
+    """Entry of an event that was acted on or taken as context; needs no model call."""
     source = source_type_of(event, settings)
     text = event["text"]
     return {
@@ -76,7 +76,7 @@ def entry_for_event(
 def entry_in(
     state: State, event: Event, settings: Settings = _DEFAULTS, familiar: Familiar = NOBODY
 ) -> JournalEntry:
-    """The entry of an event, with the people and projects that state and profiles know."""
+    """Entry of an event, given the people and projects in state and profiles."""
     return entry_for_event(
         event,
         known_entities=[*known_entities(state), *familiar.names],
@@ -87,7 +87,7 @@ def entry_in(
 
 
 def known_entities(state: State) -> list[str]:
-    """Who the open conversations are with."""
+    """The people in open conversations."""
     return [conversation["entity"] for conversation in state["conversations"].values()]
 
 
@@ -104,11 +104,19 @@ def entry_by_tool(
     now: datetime,
     known_entities: Iterable[str],
 ) -> JournalEntry:
-    """The entry that `add_journal_entry` writes; its id is of its origin and its position there.
+    """Entry that `add_journal_entry` writes; its id derives from `origin` and `position`.
 
-    `source_entity` is whose word it rests on, and `trust` how far that goes: what is concluded from
-    something is trusted no further than it. `origin` tells ticks and nights apart: `position`
-    counts within one.
+    Args:
+        content: the text.
+        importance: 1..10; None: by the heuristic.
+        tags: the tags.
+        source_entity: whose word the entry rests on.
+        trust: trust of its source (0..1); a conclusion is not trusted more than its source.
+        source_events: ids of its source events.
+        origin: the tick or night that writes it.
+        position: counts the entries of one origin.
+        now: the time.
+        known_entities: names that count towards importance.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)
@@ -134,7 +142,7 @@ def entry_by_tool(
 
 
 def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> JournalEntry:
-    """The archive of a compaction (data-flow-01, section 1): recalled as it is, no facts made."""
+    """Archive of a compaction (data-flow-01, section 1); recalled as it is, no facts are made."""
     return {
         "id": f"compact_{now:%Y%m%d_%H%M%S}",
         "timestamp": now.isoformat(),
@@ -153,24 +161,24 @@ def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> Jou
 
 
 def is_pending(entry: JournalEntry, min_importance: int) -> bool:
-    """Still to be scored, or important enough and not yet made into facts (ruling 12)."""
+    """Whether a night still has to score it, or to make facts of it."""
     if entry["consolidation"] != "pending":
         return False
     return entry["scoring_method"] == "heuristic" or entry["importance"] >= min_importance
 
 
 def counts(entry: JournalEntry) -> bool:
-    """Whether an entry adds to what a reflection waits for (ruling 2)."""
+    """Whether an entry's importance counts towards the next reflection."""
     return entry["consolidation"] != "exempt"
 
 
 def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """Oldest first; the id settles a tie."""
+    """Sort oldest first, ties by id."""
     return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
 
 
 def one_line(entry: JournalEntry) -> str:
-    """How a model is shown an entry: `[id] time speaker: text`."""
+    """The entry as a model sees it: `[id] time speaker: text`."""
     text, who = (
         " ".join(entry["content"].split()),
         " ".join((entry["source_entity"] or "-").split()),
@@ -179,10 +187,7 @@ def one_line(entry: JournalEntry) -> str:
 
 
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
-    """The store writes that make `entry` stand as given, its place among the pending included.
-
-    And the mark that recall is still to be told of it (`memory.episodes`).
-    """
+    """Store writes that save `entry`, list or unlist it as pending, and mark it as unindexed."""
     here, at = {"id": entry["id"]}, f"{entry['timestamp']} {entry['id']}"
     waits = here if entry["consolidation"] == "pending" else None
     writes = [
@@ -196,13 +201,13 @@ def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
 
 
 def unindexed(scope: Scope, entry: JournalEntry) -> PutOp:
-    """The mark that `entry` is not indexed as it stands."""
+    """Mark `entry` as not indexed in its current form (`memory.episodes`)."""
     at = f"{entry['timestamp']} {entry['id']}"
     return PutOp(scope.namespace(UNINDEXED), at, {"id": entry["id"]})
 
 
 def removals(scope: Scope, entry: JournalEntry) -> list[PutOp]:
-    """The store writes that take `entry` away, and its places in every list."""
+    """Store writes that remove `entry` from the journal and from every list."""
     at = f"{entry['timestamp']} {entry['id']}"
     places = [(day_of(scope, entry["id"]), entry["id"])]
     places += [(scope.namespace(one), at) for one in (PENDING, ARCHIVES, UNINDEXED)]
@@ -210,19 +215,19 @@ def removals(scope: Scope, entry: JournalEntry) -> list[PutOp]:
 
 
 def day_of(scope: Scope, entry_id: str) -> tuple[str, ...]:
-    """The namespace of the day that an entry id names."""
+    """Namespace of the day in an entry id."""
     return scope.namespace("journal", entry_id.split("_", 2)[1])
 
 
 async def read(store: BaseStore, scope: Scope, entry_id: str) -> JournalEntry | None:
-    """One entry, or None."""
+    """Read one entry; None if there is none."""
     return (await read_many(store, scope, [entry_id])).get(entry_id)
 
 
 async def read_many(
     store: BaseStore, scope: Scope, entry_ids: Iterable[str]
 ) -> dict[str, JournalEntry]:
-    """The entries that exist among `entry_ids`, by id. An id that is no entry's is left out."""
+    """Read the existing entries among `entry_ids`, by id."""
     ids = [entry_id for entry_id in entry_ids if entry_id.count("_") >= 2]
     if not ids:
         return {}
@@ -235,12 +240,12 @@ async def read_many(
 
 
 async def pending(store: BaseStore, scope: Scope) -> list[JournalEntry]:
-    """What a night still has to settle, oldest first."""
+    """Entries that a night still has to settle, oldest first."""
     return await _listed(store, scope.namespace(PENDING), scope)
 
 
 async def archives(store: BaseStore, scope: Scope) -> list[JournalEntry]:
-    """The archives of compactions, oldest first."""
+    """Archives of compactions, oldest first."""
     return await _listed(store, scope.namespace(ARCHIVES), scope)
 
 
@@ -251,16 +256,16 @@ async def _listed(store: BaseStore, namespace: tuple[str, ...], scope: Scope) ->
 
 
 def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
-    """An archive under its own id; where another of the same moment stands, a number behind it."""
+    """The archive under its own id, then with numbered ids, in case of archives of one moment."""
     yield entry
     for number in count(2):
         yield {**entry, "id": f"{entry['id']}_{number}"}
 
 
 async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
-    """The first of `tries` whose id is free, or under which the same content stands.
+    """The first of `tries` whose id is free, or the stored entry with the same id and content.
 
-    Then as it stands: the same write made again is one entry. `tries` must not end.
+    So a repeated write makes one entry. `tries` must be endless.
     """
     while True:
         wanted = next(tries)
@@ -280,7 +285,7 @@ async def newest(
     limit: int = 10,
     include_self: bool = True,
 ) -> list[JournalEntry]:
-    """The newest first; with a query those that share a word with it, with tags any of them."""
+    """Entries, newest first, that share a word with `query` and have any of `tags`."""
     words = set(WORD.findall(query.lower())) if query else None
     hits: list[JournalEntry] = []
     for day in await days(store, scope):
@@ -293,7 +298,7 @@ async def newest(
 
 
 async def days(store: BaseStore, scope: Scope) -> list[str]:
-    """The days that have entries, newest first."""
+    """Days with entries (`YYYYMMDD`), newest first."""
     prefix = scope.namespace("journal")
     spaces = await store.alist_namespaces(prefix=prefix, limit=100_000)
     return sorted((space[-1] for space in spaces), reverse=True)

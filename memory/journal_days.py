@@ -1,4 +1,4 @@
-"""The journal by time: the days before and after a moment."""
+"""Journal entries before and after a moment."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from typing import cast
 
 from langgraph.store.base import BaseStore
 
-from memory import journal
+from memory.journal import by_time, days
 from memory.records import JournalEntry
 from memory.scope import Scope
 from memory.store_access import list_items
 
 
 async def since(store: BaseStore, scope: Scope, after: str | None) -> list[JournalEntry]:
-    """The entries whose time is after `after` (all where it is None); oldest first."""
-    wanted = [
-        day for day in await journal.days(store, scope) if after is None or day >= _day(after)
-    ]
+    """Entries later than `after` (ISO 8601; None: all), oldest first."""
+    wanted = [day for day in await days(store, scope) if after is None or day >= _day(after)]
     found = await _of_days(store, scope, wanted)
-    return journal.by_time(entry for entry in found if after is None or entry["timestamp"] > after)
+    return by_time(entry for entry in found if after is None or entry["timestamp"] > after)
 
 
 async def until(store: BaseStore, scope: Scope, now: datetime) -> list[JournalEntry]:
-    """The entries up to `now`, oldest first."""
-    wanted = [day for day in await journal.days(store, scope) if day <= _day(now.isoformat())]
-    return journal.by_time(await _of_days(store, scope, wanted))
+    """Entries up to `now`, oldest first."""
+    wanted = [day for day in await days(store, scope) if day <= _day(now.isoformat())]
+    return by_time(await _of_days(store, scope, wanted))
 
 
 async def _of_days(store: BaseStore, scope: Scope, wanted: Iterable[str]) -> list[JournalEntry]:

@@ -1,13 +1,12 @@
-"""Links between memories, both ways (data-flow-03, sections 3.2 and 4.1).
+"""Links between memories, stored at both ends (data-flow-03, sections 3.2 and 4.1).
 
-Store namespace (below `(user, thread)`): `links` id -> {linked_to, created, relations}. An id is a
-journal entry's or a fact's; `relations` says of each other end how and why: {relation, reason, at}.
+Store namespace (below `(user, thread)`): `links` id -> End, the id of a journal entry or a fact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
@@ -20,41 +19,32 @@ LINKS = "links"
 
 
 class End(TypedDict):
-    """One end of links."""
+    """All links of one memory."""
 
     linked_to: list[str]
     """Ids of the other ends, sorted."""
     created: str
     relations: dict[str, dict[str, str]]
-    """How it stands to each of them: {relation, reason, at}."""
+    """Other end -> {relation, reason, at}."""
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
-    """The ends that exist among `ids`."""
+    """Read the memories among `ids` that have links."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
     found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
     return {
-        one: end_of(item.value)
+        one: cast(End, item.value)
         for one, item in zip(wanted, found, strict=True)
         if isinstance(item, Item)
     }
 
 
-def end_of(value: Mapping[str, Any]) -> End:
-    """An end as it was stored, also before relations were."""
-    return {
-        "linked_to": list(value["linked_to"]),
-        "created": value["created"],
-        "relations": dict(value.get("relations", {})),
-    }
-
-
 def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:
-    """The ids of the two ends; None where a fact of them does not exist.
+    """Ids of the two ends; None if one is a fact that does not exist.
 
-    `facts`: fact ids by operation id.
+    `facts`: operation id -> fact id.
     """
     value = operation["after"] or operation["before"]
     one, other = operation["target"], value["other"]
@@ -66,7 +56,7 @@ def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str
 
 
 def fact_ops(operation: Operation) -> set[str]:
-    """The operation ids of the facts that a link names."""
+    """Operation ids of the facts that a link names."""
     value = operation["after"] or operation["before"]
     ends = {"facts": (operation["target"], value["other"]), "entry_fact": (value["other"],)}
     return set(ends.get(value["of"], ()))
@@ -75,7 +65,7 @@ def fact_ops(operation: Operation) -> set[str]:
 def after(
     ends: Mapping[str, End], operations: Sequence[Operation], facts: Mapping[str, str]
 ) -> dict[str, End]:
-    """The overlay: the ends once the links among `operations` are made and unmade, in order."""
+    """The ends after the links among `operations` were added and removed, in order."""
     changed = dict(ends)
     for operation in of_links(operations):
         named = ends_named(operation, facts)
@@ -105,7 +95,7 @@ def _relation(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
-    """The end without this link; one that was made before, by something else, stays."""
+    """The end without this link; an earlier link between the same memories stays."""
     standing = end["relations"].get(other)
     if standing is not None and standing != _relation(value):
         return end
@@ -117,18 +107,18 @@ def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
 
 
 def named_by(operations: Sequence[Operation], facts: Mapping[str, str]) -> set[str]:
-    """The ids of all ends that `operations` link or unlink."""
+    """Ids of all memories that `operations` link or unlink."""
     named = (ends_named(one, facts) for one in of_links(operations))
     return {id_ for both in named if both for id_ in both}
 
 
 def of_links(operations: Iterable[Operation]) -> list[Operation]:
-    """Those that link or unlink, and still tell what."""
+    """Operations that link or unlink and still have their values."""
     return [one for one in told(operations) if one["kind"] in ("link", "unlink")]
 
 
 def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:
-    """The ends once what is `gone` (ids) is linked to nothing, from either side."""
+    """The ends without any link to or from the ids in `gone`."""
     return {
         id_: {
             **end,
@@ -148,9 +138,9 @@ async def puts_after(
     facts: Mapping[str, str],
     gone: Collection[str] = (),
 ) -> list[PutOp]:
-    """The store writes that make the links among `operations` so; an end without links goes.
+    """Store writes for the links among `operations`; an end without links is deleted.
 
-    `gone`: ids of what does not exist, or is about to go; nothing stays linked to it.
+    `gone`: ids of memories that do not exist any more; nothing stays linked to them.
     """
     standing = await read(store, scope, {*named_by(operations, facts), *gone})
     across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}

@@ -1,6 +1,6 @@
-"""Names of people, places and things: when two spellings are one name, and where one is said. Pure.
+"""Names of people, places and things: comparing them, and finding them in a text. Pure.
 
-Nothing is folded but case, blanks, a leading `@` and, where nothing else fits, a genitive's ending.
+Only case, blanks and a leading `@` are ignored, and a genitive's ending if nothing else fits.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from memory.caching import cached_by_text
 from memory.models.words import STOP_WORDS
 
 LONGEST = 200
-"""Characters of a name, as of a sender."""
+"""Most characters of a name."""
 MOST_WORDS = 300
-"""Words of a text in which names are looked for."""
+"""Words of a text that are searched for names."""
 _WORDS_OF_A_NAME = 4
 _GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
 _BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
@@ -28,9 +28,9 @@ _AROUND = "".join(
         "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}",
     )
 )
-"""What may stand round a name in a text; a full stop may be a part of it ("Ana L.") or not."""
+"""Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
 _ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
-"""Behind a word that ends so, no name goes on."""
+"""A name does not continue behind a word that ends so."""
 
 PRONOUNS = frozenset(
     (
@@ -39,7 +39,7 @@ PRONOUNS = frozenset(
         *("this", "that", "these", "those", "who"),
     )
 )
-"""They name nobody: who is meant changes with every sentence."""
+"""Names of nobody: their meaning changes with every sentence."""
 _KIN = frozenset(
     (
         *("mom", "mum", "mommy", "mummy", "mother", "dad", "daddy", "father", "parents", "grandma"),
@@ -61,66 +61,66 @@ _WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")
 SPEAKER = frozenset(
     ("user", "the user", "human", "the human", "speaker", "the speaker", "sender", "the sender")
 )
-"""By these a model means whoever spoke; under such a name all people would be one."""
+"""Names that a model gives to whoever spoke; they would merge all people into one."""
 
 
 class Place(NamedTuple):
-    """Words of a text that may be a name."""
+    """A run of words in a text that may be a name."""
 
     first: int
     """Number of the first word."""
     end: int
-    """Number of the word behind them."""
+    """Number of the word after the last."""
     key: str
 
 
 def name_key(name: str) -> str:
-    """A name, or a sender's id, as it is looked up: without case, blanks and leading `@`."""
+    """Lookup key of a name or sender id: without case, blanks and leading `@`."""
     folded = unicodedata.normalize("NFC", " ".join(name.casefold().split()))
     return folded.lstrip("@ ") or folded
 
 
 def spellings(name: str) -> list[str]:
-    """The keys that `name` may stand for: its own first, then without a genitive's ending.
+    """Possible keys of `name`: its own first, then without a genitive's ending.
 
-    "Ana's" may be Ana; "McDonald's" is not McDonald where there is a McDonald's.
+    "Ana's" may be Ana, but if there is a McDonald's, "McDonald's" is not McDonald.
     """
     key = name_key(name)
     return list(dict.fromkeys((key, _GENITIVE.sub("", key).strip() or key)))
 
 
 def shown_name(name: str) -> str:
-    """A name as it is kept: on one line, without a leading `@`."""
+    """A name as stored: on one line, without a leading `@`."""
     line = " ".join(name.split())
     return line.lstrip("@ ") or line
 
 
 def depends_on_speaker(name: str) -> bool:
-    """Whether whom it means follows from who says it: "Mom" and "my sister" are many people."""
+    """Whether the meaning depends on the speaker, as with "Mom" and "my sister"."""
     key = name_key(name)
     return key in _KIN or key.startswith(_WHOSE)
 
 
 @cached_by_text(256)
 def places(text: str) -> Sequence[Place]:
-    """Every run of one to four words in `text` that may be a name, in order.
+    """Every run of one to four words that may be a name, in order.
 
-    A word such as "will" only where it begins with a capital letter. Of a long text the first
-    300 words are read.
+    An ordinary word such as "will" counts only with a capital letter. Only the first 300 words are
+    searched.
     """
     words = _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
     return tuple(one for first in range(len(words)) for one in _from(words, first))
 
 
 def says(text: str, name: str) -> bool:
-    """Whether `name` stands in `text` as whole words."""
+    """Whether `text` contains `name` as whole words."""
     return not {one.key for one in places(text)}.isdisjoint(spellings(name))
 
 
 def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
-    """The keys of `found` that are known, in order of their first place, each once.
+    """The known keys among `found`, each once, in order of their first place.
 
-    Where one lies within another the longer counts: who speaks of Ana Lopez does not name Ana.
+    Of overlapping names the longest counts: "Ana Lopez" does not name Ana.
     """
     taken: list[Place] = []
     for one in sorted(found, key=lambda place: (place.first - place.end, place.first)):
@@ -130,7 +130,7 @@ def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
 
 
 def _from(words: Sequence[str], first: int) -> list[Place]:
-    """The runs that begin at a word; each is tried with and without what stands round it."""
+    """Runs that begin at a word, with and without surrounding punctuation."""
     found: list[Place] = []
     for end in range(first + 1, min(first + _WORDS_OF_A_NAME, len(words)) + 1):
         run = " ".join(words[first:end])
@@ -145,5 +145,5 @@ def _from(words: Sequence[str], first: int) -> list[Place]:
 
 
 def _is_plain(key: str, written: str) -> bool:
-    """Whether it is an ordinary word, and written as one."""
+    """Whether it is an ordinary word in lower case."""
     return key in STOP_WORDS and not written[:1].isupper()

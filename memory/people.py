@@ -1,4 +1,4 @@
-"""Component 1500: the people in the conversation, and the open conversations. Pure."""
+"""Prompt component 1500: the people in the conversation, and the open conversations. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEFAULTS = Settings()
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
 TALKS = "Open conversations, the latest first:"
 _SHARE = 0.75
-"""Of the budget: what people take at most, where there are conversations too."""
+"""Share of the budget for people, if there are conversations too."""
 _LEAST = 60
-"""Tokens: no person is shown in less."""
+"""Least tokens to show a person."""
 _LEAST_OF_A_TEXT = 30
-"""Tokens: what is known of a person is shortened to no less."""
+"""Least tokens to which a text about a person is shortened."""
 
 
 def entity_context(
@@ -28,7 +28,7 @@ def entity_context(
     settings: Settings = DEFAULTS,
     calibration: float = 1.0,
 ) -> str:
-    """The people, the nearest first, as they are given; then the open conversations."""
+    """The people in the given order, then the open conversations."""
     tokens = settings.entity_tokens
     share = int(tokens * _SHARE) if conversations else tokens
     lines = _people(people, share, calibration) if people else []
@@ -47,7 +47,7 @@ def _talks(conversations: Mapping[str, Conversation], tokens: int, calibration: 
 
 
 def _people(people: Sequence[EntityProfile], tokens: int, calibration: float) -> list[str]:
-    """None takes more than half of what is left for those behind it."""
+    """Each person takes at most half of the tokens left, the last one all."""
     lines = [PEOPLE]
     for place, profile in enumerate(people, 1):
         left = tokens - sum(line_tokens(line, calibration) for line in lines)
@@ -75,7 +75,7 @@ def _person(profile: EntityProfile, tokens: int, calibration: float) -> list[str
 
 
 def _rows(profile: EntityProfile) -> list[tuple[str, str]]:
-    """What is known, as (heading, text)."""
+    """Attributes and observations, newest first, as (heading, text)."""
     attributes = sorted(profile["attributes"].items(), key=lambda one: one[1]["at"], reverse=True)
     return [
         *((one_line(name), attribute["value"]) for name, attribute in attributes),
@@ -84,7 +84,7 @@ def _rows(profile: EntityProfile) -> list[tuple[str, str]]:
 
 
 def _noticed(profile: EntityProfile, observation: Observation) -> str:
-    """When, and who said it where it is not the person."""
+    """Day, and the speaker unless it is the person."""
     day, speaker = observation["at"][:10], observation["speaker"]
     if speaker is None:
         return f"{day} (your conclusion)"

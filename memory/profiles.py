@@ -1,7 +1,7 @@
-"""Entity profiles: what is known of people, places and things (original-system, section 15). Pure.
+"""Entity profiles: people, places and things (original-system, section 15). Pure.
 
-Two names are one entity only where somebody said so (an alias): "Ana" is not "Ana Lopez", however
-near the names are. A profile too many is seen and can be mended; two people in one cannot.
+Two names are one entity only if somebody said so (an alias): "Ana" is not "Ana Lopez". A duplicate
+profile can be found and merged; two people in one profile cannot be separated.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from memory.names import name_key, shown_name
 RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
 
 RISE = 0.1
-"""Of what favorability lacks to 1, the part that a day with an answered message adds."""
+"""Rise per day with an answered message, as a share of what favorability lacks to 1."""
 STATES: tuple[tuple[float, RelationshipState], ...] = (
     (0.75, "close"),
     (0.5, "friend"),
     (0.25, "acquaintance"),
     (0.0, "stranger"),
 )
-"""From which favorability on a state holds."""
+"""Least favorability of each state."""
 BONUS: Mapping[RelationshipState, int] = {"friend": 1, "close": 2}
-"""What is added to the importance of what someone says (design, ruling 2)."""
+"""Added to the importance of what somebody says."""
 MOST_ALIASES = 20
 _ANSWERED = 20
-"""Answered events that a profile keeps, the newest: one that is done again counts once."""
+"""Newest answered events that a profile keeps, so that a repeated tick counts once."""
 
 
 class Observation(TypedDict):
     """Something noticed about an entity (original-system, section 15: Pf)."""
 
     id: str
-    """Derived from its sources and position: the same write twice is one observation."""
+    """Derived from its sources and position; a repeated write is one observation."""
     text: str
     at: str
     speaker: str | None
-    """Who said it; None: the assistant concluded it."""
+    """None: the assistant concluded it."""
     trust: float
-    """0..1, that of its source."""
+    """Trust of its source, 0..1."""
     sources: list[str]
     """Journal and event ids."""
     consolidated: bool
-    """Whether a night has made attributes of it."""
+    """Whether a night used it for attributes."""
 
 
 class Attribute(TypedDict):
-    """What observations come to (original-system, section 15: Pa)."""
+    """A property derived from observations (original-system, section 15: Pa)."""
 
     value: str
     evidence: list[str]
@@ -62,31 +62,31 @@ class Attribute(TypedDict):
 
 
 class Relationship(TypedDict):
-    """How someone stands to the agent."""
+    """Relationship between somebody and the agent."""
 
     favorability: float
     """0..1."""
     state: RelationshipState
     """By rising thresholds of favorability: 0.25, 0.5, 0.75."""
     interactions: int
-    """Direct messages that were answered."""
+    """Answered direct messages."""
     last_at: str | None
     risen_on: str | None
-    """The day (UTC) on which favorability rose last; it rises once a day at most."""
+    """The day (UTC) of the last rise; at most one a day."""
     answered: list[str]
-    """The newest event ids that counted, oldest first."""
+    """Newest event ids that counted, oldest first."""
 
 
 class EntityProfile(TypedDict):
     """A person, place or thing that the agent knows."""
 
     id: str
-    """`entity_<hash of the first name it was known by>`: stable through renaming."""
+    """`entity_<hash of the first known name>`; unchanged by a new name."""
     name: str
     aliases: list[str]
-    """Other names that mean it, each exactly one entity's."""
+    """Other names; each belongs to one entity only."""
     senders: list[str]
-    """The ids under which it wrote to the agent, as they are: another spelling is another's."""
+    """Sender ids of this entity, in their exact spelling."""
     entity_type: Literal["person", "place", "thing", "unknown"]
     attributes: dict[str, Attribute]
     observations: list[Observation]
@@ -97,31 +97,31 @@ class EntityProfile(TypedDict):
 
 
 class Familiar(NamedTuple):
-    """What profiles know of who says something, and of whom it names."""
+    """What profiles know about the sender of a text and the people it names."""
 
     sender: str = ""
-    """The id of the sender's profile; it need not stand yet."""
+    """Id of the sender's profile, which need not exist yet."""
     bonus: int = 0
-    """0..2, the sender's."""
+    """The sender's bonus, 0..2."""
     names: tuple[str, ...] = ()
-    """Names of those it mentions, other than the sender."""
+    """Names of the people mentioned, without the sender."""
 
 
 NOBODY = Familiar()
 
 
 def entity_id(key: str) -> str:
-    """The id of the entity first known by this name (`memory.names.name_key`)."""
+    """Id of the entity first known by this name key (`memory.names.name_key`)."""
     return f"entity_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def sender_id(sender: str) -> str:
-    """The id of a sender whose name another sender bears already, spelled differently."""
+    """Id of a sender whose name, in another spelling, belongs to another sender already."""
     return entity_id(f"sender\x1f{sender}")
 
 
 def new_profile(id_: str, name: str, at: str) -> EntityProfile:
-    """A profile of which nothing is known but the name."""
+    """An empty profile with a name."""
     return {
         "id": id_,
         "name": shown_name(name),
@@ -144,14 +144,14 @@ def new_profile(id_: str, name: str, at: str) -> EntityProfile:
 
 
 def names_of(profile: EntityProfile) -> list[str]:
-    """The keys under which it is looked up, its name's first."""
+    """Name keys of the profile, that of its name first."""
     return list(dict.fromkeys(name_key(one) for one in (profile["name"], *profile["aliases"])))
 
 
 def speaks_as(profile: EntityProfile, sender: str) -> bool:
-    """Whether `sender` is this entity: an id it wrote under, or the first one of its name.
+    """Whether `sender` is this entity: a known sender id, or the first sender with its name.
 
-    An alias is not enough: anybody may say that another is called so.
+    An alias is not enough, because anybody can claim an alias for somebody else.
     """
     if sender in profile["senders"]:
         return True
@@ -160,7 +160,7 @@ def speaks_as(profile: EntityProfile, sender: str) -> bool:
 
 
 def is_blank(profile: EntityProfile | None) -> bool:
-    """Whether it says nothing of the entity but its name."""
+    """Whether nothing but the name is known."""
     if profile is None:
         return True
     known = profile["aliases"] or profile["attributes"] or profile["observations"]
@@ -168,21 +168,21 @@ def is_blank(profile: EntityProfile | None) -> bool:
 
 
 def state_of(favorability: float) -> RelationshipState:
-    """The state that `favorability` (0..1) comes to."""
+    """The state at this favorability (0..1)."""
     return next((state for least, state in STATES if favorability >= least), "stranger")
 
 
 def bonus_of(profile: EntityProfile | None) -> int:
-    """What someone's words add to their importance, 0..2."""
+    """Bonus on the importance of somebody's words, 0..2."""
     return BONUS.get(profile["relationship"]["state"], 0) if profile else 0
 
 
 def met(profile: EntityProfile, *, sender: str, event_id: str, at: str, now: str) -> EntityProfile:
     """The profile after a direct message of `sender` at `at` was answered.
 
-    Favorability rises by a tenth of what it lacks to 1, once a day (UTC, of `now`): a message more
-    on the same day counts as an interaction and no more. So it takes 3 days with an answered
-    message to be an acquaintance, 7 to be a friend and 14 to be close; it never falls.
+    Favorability rises at most once a day (UTC, of `now`); further messages only count as
+    interactions. It takes 3 days with an answered message to become an acquaintance, 7 for a
+    friend and 14 for close; favorability never falls.
     """
     old, day = profile["relationship"], now[:10]
     if event_id in old["answered"]:
@@ -210,9 +210,10 @@ def met(profile: EntityProfile, *, sender: str, event_id: str, at: str, now: str
 def observed(
     profile: EntityProfile, observation: Observation, *, kept: int, now: str
 ) -> EntityProfile:
-    """The profile with one observation more, of at most `kept`.
+    """Add an observation; at most `kept` stay.
 
-    The same one again changes nothing: by its id, or by its words from the same source.
+    An observation with the same id, or with the same words from the same source, changes nothing.
+    Observations that no attribute cites go first, consolidated ones before others, then the oldest.
     """
     standing = profile["observations"]
     if any(_same(one, observation) for one in standing):
@@ -229,10 +230,9 @@ def observed(
 def observation_id(
     id_: str, sources: Sequence[str], text: str, standing: Iterable[Observation]
 ) -> str:
-    """The id of an observation: of its entity, its sources and its place among theirs.
+    """Id of an observation, derived from its entity, its sources and a position among theirs.
 
-    A place that holds the same words is this observation's; one that holds others, as those of a
-    try that failed, is passed over.
+    The position is the first that is free or holds the same words.
     """
     words = {one["id"]: _folded(one["text"]) for one in standing}
     mine = _folded(text)

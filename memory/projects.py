@@ -1,6 +1,6 @@
-"""Projects: context slots that are paged in and out, like processes (data-flow-09, section 1).
+"""Projects: context slots paged in and out, like processes (data-flow-09, section 1).
 
-Pure: records in, records out. What the rules do not allow raises Refusal and changes nothing.
+Pure. A change that the rules do not allow raises Refusal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from memory.records import CompletedTask, Project, Projects, ProjectStatus
 
 
 class SwapResult(TypedDict):
-    """What a swap tells the model."""
+    """Result of a swap, for the model."""
 
     old_project: str | None
     new_project: str
@@ -23,9 +23,9 @@ class SwapResult(TypedDict):
 
 
 def create(projects: Projects, key: str, summary: str, context: str, now: datetime) -> Projects:
-    """A new project, made the active one; the one before is paused and stamped (ruling 9).
+    """Create a project and make it active; the previous one is paused and stamped.
 
-    White space around the key is no part of it.
+    White space around the key is removed.
 
     Raises:
         Refusal: the key is blank or in use.
@@ -53,13 +53,13 @@ def create(projects: Projects, key: str, summary: str, context: str, now: dateti
 def swap(
     projects: Projects, key: str, current_project_update: str | None, now: datetime
 ) -> tuple[Projects, SwapResult]:
-    """Page the active project out and `key` in; a given update becomes the old one's context.
+    """Page the active project out and `key` in; an update replaces the old project's context.
 
     The old project is always paused and stamped. A swap to the active project only saves the
-    update (ruling 9).
+    update.
 
     Raises:
-        Refusal: there is no project `key`; names those that there are.
+        Refusal: there is no project `key`; lists the existing ones.
     """
     old = projects["active"]
     key = key if key in projects["slots"] else key.strip()
@@ -89,9 +89,9 @@ def swap(
 def update(
     projects: Projects, context_update: str | None, status: ProjectStatus | None, now: datetime
 ) -> tuple[Projects, CompletedTask | None]:
-    """Change the active project without swapping; None or blank keeps its context.
+    """Change the active project; None or a blank update keeps its context.
 
-    A status other than active frees the active slot; `completed` also gives the task completed.
+    A status other than active frees the active slot; `completed` also returns a completed task.
 
     Raises:
         Refusal: no project is active, or there is nothing to change.
@@ -116,7 +116,7 @@ def update(
 
 
 def _put_away(projects: Projects, context: str | None, stamp: str) -> dict[str, Project]:
-    """All slots, the active one paused and stamped."""
+    """All slots, with the active one paused and stamped."""
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:

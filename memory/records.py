@@ -1,4 +1,4 @@
-"""The records of working and long-term memory. All are plain JSON; times are ISO 8601, UTC."""
+"""Records of working and long-term memory: plain JSON; times are ISO 8601, UTC."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Project(TypedDict):
 
 
 class Projects(TypedDict):
-    """All slots by key, and the key of the one paged in."""
+    """All slots by key, and the key of the active one."""
 
     active: str | None
     slots: dict[str, Project]
@@ -34,7 +34,7 @@ class Goal(TypedDict):
     """A node of the goal tree (architecture-self-management, section 2)."""
 
     id: str
-    """`goal_{tick of creation}_{index}`; the index is one counter of the agent, never reused."""
+    """`goal_{tick of creation}_{index}`; the index counts all goals of the agent."""
     description: str
     priority: Priority
     status: GoalStatus
@@ -47,25 +47,25 @@ class Goal(TypedDict):
 
 
 class CompletedTask(TypedDict):
-    """A root goal or project that was completed."""
+    """A completed root goal or project."""
 
     description: str
     timestamp: str
 
 
 class SessionMemory(TypedDict):
-    """Facts and patterns always in the prompt (architecture-self-management, section 3)."""
+    """Facts and patterns in every prompt (architecture-self-management, section 3)."""
 
     key_facts: list[str]
     learned_patterns: list[str]
     completed_tasks: list[CompletedTask]
     last_compacted: str | None
     said_by: NotRequired[dict[str, str]]
-    """Fact or pattern -> who said it, where that was no owner."""
+    """Fact or pattern -> who said it, unless an owner did."""
 
 
 class Conversation(TypedDict):
-    """An open conversation: working memory, cleared in the night when idle for an hour."""
+    """An open conversation; cleared in the night after an hour without a word."""
 
     entity: str
     channel: str | None
@@ -75,7 +75,7 @@ class Conversation(TypedDict):
 
 
 class Event(TypedDict):
-    """Something that reached the agent from outside."""
+    """Something from outside that reached the agent."""
 
     id: str
     at: str
@@ -85,37 +85,37 @@ class Event(TypedDict):
     addressed: bool
     """True: acted on. False: taken as context only."""
     content: NotRequired[list[Any]]
-    """The content blocks of a chat message that is more than text (images, ...)."""
+    """Content blocks of a chat message with more than text (images, ...)."""
     kind: NotRequired[Literal["chat", "reflection"]]
-    """Set by the product and never by who posts: a chat message without a `name`, or the event
-    that sets off the assistant's look at its own work."""
+    """Set by the product only: a chat message without a `name`, or the event that starts the
+    assistant's review of its own work."""
 
 
 class InboxItem(TypedDict):
-    """An event that waits. Stored under its id; leaves when its tick is committed."""
+    """A waiting event, stored under its id; removed when its tick is committed."""
 
     event: Event
     received_at: str
     order: str
-    """Sort key: time of receipt, then a counter for those of one moment; oldest first."""
+    """Sort key, oldest first: time of receipt, then a counter."""
     attempts: int
-    """Ticks on this event that failed. At three it is set aside."""
+    """Failed ticks on this event; after three it is set aside."""
     error: str | None
     """Why the last attempt failed."""
     answered: NotRequired[int]
-    """The tick that answered it, from then until a run finds that tick in a checkpoint."""
+    """The tick that answered it, until a run finds that tick in a checkpoint."""
 
 
 class JournalEntry(TypedDict):
     """An episode (data-flow-03, original-system section 11)."""
 
     id: str
-    """`<kind>_<YYYYMMDD>_<rest>`, derived from what made it: the same write twice is one entry."""
+    """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin; a repeated write is one entry."""
     timestamp: str
     content: str
     source_type: SourceType
     source_trust: float
-    """0..1, by source type (ruling 2)."""
+    """0..1, by source type."""
     source_entity: str | None
     importance: int
     """1..10."""
@@ -126,16 +126,16 @@ class JournalEntry(TypedDict):
     """Event ids."""
     channel: str | None
     evidence: NotRequired[list[str]]
-    """Of an insight: the ids of the memories that it stands on."""
+    """For an insight: ids of the memories behind it."""
     consolidation: Literal["pending", "consolidated", "below_threshold", "exempt"]
-    """`exempt`: archives, insights and self entries, which are never made into facts."""
+    """`exempt`: archives, insights and self notes, which never become facts."""
 
 
 class FactDraft(TypedDict):
     """A fact on its way into semantic memory."""
 
     op: str
-    """The operation id: the same op twice is one fact."""
+    """Operation id; a repeated operation is one fact."""
     text: str
     source_entries: list[str]
     """Journal ids."""
@@ -150,21 +150,21 @@ class FactDraft(TypedDict):
 
 
 class Fact(FactDraft):
-    """A fact of semantic memory, as Mem0 keeps it."""
+    """A fact of semantic memory, as Mem0 stores it."""
 
     id: str
     invalid_at: str | None
-    """Set when superseded; the record stays."""
+    """Set when superseded."""
     superseded_by: str | None
     context: NotRequired[str | None]
-    """What it is about, in the light of its neighbours (A-MEM)."""
+    """Description in the light of neighbouring facts (A-MEM)."""
     tags: NotRequired[list[str]]
     earlier: NotRequired[list[dict[str, Any]]]
-    """Contexts and tags that were replaced: {context, tags, until, night}, oldest first."""
+    """Replaced contexts and tags: {context, tags, until, night}, oldest first."""
     disputed: NotRequired[list[str]]
-    """Operation ids of facts that contradict it, unsettled."""
+    """Operation ids of contradicting facts, unsettled."""
     access_count: NotRequired[int]
-    """How often recall gave it to the agent."""
+    """Times that the agent recalled it."""
     last_access: NotRequired[str | None]
 
 
@@ -189,26 +189,26 @@ OperationKind = Literal[
 
 
 class Operation(TypedDict):
-    """One change that a step wants. A night is a list of these (design section 2)."""
+    """One change to long-term memory. A night is a list of these."""
 
     id: str
     """Derived from sources and position, never from model text."""
     kind: OperationKind
     target: str
-    """What it changes: a journal id, a fact's operation id, ..."""
+    """Id of the record: a journal id, a fact's operation id, ..."""
     before: Any
-    """The value it replaces; None where it adds."""
+    """The replaced value; None for an addition."""
     after: Any
     sources: list[str]
     reason: str
 
 
 class Usage(TypedDict):
-    """What model work cost."""
+    """Cost of model calls."""
 
     llm_calls: int
     tokens: int
-    """Input and output, as reported by the provider; approximate where it reports none."""
+    """Input and output, as the provider reports them, else approximate."""
 
 
 class NightStep(TypedDict):
@@ -226,48 +226,48 @@ NightStatus = Literal["open", "preview", "held", "approved", "complete", "undone
 
 
 class NightRecord(TypedDict):
-    """The head of a night's record; its operations stand in plan records beside it."""
+    """A night's head record; its operations are in plan records."""
 
     id: str
     """`night_YYYYMMDD_HHMMSS`."""
     dry_run: bool
     started: str
-    """The `now` of the whole night."""
+    """The time used by the whole night."""
     ended: str | None
     complete: bool
-    """True when nothing failed or was used up, and all is applied. Called away, it is, too."""
+    """Nothing failed, no budget ran out, and all is applied; also if it was woken early."""
     held: list[str]
     """Journal ids left pending for the next night."""
     pending: list[str]
-    """Journal ids that the night set out with, oldest first."""
+    """Journal ids to process, oldest first."""
     facts: NotRequired[list[str]]
-    """Operation ids of the facts that dreaming sets out with; fixed when compacting is applied."""
+    """Operation ids of the facts to dream about; fixed when compacting is applied."""
     entities: NotRequired[list[str]]
-    """Ids of the entities whose observations are consolidated."""
+    """Ids of the entities whose observations to consolidate."""
     reflect: NotRequired[bool]
     """Whether enough happened to reflect on."""
     status: NotRequired[NightStatus]
     stopped: NotRequired[str | None]
-    """Why it stopped thinking before everything was done; the rest is for the next night."""
+    """Why it stopped early; the rest is left for the next night."""
     calls: NotRequired[int]
-    """Model calls that it may make."""
+    """Allowed model calls."""
     ahead: NotRequired[int]
-    """Calls that earlier nights made beyond their share: it thinks when entries came for them."""
+    """Calls that earlier nights made in advance, still to be covered by new entries."""
     reduced: NotRequired[bool]
-    """Its operations are ids only by now: it can no longer be undone."""
+    """Its operations have lost their values: it can no longer be undone."""
     gate: NotRequired[dict[str, Any]]
-    """What was measured before it was applied."""
+    """Measurements before it was applied."""
     phase: Literal["compacting", "dreaming"]
     applied: list[str]
-    """The phases whose operations are applied; written last."""
+    """Applied phases; written last."""
     steps: list[NightStep]
     errors: list[str]
     forgotten: NotRequired[str]
-    """When a forget took something out of it: it can no longer be undone."""
+    """When a forget removed something from it: it can no longer be undone."""
 
 
 class PlanRecord(TypedDict):
-    """What one visit of one step decided; kept under a key made from its inputs."""
+    """Decisions of one visit of a step; stored under a key made from its inputs."""
 
     key: str
     order: int
@@ -276,29 +276,29 @@ class PlanRecord(TypedDict):
     phase: Literal["compacting", "dreaming"]
     operations: list[Operation]
     inputs: list[str]
-    """The ids that the step worked on."""
+    """Ids that the step worked on."""
     left: list[str]
-    """Of those, the ids it could not settle."""
+    """Inputs that it could not settle."""
     errors: list[str]
     llm_calls: int
     tokens: int
     seconds: float
     exchange: list[dict[str, Any]]
-    """The loop's own messages so far, where the step is a loop (serialised)."""
+    """Messages of a loop so far, serialised."""
     finished: NotRequired[bool]
-    """For a loop: whether this was its last iteration."""
+    """Whether this was the last iteration of a loop."""
     overflowed: NotRequired[bool]
-    """The prompt was longer than the model takes; smaller batches follow."""
+    """The prompt was too long for the model; smaller batches follow."""
     refused: NotRequired[list[str]]
-    """What of the model's answer came to nothing, and why."""
+    """Rejected parts of the model's answer, with reasons."""
     result: NotRequired[dict[str, Any]]
-    """What the step reports of itself beside its operations."""
+    """What the step reports besides its operations."""
     left_alone: NotRequired[bool]
     """A service that kept failing is left alone for now: no call was made."""
 
 
 class HandledMark(TypedDict):
-    """An event whose tick this state contains; `intake` takes it out of the inbox."""
+    """An event whose tick the state contains; `intake` removes it from the inbox."""
 
     id: str
     tick: int
@@ -316,12 +316,12 @@ class RecallHit(TypedDict):
     """Event ids, the closest source first."""
     at: str
     speaker: str | None
-    """Who said it, where that is known."""
+    """Who said it, if known."""
     parts: NotRequired[dict[str, float]]
-    """What the score is made of, by name; the score is their sum."""
+    """The parts of the score by name; the score is their sum."""
     superseded: NotRequired[bool]
-    """No longer held to be true."""
+    """No longer true."""
     superseded_by: NotRequired[str]
-    """The id of the fact that has taken its place."""
+    """Id of the superseding fact."""
     disputed: NotRequired[bool]
-    """Another memory contradicts it, and it is not settled which one holds."""
+    """Another memory contradicts it, unsettled."""

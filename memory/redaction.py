@@ -1,4 +1,4 @@
-"""What is logged, or kept for people to read: without secrets, and bounded in size. Pure."""
+"""Removing secrets from logs and audit entries, and bounding their size. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HIDDEN = "***"
 
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
-    # A word after "Basic" is a key when it looks like base64, as no English word does.
+    # A word after "Basic" is a key if it looks like base64.
     r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}"
     # GitHub, GitLab, Slack, Stripe; AWS and Google; signed web tokens; private keys.
     r"|\b(?:gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|xapp-|[srp]k_(?:live|test)_)[\w-]{8,}"
@@ -26,7 +26,7 @@ _GIVEN = re.compile(
         ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A value with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
+"""A secret with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
 _IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
 _VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
@@ -34,29 +34,29 @@ _SECRET_WORD = re.compile(
     r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
     r"|\w*token|pwd|auth|authorization|bearer|jwt|cookies?|sessionid"
 )
-"""A name that ends in such a word is a secret's. The plural `tokens` is a number of them."""
+"""Last word of the name of a secret. The plural `tokens` is a count."""
 _SECRET_PAIR = re.compile(
     r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
 )
 _TAILS = {"value", "text", "string", "hash", "header", "base"}
-"""Words behind a secret's name that leave it one."""
+"""Words that may follow in the name of a secret."""
 _NAMES, _VALUES = ("name", "key", "field", "header", "variable"), ("value", "values")
-"""Under which a name and its value stand side by side."""
+"""Keys of records that hold a name beside its value."""
 _SHORTEST = 6
-"""Shorter values of such variables are no keys; blotting them out would garble every line."""
+"""Shorter values of secret variables are not hidden; that would garble every line."""
 _DEEPEST = 20
-"""Levels of a value that are kept: JSON from a model can be nested beyond any recursion limit."""
+"""Levels kept: JSON from a model can be nested beyond the recursion limit."""
 
 
 def redact(text: str, environ: Mapping[str, str]) -> str:
-    """`text` without anything that looks like a key, and without values of key variables."""
+    """`text` without anything like a key, and without the values of secret variables."""
     return _blotted(text, _values(environ))
 
 
 def redacted(value: Any, environ: Mapping[str, str]) -> Any:
-    """`value` as plain JSON without secrets; what a name such as `password` holds goes whole.
+    """`value` as plain JSON without secrets; the value of a name such as `password` goes whole.
 
-    What is no JSON is told as text.
+    Values that are no JSON become text.
     """
     return _plain(value, _values(environ), 0)
 
@@ -82,7 +82,7 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
 
 
 def _hidden(value: Mapping[Any, Any]) -> set[Any]:
-    """The keys under which a secret stands: those that say so, and the value beside such a name."""
+    """Keys of secrets: by their own name, or by a name beside them."""
     by_name = {str(key).lower(): one for key, one in value.items()}
     named = any(isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES)
     return {
@@ -93,7 +93,7 @@ def _hidden(value: Mapping[Any, Any]) -> set[Any]:
 
 
 def _is_secret(name: str) -> bool:
-    """Whether a field of this name holds a secret: `dbPassword`, `X-API-Key`, `session`."""
+    """Whether a field of this name is secret: `dbPassword`, `X-API-Key`, `session`."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in _TAILS:
         words.pop()
@@ -104,7 +104,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _text(value: Any, secrets: Sequence[str]) -> str:
-    """A store takes no half of a surrogate pair, which JSON from a model can hold."""
+    """Without lone surrogates, which JSON from a model may contain and no store accepts."""
     return _blotted(str(value), secrets).encode("utf-8", "replace").decode()
 
 
@@ -115,7 +115,7 @@ def _blotted(text: str, secrets: Sequence[str]) -> str:
 
 
 def _values(environ: Mapping[str, str]) -> list[str]:
-    """The secrets of these variables, the longest first: one may stand inside of another."""
+    """Values of secret variables, longest first, because one may contain another."""
     found = {
         value
         for name, value in environ.items()
@@ -127,13 +127,13 @@ def _values(environ: Mapping[str, str]) -> list[str]:
 def bounded(value: dict[str, Any], most: int) -> dict[str, Any]:
     """`value` in at most `most` (100 or more) characters of JSON.
 
-    Long texts and lists are cut; where that is not enough, its beginning stands under `cut`.
+    Long texts and lists are shortened; if that is not enough, the key `cut` has the beginning.
     """
     for longest in (most, 500, 100):
         shown: dict[str, Any] = _cut(value, longest)
         if len(_json(shown)) <= most:
             return shown
-    # Told as a text, every quote in it takes two characters.
+    # As a text, every quote in it takes two characters.
     return {"cut": _json(value)[: most // 2 - 20]}
 
 

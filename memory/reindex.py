@@ -1,7 +1,7 @@
-"""Reindexing: every memory gets a vector of the embedder in use, as after the embedder was changed.
+"""Reindexing: give every memory a vector of the current embedder, after the embedder was changed.
 
-Nothing is removed first. What is embedded stays embedded: interrupted at any point it goes on from
-there, and meanwhile memories are found by their words.
+Nothing is removed first. Interrupted at any point, a second run continues; meanwhile memories
+without a vector are found by their words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memory.semantic import SemanticMemory
 
 BATCH = 128
-"""Texts of one call of the embedder, and of one write."""
+"""Texts per embedder call and per write."""
 
 
 @dataclass(frozen=True)
@@ -20,22 +20,23 @@ class Reindexed:
     """What a reindexing did."""
 
     embedded: int
-    """Memories that got a vector."""
+    """Memories embedded."""
     left: int
-    """Those that have none of the embedder in use, as others may have written meanwhile."""
+    """Memories still without a vector of the current embedder, written meanwhile by others."""
 
 
 async def reindex(
     memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Reindexed:
-    """Embed all that has no vector of the embedder in use, of every agent.
+    """Embed all memories without a vector of the current embedder, of every agent.
 
-    After each batch `progress` gets how many are done and how many there are to do, which other
-    processes may add to.
+    Args:
+        memory: the index of all memories.
+        progress: called after each batch with (done, total); other processes may add to the total.
 
     Raises:
-        MemoryStoreError: the table failed, or the embedder gave what is no vector of this memory.
-        ModelError: the embedder gave nothing.
+        MemoryStoreError: the table failed, or a vector has the wrong dimension.
+        ModelError: the embedder failed.
     """
     done, left = 0, await memory.count_unembedded()
     progress(done, left)

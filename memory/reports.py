@@ -1,4 +1,4 @@
-"""The records of a run's report: what it did and wrote, with ids."""
+"""Records of a run's report: what it did and wrote, with ids."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class TickReport(TypedDict):
     assessment: Assessment
     context: ContextUse
     advice: str
-    """The recommended action at this use of the context."""
+    """Recommended action at the current context use."""
     components: dict[str, int]
     """Tokens per prompt component."""
     sent: list[SentMessage]
     duration_ms: int
     extraction: NotRequired[ExtractionResult]
-    """Of an emergency: what was journaled before the history was cut."""
+    """In an emergency: what was journaled before the history was cut."""
     compaction: NotRequired[CompactionResult]
 
 
 class IgnoredReport(TypedDict):
-    """An event that was left alone, and why."""
+    """An ignored event, and why."""
 
     event_id: str
     rule: str
@@ -56,7 +56,7 @@ class IgnoredReport(TypedDict):
 
 
 class FailureReport(TypedDict):
-    """A tick that failed: its event went back to the inbox, or was set aside."""
+    """A failed tick; its event went back to the inbox or was set aside."""
 
     event_id: str | None
     error: str
@@ -77,20 +77,20 @@ class NightReport(TypedDict):
     operations: list[Operation]
     errors: list[str]
     status: NotRequired[NightStatus]
-    """What has become of it; none where there was nothing to do."""
+    """Missing if there was nothing to do."""
     stopped: NotRequired[str | None]
-    """Why it stopped before everything was done."""
+    """Why it stopped early."""
     gate: NotRequired[dict[str, Any] | None]
-    """What was measured before it was applied; `held` says why it was held back."""
+    """Measurements before it was applied; its `held` says why it was held back."""
     refused: NotRequired[list[str]]
-    """What of the model's answers came to nothing, and why."""
+    """Rejected parts of the model's answers, with reasons."""
     extraction: NotRequired[ExtractionResult]
     """What was journaled before the history was cut."""
     compaction: NotRequired[CompactionResult]
 
 
 class ModeChange(TypedDict):
-    """That it fell asleep or woke, and why."""
+    """The agent fell asleep or woke."""
 
     at: str
     mode: Literal["awake", "sleep"]
@@ -101,26 +101,26 @@ class ModeChange(TypedDict):
 
 
 class Report(TypedDict):
-    """What this run did and wrote, with ids."""
+    """What a run did and wrote, with ids."""
 
     ticks: list[TickReport]
     context_only: list[str]
     """Events taken as context."""
     ignored: list[IgnoredReport]
     questions: list[Question]
-    """What a person is asked; their ticks wait."""
+    """Questions to a person; their ticks wait."""
     skipped: list[str]
-    """Ids that had been handled before."""
+    """Ids of events handled before."""
     failures: list[FailureReport]
     mode_changes: list[ModeChange]
-    """That it fell asleep or woke in this run, in order."""
+    """Oldest first."""
     night: NightReport | None
     notes: list[str]
     """Sentences for a person: nothing to do, emergency stop, ..."""
 
 
 def empty_report() -> Report:
-    """A report of a run that did nothing yet."""
+    """The report of a run that has done nothing yet."""
     return {
         "ticks": [],
         "context_only": [],

@@ -1,4 +1,4 @@
-"""Which checkpoints of a thread are no longer needed: one rule for every saver."""
+"""Which checkpoints of a thread are no longer needed; one rule for all savers."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import NamedTuple
 
 
 class Root(NamedTuple):
-    """What retention has to know of a checkpoint of the root graph."""
+    """A checkpoint of the root graph, as far as retention needs it."""
 
     id: str
     """Ordered by time (uuid6)."""
     source: str | None
     """input | loop | update | fork."""
     run_id: str | None
-    """A server writes it; plain Python does not."""
+    """Set on a server only."""
 
 
 class Retention(NamedTuple):
-    """What may go once the newest root checkpoint is stored. Bounds are exclusive."""
+    """Checkpoints to delete once the newest root checkpoint is stored. Bounds are exclusive."""
 
     roots_before: str
-    """Root checkpoints before this id go, but for the next two."""
+    """Root checkpoints before this id go, except the next two fields."""
     last_step: str
-    """The newest that is no edit by hand: a question that it waits with can still be answered."""
+    """The newest that is no edit by hand: a pending question in it can still be answered."""
     restore: str | None
-    """The state before the newest run, to which a rollback goes back. None: there is none."""
+    """The state before the newest run, the target of a rollback; None if there is none."""
     subgraphs_before: str | None
-    """Subgraph checkpoints before this id go, but for the next ones. None: all stay."""
+    """Subgraph checkpoints before this id go, except those of `restore`; None: all stay."""
     run_start: str
-    """Those between `restore` and this id: work that `restore` left unfinished."""
+    """Subgraph checkpoints between `restore` and this id stay: unfinished work of `restore`."""
 
 
 def retention(roots: Sequence[Root], keep: int) -> Retention:
-    """Decide what goes. `roots`: all checkpoints of a thread's root graph, newest first.
+    """Decide what to delete. `roots`: all checkpoints of a thread's root graph, newest first.
 
-    A checkpoint of source "loop" exists only when the tasks before it are finished, and one of
-    source "input" abandons them: their subgraphs are not resumed any more. An edit by hand
+    A checkpoint of source "loop" exists only after the previous tasks finished, and one of source
+    "input" abandons them: in both cases their subgraphs are never resumed. An edit by hand
     ("update", "fork") says nothing about them.
     """
     newest = roots[0]

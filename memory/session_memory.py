@@ -1,7 +1,7 @@
-"""Session memory: facts and patterns that stand in every prompt (data-flow-09, section 3).
+"""Session memory: facts and patterns in every prompt (data-flow-09, section 3). Pure.
 
-Pure: records in, records out. Permanent in spite of its name (ruling 20). The persona guard stands
-before every write, with the assistant as the speaker; a refusal changes nothing.
+It is permanent in spite of its name. The persona guard checks every write, with the assistant as
+the speaker.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ from memory.records import CompletedTask, SessionMemory
 MemoryType = Literal["fact", "pattern"]
 
 COMPLETED_KEPT = 200
-"""The state is copied into every checkpoint: what it lists is bounded."""
-
-
+"""Bounded, because the state is copied into every checkpoint."""
 KEPT = 0.5
-"""Of the words of an item, the share by which another says the same (0..1)."""
+"""Share of an item's words by which another item says the same (0..1)."""
 
 
 class Counts(TypedDict):
-    """How much session memory holds."""
+    """Number of items."""
 
     facts: int
     patterns: int
 
 
 class CompactResult(TypedDict):
-    """What a compaction tells the model."""
+    """Result of a compaction, for the model."""
 
     before: Counts
     after: Counts
@@ -45,10 +43,10 @@ class CompactResult(TypedDict):
 def add(
     memory: SessionMemory, memory_type: MemoryType, content: str, *, by: str | None = None
 ) -> tuple[SessionMemory, dict[str, Any]]:
-    """Add a fact or pattern; return the memory after, and what the tool tells the model.
+    """Add a fact or pattern; return the new memory and the tool's result.
 
-    What is known already, but for case and spacing, is not added twice and the result says so.
-    `by`: who said it, where that is no owner; it stands in every prompt, with their name.
+    A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
+    it, unless an owner did; the prompt shows the item with this name.
 
     Raises:
         Refusal: the content is blank, or about the assistant.
@@ -81,14 +79,14 @@ def compact(
     *,
     by: str | None = None,
 ) -> tuple[SessionMemory, CompactResult]:
-    """Replace both lists by consolidated ones, each item once; completed tasks are kept.
+    """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
 
-    An item keeps the name of who said it. `by`: who set this off, where that is no owner; what is
-    new in it has their name, and nothing of others is left out for them.
+    An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
+    name, and nothing that others said may be lost.
 
     Raises:
-        Refusal: an item is about the assistant, both lists are empty while there are entries, or
-            something of others would be lost.
+        Refusal: an item is about the assistant, both lists are empty while there are items, or
+            something that others said would be lost.
     """
     facts, patterns = _each_once(new_facts), _each_once(new_patterns)
     before = _counts(memory)
@@ -119,7 +117,7 @@ def complete(memory: SessionMemory, tasks: Iterable[CompletedTask]) -> SessionMe
 
 
 def _guard(texts: Iterable[str], *, rejected: str | None = None) -> None:
-    """Refuse texts about the assistant; `rejected` is how the only text was given."""
+    """Refuse texts about the assistant; `rejected`: the only text, as it was given."""
     found = [text for text in texts if violation(text)]
     if found:
         content = found if rejected is None else rejected
@@ -133,7 +131,7 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
 
 
 def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMemory:
-    """The memory with the names of those who said these items; of items that are gone, none."""
+    """The memory with the speakers of its items; removed items lose theirs."""
     standing = {*memory["key_facts"], *memory["learned_patterns"]}
     known = {**memory.get("said_by", {}), **{text: by for text, by in names.items() if by}}
     left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
@@ -142,7 +140,7 @@ def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMem
 
 
 def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
-    """Who said what a consolidated item was made of; where it is new, who set this off."""
+    """Speaker of the most similar earlier item; `by` if the item is new."""
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     nearest = max(standing, key=lambda one: share(text, [one]), default="")
     if share(text, [nearest]) < KEPT:
@@ -151,7 +149,7 @@ def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
-    """What others than `by` said of which less than half is left."""
+    """Items of others than `by` of which less than half is left."""
     said = memory.get("said_by", {})
     standing = (*memory["key_facts"], *memory["learned_patterns"])
     return [one for one in standing if said.get(one) != by and share(one, left) < KEPT]
@@ -162,7 +160,7 @@ def _counts(memory: SessionMemory) -> Counts:
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
-    """The texts, trimmed, without blanks and repetitions, in order."""
+    """The texts in order, trimmed, without empty ones and duplicates."""
     kept: dict[str, str] = {}
     for text in texts:
         if text.strip():

@@ -1,4 +1,4 @@
-"""Where each setting stands in Studio's form: under the node that it is about."""
+"""Arrangement of the settings in Studio's form: each under the node it concerns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUPS = {
     "prune": "prune_importance prune_days",
     "weigh_night": "gate_share gate_facts nights_kept",
 }
-"""Node -> the settings under it."""
+"""Node -> its settings."""
 KINDS = {
     "user_prompt": "prompt",
     "persona": "prompt",
@@ -40,11 +40,11 @@ KINDS = {
     "pre_compact_prompt": "prompt",
     "compact_model": "model",
 }
-"""What has a field of its own kind in the form."""
+"""Settings with a special kind of form field."""
 
 
 def arrange(schema: dict[str, Any]) -> None:
-    """Say in the settings' JSON schema where each stands. To be found by LangGraph Studio."""
+    """Add LangGraph Studio's form hints to the settings' JSON schema."""
     fields = schema["properties"]
     for node, names in GROUPS.items():
         for name in names.split():

@@ -1,7 +1,7 @@
-"""The graph's state: working memory, checkpointed. JSON primitives and messages only.
+"""The graph's state: checkpointed working memory, JSON primitives and messages only.
 
-Only keys that are merged on input or edited one record at a time have a reducer. What a subgraph
-deletes from such a key comes back in its parent unless the subgraph ends in `hand_back`.
+Only keys that are merged on input or edited record by record have a reducer. A subgraph that
+deletes from such a key must end in `hand_back`; otherwise the deletion is undone in its parent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WakeCause = Literal["request", "event", "answer", "hours"]
 
 
 class SessionMetrics(TypedDict):
-    """Counters of one session, from a waking to the next night (ruling 20)."""
+    """Counters of one session, from a waking to the next night."""
 
     session_start: str | None
     total_tool_calls: int
@@ -51,26 +51,26 @@ class PromptVersion(TypedDict):
     """One version of the assistant's own prompt."""
 
     version: int
-    """From 1; 0 is the empty prompt that it began with."""
+    """From 1; 0 is the initial empty prompt."""
     text: str
     at: str
     reason: str
     by: str
-    """Whose event set the change off, and who approved it."""
+    """Whose event caused the change, and who approved it."""
 
 
 class AssistantPrompt(TypedDict):
-    """The assistant's own guidelines; the user's prompt is a setting and stands above them."""
+    """The assistant's own guidelines; the user's prompt is a setting and comes before them."""
 
     version: int
-    """The one that holds."""
+    """The current version."""
     text: str
     versions: list[PromptVersion]
     """Oldest first, bounded."""
 
 
 class Spending(TypedDict):
-    """What was spent awake in the hour and on the day in hand (UTC)."""
+    """Ticks and tokens spent awake in the current hour and day (UTC)."""
 
     hour: str
     """`YYYY-MM-DDTHH`."""
@@ -81,35 +81,35 @@ class Spending(TypedDict):
 
 
 class Slumber(TypedDict):
-    """How it came to be asleep, and when its own hours last sent it there."""
+    """Since when and why the agent is asleep."""
 
     since: str | None
-    """Since when it is asleep; None awake. Sleeping on at its hour, it is the hour's own time."""
+    """Start of the sleep; None if awake. Still asleep at its hour, that hour."""
     why: SleepCause | None
     last_hour: str | None
-    """When its schedule last sent it to sleep: once in each window."""
+    """When the schedule last sent it to sleep, which happens once per window."""
     rested: float
-    """The share (0..1 and more) of the context that the history filled when it last woke."""
+    """Share of the context that the history filled at the last waking (may exceed 1)."""
 
 
 class SleepWish(TypedDict):
-    """The model's own wish to sleep, until the tick in hand has ended."""
+    """The model's wish to sleep, until the current tick ends."""
 
     at: str
     reasoning: str
 
 
 class NightCursor(TypedDict):
-    """Which night is in hand, and what comes next. The night itself stands in the store."""
+    """The current night and its next step; the night's record is in the store."""
 
     id: str | None
-    """None: there was nothing to do."""
+    """None if there was nothing to do."""
     next: str
     """The node to visit next, decided by `next_step`."""
 
 
 class AgentInput(TypedDict, total=False):
-    """What a run may be given; small on purpose: it is Studio's form."""
+    """Input of a run; small, because Studio shows it as a form."""
 
     messages: Annotated[
         list[AnyMessage],
@@ -133,7 +133,7 @@ class AgentInput(TypedDict, total=False):
 
 
 class AgentOutput(TypedDict, total=False):
-    """What a run gives back."""
+    """Output of a run."""
 
     messages: Annotated[list[AnyMessage], merge_messages]
     mode: Mode
@@ -141,7 +141,7 @@ class AgentOutput(TypedDict, total=False):
 
 
 class State(TypedDict, total=False):
-    """Everything that is checkpointed, bounded in size."""
+    """Everything that is checkpointed; bounded in size."""
 
     schema_version: int
     mode: Mode
@@ -151,63 +151,63 @@ class State(TypedDict, total=False):
     projects: Annotated[Projects, merge_projects]
     goals: Annotated[dict[str, Goal], merge_goals]
     goal_index: int
-    """Goals made so far: the next goal's index."""
+    """Goals created so far, which is the next goal's index."""
     session_memory: SessionMemory
     conversations: Annotated[dict[str, Conversation], merge_conversations]
     context_buffer: list[Event]
-    """The last unaddressed events, oldest first."""
+    """The newest unaddressed events, oldest first."""
     metrics: SessionMetrics
     calibration: float
     """Reported tokens / approximate tokens, smoothed."""
     assistant_prompt: AssistantPrompt
     spending: Spending
     tool_cache: dict[str, CachedAnswer]
-    """Answers of cacheable tools by a key of name, arguments and what they read."""
+    """Answers of cacheable tools by a key of name, arguments and the state they read."""
     consecutive_errors: int
-    """Failures in a row (ruling 19)."""
+    """Failures in a row."""
     last_reflection: int
-    """The tick after which the assistant was last asked to look at its own work."""
+    """The tick of the assistant's last review of its own work."""
     emergency_stop: bool
     request: Annotated[Request | None, EphemeralValue]
-    """One run's request: gone after `intake`, so that it never sticks to the thread."""
+    """Request of one run; ephemeral, so that it never sticks to the thread."""
     events: Annotated[list[Event], EphemeralValue]
     returning: Annotated[bool, EphemeralValue]
-    """Set where `intake` is reached from a subgraph, and not from the start of a run."""
+    """Set if `intake` follows a subgraph instead of the start of a run."""
     turn: Turn
-    """What `intake` decided to do next."""
+    """Next action, decided by `intake`."""
     event: Event | None
-    """The event in hand, leased until its tick is committed; None in an autonomous tick."""
+    """Current event, leased until its tick is committed; None in an autonomous tick."""
     classification: Classification | None
-    """Why the event in hand is acted on."""
+    """Why the current event is acted on."""
     parked: list[ParkedTick]
-    """Ticks that wait for a person, oldest first."""
+    """Ticks waiting for a person, oldest first."""
     resuming: str | None
-    """The question of the parked tick in hand."""
+    """The question whose parked tick is being resumed."""
     handled: list[HandledMark]
-    """Ticks contained in this state whose events may still stand in the inbox."""
+    """Events whose ticks this state contains; they may still be in the inbox."""
     context: AssembledContext | None
     assessment: Assessment | None
     pattern: PatternState | None
     loop: Loop | None
     delegated: Annotated[dict[str, DelegateResult], merge_delegated]
-    """What the tick's sub-agents came back with, by call id; they run side by side."""
+    """Results of the tick's sub-agents by call id; they run in parallel."""
     exchange: list[AnyMessage]
-    """A side loop's own messages (extraction, consolidation); empty between loops."""
+    """Messages of a side loop (extraction, consolidation); empty between loops."""
     night: NightCursor | None
     slumber: Slumber
     sleep_wish: SleepWish | None
-    """Set by `go_to_sleep`; `intake` carries it out, or says why not."""
+    """Set by `go_to_sleep`; `intake` fulfils it or says why not."""
     unattended: bool
-    """The run in hand was given nothing: nobody waits for it."""
+    """The current run got no input: nobody waits for it."""
     report: Report
 
 
 REDUCED_KEYS = ("messages", "projects", "goals", "conversations", "delegated")
-"""The keys with a reducer: `hand_back` hands them to the parent as they are."""
+"""Keys with a reducer; `hand_back` returns them to the parent as they are."""
 
 
 def fresh_state() -> State:
-    """The state of an agent that has never run, without its messages."""
+    """State of an agent that has never run, without messages."""
     return {
         "schema_version": SCHEMA_VERSION,
         "mode": "awake",

@@ -1,4 +1,4 @@
-"""The rules of the state, in one place: what a node may return and what `intake` may find."""
+"""Validation of the state: what a node may return, and what `intake` may find."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from memory.tick import ParkedTick
 
 
 class Node(Protocol):
-    """A node as the graph calls it: LangGraph injects `runtime` and `config` by their names."""
+    """A node as the graph calls it; LangGraph injects `runtime` and `config` by name."""
 
     def __call__(self, state: State) -> Any:
         """Return a partial state."""
 
 
 _MESSAGE_KEYS = ("messages", "exchange")
-"""Checked by LangGraph's own message reducer; their classes are no plain JSON."""
+"""Validated by LangGraph's message reducer; message classes are no plain JSON."""
 _INPUT_KEYS = ("events", "request")
-"""Checked where the input is taken, and gone in the step after it."""
+"""Validated where input is taken; gone in the next step."""
 _ANEW = ("turn", "report")
-"""Decided anew by every run: what stands there from before, right or wrong, is not used."""
+"""Set anew by every run; an earlier value, valid or not, is never used."""
 
 
 @functools.cache
 def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
-    """What each key of a state may hold; None: anything."""
+    """Type adapter of each key of a state; None: unchecked."""
     return {
         key: None if key in _MESSAGE_KEYS else TypeAdapter(hint)
         for key, hint in get_type_hints(schema).items()
@@ -47,10 +47,10 @@ def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
 
 
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
-    """Make an unknown key or a wrong type in a node's output an error, not a silent drop.
+    """Decorate a node: an unknown key or a wrong type in its output is an error.
 
-    The keys are those of the state that the node takes: the type of its argument `state`. No node
-    begins while the process stops (`memory.stopping`).
+    The valid keys are those of the type of its argument `state`. No node starts while the process
+    is stopping (`memory.stopping`).
     """
     rules = _rules(get_type_hints(node).get("state", State))
 
@@ -73,7 +73,7 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
 
 
 def state_problem(state: Mapping[str, Any]) -> str | None:
-    """What is wrong with the checkpointed state, naming the key; None when it breaks no rule."""
+    """What is wrong with the checkpointed state, with the key; None if it is valid."""
     version = state.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, int) and version > SCHEMA_VERSION:
         return (
@@ -82,7 +82,7 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
         )
     rules = _rules(State)
     for key, value in state.items():
-        # LangGraph begins a key with a reducer as {}: that is not yet a value of ours.
+        # LangGraph initialises a key with a reducer as {}, which is no value of ours.
         unset = key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {})
         problem = None if unset else _problem(key, value, rules) or _out_of_range(key, value)
         if problem:
@@ -97,12 +97,12 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
 
 
 def kept_problem(state: Mapping[str, Any]) -> str | None:
-    """The same of what a run goes on with: an older version's `report`, say, is not looked at."""
+    """As `state_problem`, without the keys that every run sets anew."""
     return state_problem({key: value for key, value in state.items() if key not in _ANEW})
 
 
 def report_so_far(report: Any) -> Report:
-    """The report that a run goes on with; an empty one where it breaks a rule, as an older one."""
+    """The report to continue with; an empty one if `report` is invalid."""
     sound = report is not None and _problem("report", report, _rules(State)) is None
     return cast(Report, report) if sound else empty_report()
 
@@ -127,7 +127,7 @@ def _problem(key: str, value: Any, rules: Mapping[str, TypeAdapter[Any] | None])
 
 
 def _out_of_range(key: str, value: Any) -> str | None:
-    """What a type cannot say. `value` has the right type."""
+    """Check ranges and references; `value` has the right type."""
     match key:
         case "tick" | "goal_index" if value < 0:
             return f"{key}: must not be below 0, is {value}"
@@ -141,7 +141,7 @@ def _out_of_range(key: str, value: Any) -> str | None:
 
 
 def _misparked(parked: Sequence[ParkedTick]) -> str | None:
-    """What of the first parked tick that is wrong. A person approves what is shown."""
+    """Problem of the first invalid parked tick: a person must approve what is shown."""
     for place, one in enumerate(parked):
         problem = _not_as_parked(one)
         if problem:
@@ -150,7 +150,7 @@ def _misparked(parked: Sequence[ParkedTick]) -> str | None:
 
 
 def _not_as_parked(parked: ParkedTick) -> str | None:
-    """Why a tick cannot go on with the answer to its question."""
+    """Why a tick cannot resume with the answer to its question."""
     try:
         messages = messages_from_dict(parked["messages"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -171,5 +171,5 @@ def _not_as_parked(parked: ParkedTick) -> str | None:
 
 
 def _json(value: Any) -> str:
-    """NaN, which a model may give, is the same as itself here."""
+    """JSON, in which NaN from a model equals itself."""
     return json.dumps(value, sort_keys=True, default=str)

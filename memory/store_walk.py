@@ -1,4 +1,4 @@
-"""Everything that a store keeps of one agent, namespace by namespace."""
+"""All records of one agent in a store, namespace by namespace."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from memory.store_access import PAGE, list_items
 
 
 class Shelf(NamedTuple):
-    """The items of one namespace, by key."""
+    """One namespace and its items, by key."""
 
     labels: tuple[str, ...]
-    """The namespace below `(user, thread)`, as `Scope.namespace` is given it."""
+    """Labels below `(user, thread)`, unescaped."""
     namespace: tuple[str, ...]
     items: list[Item]
 
 
 async def namespaces(store: BaseStore, scope: Scope) -> list[tuple[str, ...]]:
-    """The agent's namespaces that hold anything, in order."""
+    """The agent's non-empty namespaces, sorted."""
     return await namespaces_below(store, scope.namespace())
 
 
 async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The namespaces that begin with `prefix` and hold anything, in order."""
+    """Non-empty namespaces that begin with `prefix`, sorted."""
     found: set[tuple[str, ...]] = set()
     while page := await store.alist_namespaces(prefix=prefix, limit=PAGE, offset=len(found)):
         found |= set(page)
         if len(page) < PAGE:
             break
-    # A prefix is matched label by label only by some stores.
+    # Not every store matches a prefix label by label.
     return sorted(one for one in found if one[: len(prefix)] == prefix)
 
 
 async def shelves(store: BaseStore, scope: Scope, kind: str | None = None) -> AsyncIterator[Shelf]:
-    """Every namespace with its items, or those whose first label is `kind`.
+    """All namespaces with their items, or those whose first label is `kind`.
 
-    One of them at a time is in memory.
+    Only one namespace at a time is in memory.
     """
     for namespace in await namespaces(store, scope):
         labels = tuple(map(unquote, namespace[2:]))

@@ -1,4 +1,4 @@
-"""Templates: a text with {placeholders}, checked when it is registered and filled later. Pure."""
+"""Texts with {placeholders}, checked when registered and filled later. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from memory.errors import InputError
 
 
 def placeholders(template: str, where: str) -> list[str]:
-    """The names in braces, in order; a doubled brace is a brace.
+    """The names in braces, in order; a doubled brace is a literal brace.
 
     Raises:
-        InputError: a brace stands alone, or what it holds is more than a name. Begins with `where`.
+        InputError: a brace is unbalanced, or encloses more than a name. Begins with `where`.
     """
     try:
         parts = list(Formatter().parse(template))
@@ -31,7 +31,7 @@ def placeholders(template: str, where: str) -> list[str]:
 
 
 def check_template(template: str, known: Collection[str], where: str) -> None:
-    """Raise InputError, which begins with `where`, if `template` has a placeholder not `known`."""
+    """Raise InputError, beginning with `where`, for a placeholder that is not `known`."""
     for name in placeholders(template, where):
         if name not in known:
             raise InputError(
@@ -41,9 +41,9 @@ def check_template(template: str, known: Collection[str], where: str) -> None:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """`template` with its placeholders filled. What a value holds is text, never a placeholder.
+    """Fill the placeholders of `template`. Braces in a value are text.
 
-    A line that holds placeholders, and all of them are empty, is left out.
+    A line is left out if it has placeholders and all their values are empty.
     """
     lines = []
     for line in template.split("\n"):

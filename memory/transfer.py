@@ -1,8 +1,8 @@
-"""A whole memory as JSON Lines: the form of each line, and reading one with care. Pure.
+"""A whole memory as JSON Lines: the form of each line, and reading one with validation. Pure.
 
-The first line is the header; then a line a record: the state, the store's records, the facts; the
-last line says that it is whole. Vectors are not in it: they are made again, and so is what finds
-the journal's entries. Mem0's history of changes stays behind.
+The first line is the header; then one line per record: the state, the store's records, the facts;
+the last line says that the file is whole. Vectors and the rows that find journal entries are not in
+it, because an import makes them again. Mem0's history of changes is not exported.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from memory.approvals import Deed
 from memory.at_rest import at_rest
 from memory.audit import AuditEntry
 from memory.errors import InputError
+from memory.links import End
 from memory.profiles import EntityProfile
 from memory.records import Fact, HandledMark, InboxItem, JournalEntry, NightRecord, PlanRecord
 from memory.state_check import kept_problem
@@ -26,7 +27,7 @@ from memory.tick import Decision
 
 FORMAT, VERSION = "circadian-memory", 1
 NOT_MOVED = frozenset(("unindexed", "indexing", "speakers", "forgetting", "importing"))
-"""Kinds of records that are made again, or are about one home."""
+"""Kinds of records that an import makes again, or that concern one installation."""
 
 
 class Header(BaseModel):
@@ -40,7 +41,7 @@ class Header(BaseModel):
     """Its name, for people."""
     exported_at: str
     embedder: str | None
-    """Whose vectors it had; another may take it in."""
+    """Embedder of the exporting agent; any other embedder can import the file."""
     counts: dict[str, int]
     """Records by kind when the export began."""
 
@@ -50,7 +51,7 @@ class _Line(BaseModel):
 
 
 class StateLine(_Line):
-    """Working memory, between two runs; its messages as LangChain writes them."""
+    """Working memory between two runs; messages as LangChain serialises them."""
 
     type: Literal["state"]
     values: dict[str, Any]
@@ -61,20 +62,20 @@ class ItemLine(_Line):
 
     type: Literal["item"]
     namespace: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
-    """Below the agent's own."""
+    """Labels below `(user, thread)`."""
     key: str = Field(min_length=1)
     value: dict[str, Any]
 
 
 class FactLine(_Line):
-    """A fact, superseded ones too."""
+    """A fact, current or superseded."""
 
     type: Literal["fact"]
     fact: Fact
 
 
 class EndLine(_Line):
-    """The last line: without it a file is cut."""
+    """The last line; a file without it is cut."""
 
     type: Literal["end"]
     lines: int
@@ -88,17 +89,12 @@ class _Id(TypedDict):
     id: str
 
 
-class _Link(TypedDict):
-    linked_to: list[str]
-    created: str
-
-
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("journal", 2): TypeAdapter(JournalEntry),
     ("pending", 1): TypeAdapter(_Id),
     ("archives", 1): TypeAdapter(_Id),
-    ("links", 1): TypeAdapter(_Link),
+    ("links", 1): TypeAdapter(End),
     ("inbox", 1): TypeAdapter(InboxItem),
     ("set_aside", 1): TypeAdapter(InboxItem),
     ("handled", 1): TypeAdapter(HandledMark),
@@ -111,16 +107,16 @@ _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("entities", 1): TypeAdapter(EntityProfile),
     ("entity_names", 1): TypeAdapter(_Id),
 }
-"""What the records of a namespace are, by its first label and its length."""
+"""Record types by the first label and the length of their namespace."""
 
 
 def line_of(record: Mapping[str, Any]) -> str:
-    """A record as its line, without the line break; the same record gives the same line."""
+    """Serialise a record to its line, without the line break; deterministic."""
     return json.dumps(record, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
 def header_of(line: str) -> Header:
-    """The first line. Raises InputError where it is no export, or a newer version's."""
+    """Parse the first line. Raises InputError for no export, or one of a newer version."""
     try:
         raw = _loaded(line)
         version = raw.get("version") if isinstance(raw, dict) else None
@@ -139,7 +135,7 @@ def header_of(line: str) -> Header:
 
 
 def record_of(line: str, number: int) -> Record:
-    """A later line. Raises InputError with its number where it breaks its form."""
+    """Parse a later line. Raises InputError with the line's number if it is invalid."""
     try:
         record = _RECORD.validate_python(_loaded(line))
         _check(record)
@@ -151,7 +147,7 @@ def record_of(line: str, number: int) -> Record:
 
 
 def state_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a thread, from a line's. Raises ValueError where they break a rule."""
+    """The state's values from those of a line. Raises ValueError if they are invalid."""
     try:
         messages = messages_from_dict(values.get("messages", []))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -165,24 +161,13 @@ def state_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return state
 
 
-def renamed(value: Any, ids: Mapping[str, str]) -> Any:
-    """`value` (JSON) with other ids in the place of those in `ids`, wherever one stands alone."""
-    if isinstance(value, str):
-        return ids.get(value, value)
-    if isinstance(value, Mapping):
-        return {ids.get(key, key): renamed(one, ids) for key, one in value.items()}
-    if isinstance(value, list):
-        return [renamed(one, ids) for one in value]
-    return value
-
-
 def numbered(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
-    """The lines that are not blank, with their numbers from 1."""
+    """The non-blank lines with their numbers, from 1."""
     return ((at, line) for at, line in enumerate(lines, 1) if line.strip())
 
 
 def _check(record: Record) -> None:
-    """What the form of a line does not say. Raises ValueError or ValidationError."""
+    """Check what a line's type does not express. Raises ValueError or ValidationError."""
     if isinstance(record, StateLine):
         state_of(record.values)
     elif isinstance(record, ItemLine):
@@ -195,7 +180,7 @@ def _check(record: Record) -> None:
 
 
 def _check_place(record: ItemLine) -> None:
-    """A record stands under its own id, and an entry in the day that its id names."""
+    """A record's key is its id, and an entry is in the namespace of its day."""
     kind, key, value = record.namespace[0], record.key, record.value
     if kind in ("journal", "nights", "entities", "handled") and value.get("id") != key:
         raise ValueError(f"{kind}: the key is {key!r:.80} and the id {value.get('id')!r:.80}")
@@ -204,7 +189,7 @@ def _check_place(record: ItemLine) -> None:
 
 
 def _loaded(line: str) -> Any:
-    """The JSON of a line. Raises ValueError where it is none, or cannot be written."""
+    """Parse a line as JSON. Raises ValueError if it is none or cannot be encoded."""
     loaded = json.loads(line, parse_constant=_no_number)
     json.dumps(loaded, ensure_ascii=False).encode()
     return loaded
@@ -215,7 +200,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _first(error: ValidationError) -> str:
-    """The first thing that is wrong."""
+    """The first error, in one line."""
     one = error.errors()[0]
     where = ".".join(str(part) for part in one["loc"]) or "record"
     return f"{where}: {one['msg']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -34,7 +34,7 @@ async def prune_links(
 
 async def _think(context: NightContext) -> Thought:
     items = await list_items(context.store, context.scope.namespace(links.LINKS))
-    ends = {item.key: links.end_of(item.value) for item in items}
+    ends = {item.key: cast(links.End, item.value) for item in items}
     ids = {*ends, *(other for end in ends.values() for other in end["linked_to"])}
     known = await _existing(context, ids) if ids else set()
     return Thought(operations=_unlinked(ends, known, context.now))

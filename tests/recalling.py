@@ -124,5 +124,5 @@ async def link(asking: Asking, *ends: str) -> None:
         namespace = ANA.namespace(apply.LINKS)
         item = await asking.store.aget(namespace, one)
         linked = item.value["linked_to"] if item else []
-        value = {"linked_to": [*linked, other], "created": NOW.isoformat()}
+        value = {"linked_to": [*linked, other], "created": NOW.isoformat(), "relations": {}}
         await asking.store.abatch([PutOp(namespace, one, value)])

@@ -76,7 +76,7 @@ def briefly(entry: AuditEntry) -> tuple[str, str, str, str]:
 # What is told
 
 
-def test_a_tool_call_is_told_with_arguments_reason_time_and_model() -> None:
+def test_a_tool_call_is_logged_with_arguments_reason_time_and_model() -> None:
     (entry,) = audit.of_calls([called()], **PLACE, model="openai:gpt-x")
     assert entry == {
         "id": entry["id"],
@@ -95,7 +95,7 @@ def test_a_tool_call_is_told_with_arguments_reason_time_and_model() -> None:
     assert entry["id"].startswith("audit_20260302_")
 
 
-def test_failed_and_cached_calls_are_told_apart() -> None:
+def test_failed_and_cached_calls_have_their_own_outcome() -> None:
     failed = called(ok=False, error="Goal does not exist")
     told = audit.of_calls([called(), called(cached=True), failed], **PLACE)
     assert [entry["outcome"] for entry in told] == ["ok", "cached", "error"]
@@ -103,7 +103,7 @@ def test_failed_and_cached_calls_are_told_apart() -> None:
     assert len({entry["id"] for entry in told}) == 3
 
 
-def test_the_same_calls_told_again_are_the_same_entries() -> None:
+def test_repeated_calls_make_the_same_entries() -> None:
     first = audit.of_calls([called(), called()], **PLACE)
     again = audit.of_calls([called(duration_ms=99), called()], **PLACE)
     assert [one["id"] for one in first] == [one["id"] for one in again]
@@ -125,7 +125,7 @@ def test_no_secret_and_no_more_than_2000_characters_are_kept(
     assert len(json.dumps(entry["detail"], ensure_ascii=False)) <= audit.MOST_DETAIL
 
 
-def test_goals_that_came_changed_and_went_are_told() -> None:
+def test_created_changed_and_deleted_goals_are_logged() -> None:
     spare: dict[str, Any] = {"priority": "medium", "tick": 1, "now": AT}
     goals, fence = add({}, description="mend the fence", parent_id=None, index=0, **spare)
     alone = goals
@@ -148,7 +148,7 @@ def test_goals_that_came_changed_and_went_are_told() -> None:
     assert audit.of_goals(goals, goals, **PLACE) == []
 
 
-def test_a_new_prompt_and_a_rollback_are_told() -> None:
+def test_a_new_prompt_and_a_rollback_are_logged() -> None:
     where: dict[str, Any] = {"tick": 3, "origin": "e1"}
     first, second = prompt("Be brief."), prompt("Be brief.", "Be kind.")
     (entry,) = audit.of_prompt(first, second, **where)
@@ -193,7 +193,7 @@ def test_stops_questions_and_answers_name_who_it_was() -> None:
 # How it is kept
 
 
-async def test_what_is_written_is_read_oldest_first(store: BaseStore) -> None:
+async def test_entries_are_read_oldest_first(store: BaseStore) -> None:
     days = [AT + timedelta(days=n, microseconds=n) for n in (2, 0, 1)]
     for at in days:
         await audit.write(store, ADA, audit.of_calls([called()], at=at, tick=1, origin=None))
@@ -201,7 +201,7 @@ async def test_what_is_written_is_read_oldest_first(store: BaseStore) -> None:
     assert [entry["at"] for entry in found] == sorted(at.isoformat() for at in days)
 
 
-async def test_writes_of_one_moment_stand_in_their_order(store: BaseStore) -> None:
+async def test_writes_of_one_moment_keep_their_order(store: BaseStore) -> None:
     names = [f"tool_{n}" for n in range(12)]
     for visit, part in enumerate((names[:6], names[6:])):
         told = audit.of_calls([called(name) for name in part], **PLACE)

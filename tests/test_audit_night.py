@@ -22,7 +22,7 @@ from tests.test_compacting import talk
 SMALL = Settings(max_context_tokens=2_000, compact_preserve_window=4)
 
 
-async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock) -> None:
+async def test_a_night_is_logged_once_with_its_calls(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
         await agent.ainvoke(said("I grow beans on plot 7"))
         clock.advance(hours=14)
@@ -45,7 +45,7 @@ async def test_a_night_is_told_once_with_its_calls(tmp_path: Path, clock: Clock)
     ]
 
 
-async def test_a_night_that_broke_off_at_its_end_is_told_once_when_it_ends(
+async def test_an_interrupted_night_is_logged_once_at_its_end(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
@@ -68,9 +68,7 @@ async def test_a_night_that_broke_off_at_its_end_is_told_once_when_it_ends(
     assert len([one for one in log if one["target"] == "store_memory"]) == 1
 
 
-async def test_a_night_that_is_not_complete_is_told_as_an_error(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_incomplete_night_is_logged_as_an_error(tmp_path: Path, clock: Clock) -> None:
     model = scripted("Hello.", "not a score", "not a score", "not a score")
     async with opened(tmp_path, model, clock) as agent:
         await agent.ainvoke(said("I grow beans on plot 7"))
@@ -94,7 +92,7 @@ def told(log: list[AuditEntry], origin: str | None) -> list[tuple[str, str]]:
     return [(one["what"], one["target"]) for one in log if one["origin"] == origin]
 
 
-async def test_an_emergency_compaction_and_its_extraction_are_told(
+async def test_an_emergency_compaction_and_its_extraction_are_logged(
     tmp_path: Path, clock: Clock
 ) -> None:
     async with opened(tmp_path, scripted(otherwise=compacting), clock, settings=SMALL) as agent:
@@ -113,9 +111,7 @@ async def test_an_emergency_compaction_and_its_extraction_are_told(
     assert told(log, event)[:2] == [("tool_call", "add_journal_entry"), ("tool_call", "noop")]
 
 
-async def test_the_extraction_of_a_night_is_told_with_the_night(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_nights_extraction_is_logged_with_the_night(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, scripted(otherwise=compacting), clock, settings=SMALL) as agent:
         for message in talk(9):
             await agent.ainvoke({"messages": [message]})

@@ -18,22 +18,22 @@ RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
     "text",
     ["Ben keeps the keys of the mill", "The mill's keys are kept in Turin by Ben", RECALLED],
 )
-def test_what_was_recalled_is_no_news_where_what_is_cited_does_not_say_it(text: str) -> None:
+def test_a_recalled_memory_is_no_new_fact_unless_its_source_says_it(text: str) -> None:
     assert from_elsewhere(text, ["Ada: Good morning"], [RECALLED])
     assert not from_elsewhere(text, [f"Ada: {text}"], [RECALLED])
 
 
-def test_a_paraphrase_that_shares_no_word_with_anything_is_left_alone() -> None:
+def test_a_paraphrase_without_shared_words_is_accepted() -> None:
     assert not from_elsewhere("Ada is a vegetarian", ["Ada: I do not eat meat"], [RECALLED])
 
 
-def test_what_is_cited_may_add_to_what_is_known() -> None:
+def test_a_source_may_add_to_a_known_fact() -> None:
     known = "Ada's flight to Oslo leaves on Thursday"
     said = "Ada: It leaves on Friday now"
     assert not from_elsewhere("Ada's flight to Oslo leaves on Friday now", [said], [known])
 
 
-def test_the_words_of_two_are_their_own_whatever_the_model_says() -> None:
+def test_the_speaker_is_whose_words_they_are() -> None:
     said = [Said("Olaf", "Ada hates walnuts"), Said("Ada", "The weather is nice")]
     assert speaker_of("Ada hates walnuts", "Ada", said) == "Olaf"
     assert speaker_of("The weather is nice", "Olaf", said) == "Ada"

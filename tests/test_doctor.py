@@ -74,7 +74,12 @@ def test_it_calls_the_model_when_asked_to(
 def test_it_tells_of_a_forget_that_was_broken_off(capsys: Capture, data: Path) -> None:
     async def begun() -> None:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
-            what: open_forget.Begun = {"entity": "Zora", "events": [], "texts": []}
+            what: open_forget.Begun = {
+                "entity": "Zora",
+                "events": [],
+                "memories": [],
+                "informed": [],
+            }
             await open_forget.begin(agent.store, agent.scope, what, [])
 
     circadian(capsys, "send", "My name is Zora.", "--from", "Zora", "--data", data)

@@ -103,7 +103,7 @@ async def test_a_first_name_or_a_near_one_finds_nobody(name: str) -> None:
     assert await found(store, name) is None
 
 
-async def test_two_whose_names_are_alike_stay_two() -> None:
+async def test_similar_names_stay_two_entities() -> None:
     store = InMemoryStore()
     await apply(store, observe("Ana Lopez"), observe("Ana Lopes", 2), observe("Ana", 3))
     assert len(await entities.everyone(store, ANA)) == 3
@@ -132,7 +132,7 @@ def test_a_name_never_resolves_in_another_scope(name: str, other: str) -> None:
 # Senders
 
 
-async def test_a_person_who_was_spoken_of_writes_and_is_the_same() -> None:
+async def test_a_mentioned_person_who_writes_is_the_same_entity() -> None:
     store = InMemoryStore()
     await apply(store, observe("Bea"))
     await meet(store, "Bea")
@@ -141,7 +141,7 @@ async def test_a_person_who_was_spoken_of_writes_and_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("almost", ["bea", "@Bea", " Bea", "Bea "])
-async def test_a_sender_whose_id_is_spelled_almost_so_is_another(almost: str) -> None:
+async def test_a_sender_with_a_similar_id_is_another_entity(almost: str) -> None:
     store = InMemoryStore()
     await meet(store, "Bea", "e1")
     await meet(store, almost, "e2")
@@ -154,7 +154,7 @@ async def test_a_sender_whose_id_is_spelled_almost_so_is_another(almost: str) ->
     assert await found(store, almost) == "Bea"
 
 
-async def test_an_alias_somebody_told_does_not_make_a_sender_another() -> None:
+async def test_an_alias_does_not_change_a_senders_entity() -> None:
     store = InMemoryStore()
     await apply(store, observe("Bob", 1, "Zoe"))
     assert await whose(store, "Zoe") is None
@@ -170,7 +170,7 @@ async def test_an_alias_somebody_told_does_not_make_a_sender_another() -> None:
 # Mentions
 
 
-async def test_those_whom_a_text_names_are_found_in_two_batches_however_many_there_are() -> None:
+async def test_names_in_a_text_cost_two_batches_of_reads() -> None:
     store = Counting()
     people = [observe(f"Person {n}", n) for n in range(300)]
     await apply(store, *people, observe("Bea", 301, "Queen B."))
@@ -197,9 +197,7 @@ def talk(entity: str, at: str) -> Conversation:
     }
 
 
-async def test_in_a_conversation_the_sender_comes_first_then_the_mentioned_then_open_talks() -> (
-    None
-):
+async def test_the_prompt_shows_sender_then_mentioned_then_open_conversations() -> None:
     store = InMemoryStore()
     known = [observe(name, n) for n, name in enumerate(("Ana", "Bea", "Carl", "Dan", "Zed"))]
     await apply(store, *known)
@@ -210,7 +208,7 @@ async def test_in_a_conversation_the_sender_comes_first_then_the_mentioned_then_
     assert [one["name"] for one in alone] == ["Carl", "Dan"]
 
 
-async def test_of_others_nobody_is_shown_of_whom_only_the_name_is_known() -> None:
+async def test_blank_profiles_of_others_are_not_shown() -> None:
     store = InMemoryStore()
     for sender in ("Ana", "Bea"):
         await meet(store, sender)
@@ -219,7 +217,7 @@ async def test_of_others_nobody_is_shown_of_whom_only_the_name_is_known() -> Non
     assert [one["name"] for one in people] == ["Ana"]
 
 
-async def test_of_very_many_people_the_nearest_are_shown() -> None:
+async def test_only_the_nearest_people_are_shown() -> None:
     store = InMemoryStore()
     await apply(store, *(observe(f"P{n}", n) for n in range(50)))
     talks = {f"P{n}": talk(f"P{n}", f"2026-{n:02}") for n in range(50)}
@@ -230,7 +228,7 @@ async def test_of_very_many_people_the_nearest_are_shown() -> None:
     assert [one["name"] for one in people] == [f"P{n}" for n in range(8)]
 
 
-async def test_who_speaks_of_themselves_names_nobody() -> None:
+async def test_a_sender_does_not_mention_themselves() -> None:
     store = InMemoryStore()
     await apply(store, observe("Bea", 1, "Queen B."), observe("Ana", 2, "Anita"))
     said = [event("Bea", "Queen B. is here"), event("Bea", "Anita is here")]
@@ -243,15 +241,13 @@ async def test_who_speaks_of_themselves_names_nobody() -> None:
 # Operations
 
 
-async def test_nothing_is_read_where_no_entity_is_concerned() -> None:
+async def test_operations_without_entities_read_nothing() -> None:
     store = Counting()
     await apply(store)
     assert store.reads == 0
 
 
-async def test_observations_in_a_row_are_all_there_and_twice_is_once(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_repeated_observations_are_stored_once(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path / "data", scripted(), clock) as agent:
         for number in [*range(8), *range(8)]:
             await apply(agent.store, observe("Bea", number))
@@ -261,7 +257,7 @@ async def test_observations_in_a_row_are_all_there_and_twice_is_once(
 
 
 @pytest.mark.parametrize("standing", [False, True])
-async def test_an_old_fact_gets_an_end_and_its_successor_and_stays(
+async def test_a_superseded_fact_stays_with_its_end_and_successor(
     tmp_path: Path, standing: bool
 ) -> None:
     semantic, store = memory_at(tmp_path), InMemoryStore()
@@ -289,7 +285,7 @@ async def test_an_old_fact_gets_an_end_and_its_successor_and_stays(
     )
 
 
-async def test_a_fact_is_not_superseded_by_one_that_is_not_there_or_by_itself(
+async def test_a_fact_is_not_superseded_by_a_missing_one_or_itself(
     tmp_path: Path,
 ) -> None:
     semantic, store = memory_at(tmp_path), InMemoryStore()
@@ -304,7 +300,7 @@ async def test_a_fact_is_not_superseded_by_one_that_is_not_there_or_by_itself(
     assert await semantic.all(ANA) == [old]
 
 
-async def test_nothing_of_a_profile_is_there_when_it_ends_between_facts_and_store(
+async def test_a_crash_between_facts_and_store_leaves_no_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     semantic, store = memory_at(tmp_path), InMemoryStore()

@@ -29,14 +29,14 @@ def types() -> dict[str, str]:
     return found
 
 
-def test_each_error_stands_there_with_what_it_is() -> None:
+def test_the_page_lists_each_error_with_its_base() -> None:
     rows = PAGE.rows("error")
     assert {row[0]: row[1] for row in rows} == types()
     assert vars(errors).keys() >= types().keys()
     assert [row for row in rows if not row[2]] == []
 
 
-def test_all_stand_in_one_place_and_whatever_else_is_raised_is_pythons_own() -> None:
+def test_all_errors_are_defined_in_one_module() -> None:
     found = {
         made.group(1): path.relative_to(ROOT).as_posix()
         for folder in ("memory", "tools", "nodes", "graph")
@@ -57,9 +57,7 @@ def test_the_import_it_shows_works() -> None:
     assert set(names) - {"__builtins__"} <= types().keys()
 
 
-def test_bad_input_and_the_rest_have_the_exit_statuses_it_says(
-    capsys: Any, tmp_path: Any, monkeypatch: Any
-) -> None:
+def test_exit_statuses_are_those_on_the_page(capsys: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
     folder = tmp_path / "file"
     folder.write_text("no folder")

@@ -11,9 +11,7 @@ from tests.scripted import scripted
 from tests.test_transfer import exported, records
 
 
-async def test_while_the_agent_runs_a_tick_is_in_it_as_a_whole_or_not_at_all(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_running_tick_is_exported_whole_or_not_at_all(tmp_path: Path, clock: Clock) -> None:
     seen: list[list[str]] = []
 
     async with opened(
@@ -37,7 +35,7 @@ async def test_while_the_agent_runs_a_tick_is_in_it_as_a_whole_or_not_at_all(
         assert (await exported(empty))[1:] == seen[2][1:]
 
 
-async def test_what_the_state_does_not_contain_yet_is_left_in_the_inbox(
+async def test_an_export_keeps_events_in_the_inbox_that_the_state_does_not_contain(
     tmp_path: Path, clock: Clock
 ) -> None:
     async def read(taken: exporting.Taken) -> tuple[set[str], set[str]]:

@@ -145,7 +145,7 @@ async def test_an_agent_has_what_python_and_the_environment_name(
 
 
 @pytest.mark.usefixtures("named")
-async def test_whoever_only_looks_starts_no_servers(
+async def test_reading_commands_start_no_servers(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_MCP", "gone.json")
@@ -176,7 +176,7 @@ async def test_the_breakers_are_as_the_environment_sets_them(
         ({"folder": ".."}, "lie one in the other"),
     ],
 )
-async def test_what_clashes_is_an_error_before_anything_is_opened(
+async def test_a_name_clash_is_an_error_before_anything_is_opened(
     tmp_path: Path, added: dict[str, list[BaseTool]], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
@@ -208,7 +208,7 @@ async def test_a_server_has_what_the_environment_names(
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_server_that_cannot_have_it_does_not_start_and_can_be_started_again(
+async def test_a_server_with_a_broken_module_does_not_start_and_can_start_later(
     modules: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_FOLDER", "gone")

@@ -89,13 +89,13 @@ async def is_whole(agent: AsyncAgent, data: Path) -> None:
     assert not await open_forget.has_residue(agent.store, agent.scope)
     facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
     assert len([one for one in facts if one.startswith("Ben said")]) == 3
-    (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
-    assert archive["content"] == "[CONTEXT SYNTHESIS]\nBen grows tomatoes on his balcony."
+    said = [one["content"] for one in await entries(agent) if one["source_entity"] == "Ben"]
+    assert len(said) >= 3
 
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize(("module", "part"), PARTS, ids=[name for _, name in PARTS])
-async def test_broken_off_at_any_part_a_second_forget_completes_it(
+async def test_interrupted_at_any_step_a_second_forget_completes(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, module: Any, part: str, done: bool
 ) -> None:
     async with at_home(data, clock) as agent:
@@ -112,9 +112,7 @@ async def test_broken_off_at_any_part_a_second_forget_completes_it(
 @pytest.mark.parametrize(
     "steps", [4, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3, 5))]
 )
-async def test_killed_with_no_warning_a_second_forget_completes_it(
-    data: Path, clock: Clock, steps: int
-) -> None:
+async def test_after_a_kill_a_second_forget_completes(data: Path, clock: Clock, steps: int) -> None:
     with running(FORGET, str(data), clock().isoformat()) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(steps)]
@@ -125,7 +123,7 @@ async def test_killed_with_no_warning_a_second_forget_completes_it(
         await is_whole(agent, data)
 
 
-async def test_the_agent_may_run_between_the_two(
+async def test_the_agent_may_run_between_an_interrupted_and_a_second_forget(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
@@ -135,7 +133,7 @@ async def test_the_agent_may_run_between_the_two(
         await is_whole(agent, data)
 
 
-async def test_a_forget_of_somebody_else_finishes_the_one_that_was_broken_off(
+async def test_a_forget_of_somebody_else_completes_an_interrupted_one(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
@@ -145,7 +143,7 @@ async def test_a_forget_of_somebody_else_finishes_the_one_that_was_broken_off(
         await is_whole(agent, data)
 
 
-async def test_half_forgotten_nothing_is_exported(
+async def test_an_interrupted_forget_blocks_an_export(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
@@ -154,7 +152,7 @@ async def test_half_forgotten_nothing_is_exported(
             [one async for one in export_memory(agent.context)]
 
 
-async def test_while_the_agent_runs_elsewhere_nothing_is_forgotten(
+async def test_a_forget_waits_for_a_run_elsewhere_and_gives_up(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
@@ -165,7 +163,7 @@ async def test_while_the_agent_runs_elsewhere_nothing_is_forgotten(
         assert await open_forget.begun(other.store, other.scope) is None
 
 
-async def test_a_file_that_another_process_reads_is_said_and_cleaned_later(
+async def test_a_file_read_by_another_process_is_reported_and_cleaned_later(
     data: Path, clock: Clock
 ) -> None:
     async with at_home(data, clock) as agent:

@@ -36,7 +36,7 @@ async def agent(data: Path, lived: Lived, clock: Clock) -> AsyncIterator[AsyncAg
         yield handle
 
 
-async def test_one_fact_goes_with_what_points_to_it_and_what_it_superseded_holds_again(
+async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(
     agent: AsyncAgent, data: Path
 ) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
@@ -53,7 +53,7 @@ async def test_one_fact_goes_with_what_points_to_it_and_what_it_superseded_holds
         await forget_fact(agent.context, new["id"])
 
 
-async def test_a_fact_that_a_night_made_leaves_the_nights_list(agent: AsyncAgent) -> None:
+async def test_a_forgotten_fact_loses_its_text_in_the_nights_record(agent: AsyncAgent) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     fact = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     assert (await forget_fact(agent.context, fact["id"]))["counts"]["nights"] == 1
@@ -67,7 +67,7 @@ async def test_a_fact_that_a_night_made_leaves_the_nights_list(agent: AsyncAgent
     assert record["forgotten"]
 
 
-async def test_work_on_its_way_is_dropped_and_done_again(
+async def test_an_unfinished_tick_is_dropped_and_repeated(
     agent: AsyncAgent, data: Path, clock: Clock
 ) -> None:
     async for _ in agent.astream(said("Zora, where are you? Tell Ben.", sender="Ben", id="b-7")):
@@ -84,7 +84,7 @@ async def test_work_on_its_way_is_dropped_and_done_again(
     assert "b-7" not in {tick["event_id"] for tick in out["report"]["ticks"]}
 
 
-async def test_a_tick_that_is_done_and_not_yet_committed_is_not_done_again(
+async def test_a_finished_uncommitted_tick_is_not_repeated(
     agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver: Any = agent.graph.checkpointer

@@ -45,7 +45,7 @@ LIVES = st.lists(turns() | st.sampled_from(DEEDS), min_size=3, max_size=9)
 
 
 def model() -> ScriptedChatModel:
-    """As in the other lives, but it dreams, in the words of what it is shown."""
+    """As in the other lives, but it dreams, in the words of what it is shown and cites."""
     return scripted(otherwise=dreaming)
 
 
@@ -78,9 +78,9 @@ def dreaming(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
             asked = [f"What came of {one}?" for one in _words(shown)[:3]]
             return calls(("Questions", {"questions": asked}))
         case ["Insights"]:
-            text = f"There was much of {' and '.join(_words(shown))}."
-            ids = [id_ for id_, _ in lines][:3]
-            made = {"text": text, "evidence": ids, "importance": 8}
+            cited = dict(lines[:3])
+            text = f"There was much of {' and '.join(_words(' '.join(cited.values())))}."
+            made = {"text": text, "evidence": list(cited), "importance": 8}
             return calls(("Insights", {"insights": [made]}))
     if tools and len(messages) == 2 and "Entries:" in str(messages[1].text):
         return calls(("store_memory", {"facts": _facts(lines)}))
@@ -107,15 +107,13 @@ def _near(line: str) -> list[str]:
 
 
 def _attributes(shown: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "entity": part.split("]", 1)[0],
-            "name": "seen",
-            "value": f"Looks after {' and '.join(_words(part))}.",
-            "evidence": [id_ for id_, _ in LINE.findall(part)][:2],
-        }
-        for part in shown.split("Entity [")[1:]
-    ]
+    made = []
+    for part in shown.split("Entity [")[1:]:
+        cited = dict(LINE.findall(part)[:2])
+        value = f"Looks after {' and '.join(_words(' '.join(cited.values())))}."
+        one = {"entity": part.split("]", 1)[0], "name": "seen", "value": value}
+        made.append({**one, "evidence": list(cited)})
+    return made
 
 
 async def lived(agent: AsyncAgent, clock: Clock, life: list[Any]) -> None:
@@ -226,8 +224,6 @@ BUSY = [
 @example(life=[*BUSY, "preview"], gone="Zora")
 @example(life=[*BUSY, "preview", "apply", "undo", "preview"], gone="Benno")
 @given(life=LIVES, gone=st.sampled_from(PEOPLE))
-def test_whatever_nights_there_were_no_byte_of_whoever_is_forgotten_is_left(
-    life: list[Any], gone: str
-) -> None:
+def test_no_byte_of_the_forgotten_is_left_after_any_nights(life: list[Any], gone: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder) / "data", life, gone))

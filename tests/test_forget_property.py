@@ -158,8 +158,6 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(life=LIVES, gone=st.sampled_from(PEOPLE))
-def test_of_whoever_is_forgotten_no_byte_is_left_and_the_others_stay(
-    life: list[Any], gone: str
-) -> None:
+def test_no_byte_of_the_forgotten_is_left_and_others_stay(life: list[Any], gone: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder) / "data", life, gone))

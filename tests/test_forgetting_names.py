@@ -43,11 +43,11 @@ def test_a_name_is_found_as_whole_words(names: list[str], text: str) -> None:
 
 
 @pytest.mark.parametrize(("names", "text"), NOT_NAMED)
-def test_what_only_looks_like_it_is_no_name(names: list[str], text: str) -> None:
+def test_a_similar_word_is_no_name(names: list[str], text: str) -> None:
     assert not Names(names).within(text)
 
 
-def test_a_longer_name_of_somebody_else_does_not_name_the_shorter() -> None:
+def test_a_longer_name_of_somebody_else_does_not_name_the_person() -> None:
     names = Names(["Ana"], ["Ana Lopez", "Joana", "Ben"])
     assert not names.within("Ana Lopez came; ana  lopez went")
     assert names.within("Ana Lopez and Ana came")
@@ -61,21 +61,21 @@ def test_a_name_with_an_at_is_not_a_longer_name_of_somebody_else() -> None:
     assert not names.within("ask @zora vance!")
 
 
-def test_of_a_name_that_nobody_sees_nothing_is_found() -> None:
+def test_an_invisible_name_is_found_nowhere() -> None:
     names = Names(["\u200b"])
     assert not names.within("Zora came")
     assert not names.in_id("event_zora_1")
     assert not names.means("")
 
 
-def test_a_sender_is_meant_without_regard_to_case_and_at() -> None:
+def test_a_sender_is_compared_without_case_and_at_sign() -> None:
     names = Names(["Zora Vance"])
     assert names.means("@zora  vance")
     assert not names.means("Zora")
     assert not names.means(None)
 
 
-def test_an_id_that_holds_the_name_as_a_part_is_known() -> None:
+def test_an_id_that_contains_the_name_is_found() -> None:
     assert Names(["Zora"]).in_id("from-zora99")
     assert not Names(["Zora"]).in_id("from-ben99")
 
@@ -106,7 +106,7 @@ def test_names_aliases_and_senders_lead_to_all_names_of_one_profile(entity: str)
     assert not names.within("Zora Vance")
 
 
-def test_without_a_profile_the_name_as_given_is_enough() -> None:
+def test_a_name_without_a_profile_is_enough() -> None:
     names, profiles = names_of(" Carl ", KNOWN)
     assert names.shown == ["Carl"]
     assert names.keys == {name_key("carl")}

@@ -7,10 +7,9 @@ from memory.approvals import deed_key
 from memory.at_rest import at_rest
 from memory.chat import MARK
 from memory.forgetting.erasure import Acts, Erasure, Known, decide, names_of
-from memory.forgetting.history import history_after, ticks_of
 from memory.forgetting.names import Names
-from memory.forgetting.rows import Context, row_after
-from memory.forgetting.working import dropped, state_after
+from memory.forgetting.store_changes import Context, row_after
+from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.records import Event
 from memory.state import fresh_state
 from memory.state_check import state_problem
@@ -44,9 +43,9 @@ def tool(tick: int, at: int, content: str) -> ToolMessage:
 
 HISTORY: list[AnyMessage] = [
     SystemMessage(
-        "[CONTEXT SUMMARY]\nOne has a parrot. Beans grow.",
+        "[CONTEXT SUMMARY]\nZora sings.\nBeans grow.",
         id="s",
-        additional_kwargs={"metadata": {"sources": ["z0", "z1", "b0"]}},
+        additional_kwargs={"metadata": {"sources": ["b0"]}},
     ),
     ai(2, "I said so."),
     human(3, "z1", "I keep a parrot in my kitchen.", "Zora"),
@@ -54,9 +53,9 @@ HISTORY: list[AnyMessage] = [
     tool(3, 0, '{"success": true}'),
     ai(3, "Done."),
     human(4, "b1", "I grow beans on the roof."),
-    ai(4, "", ("send_message", {"to": "Zora", "text": "Beans grow. Zora, come."})),
+    ai(4, "", ("send_message", {"to": "Zora", "text": "Beans grow.\nZora, come."})),
     tool(4, 0, '{"success": true, "to": "Zora"}'),
-    ai(4, "Zora knows. Beans are fine."),
+    ai(4, "Zora knows.\nBeans are fine."),
     human(5, None, "Goals: ask Zora", None),
     ai(5, "I asked Zora."),
     human(6, "b2", "What lives there?"),
@@ -70,10 +69,10 @@ def history() -> list[AnyMessage]:
     return history_after(HISTORY, erasure(facts=(FACT,)), {"z1": 3, "b1": 4, "z0": 2})
 
 
-def test_a_tick_of_an_erased_event_goes_whole_and_others_lose_sentences() -> None:
+def test_a_tick_of_an_erased_event_goes_whole_and_others_lose_lines() -> None:
     assert [(one.type, str(one.text)) for one in history()] == [
         ("system", "[CONTEXT SUMMARY]\nBeans grow."),
-        ("ai", "I said so."),
+        ("ai", "[forgotten]"),
         ("human", "I grow beans on the roof."),
         ("ai", ""),
         ("tool", '{"success": true, "to": "[forgotten]"}'),
@@ -87,7 +86,13 @@ def test_a_tick_of_an_erased_event_goes_whole_and_others_lose_sentences() -> Non
     ]
 
 
-def test_calls_and_answers_stay_together_and_messages_keep_their_ids() -> None:
+def test_a_summary_that_covers_an_erased_event_goes_whole() -> None:
+    covers = {"metadata": {"sources": ["b0", "z1"]}}
+    summary = SystemMessage("[CONTEXT SUMMARY]\nBeans.", id="s", additional_kwargs=covers)
+    assert history_after([summary], erasure(), {}) == []
+
+
+def test_tool_calls_keep_their_answers_and_messages_their_ids() -> None:
     after = history()
     asked = [call["id"] for one in after if isinstance(one, AIMessage) for call in one.tool_calls]
     assert asked == [one.tool_call_id for one in after if isinstance(one, ToolMessage)]
@@ -96,10 +101,10 @@ def test_calls_and_answers_stay_together_and_messages_keep_their_ids() -> None:
     assert [one.id for one in after] == [
         one.id for one in HISTORY if one.additional_kwargs.get(MARK, {}).get("tick") != 3
     ]
-    assert after[1] is HISTORY[1]
+    assert after[2] is HISTORY[6]
 
 
-def test_where_its_message_was_cut_the_mark_of_an_event_tells_its_tick() -> None:
+def test_a_compacted_events_tick_is_found_by_its_mark() -> None:
     assert ticks_of(HISTORY, {"z0"}, {"z0": 2, "b0": 1}) == {2}
     assert ticks_of(HISTORY, {"z0"}, {"z0": 2, "b0": 2}) == set()
     assert ticks_of(HISTORY, {"z9"}, {"z9": 4}) == set()
@@ -126,7 +131,7 @@ def event(id_: str, sender: str, text: str) -> dict[str, Any]:
 
 def values(**more: Any) -> dict[str, Any]:
     talk = {"channel": None, "last_event": "b1", "last_at": "", "pending_actions": ["Ask Zora."]}
-    slot = {"summary": "Zora's birthday", "context": "Beans. Zora pays.", "status": "active"}
+    slot = {"summary": "Zora's birthday", "context": "Beans.\nZora pays.", "status": "active"}
     version = {"version": 1, "at": "", "reason": "Zora asked", "by": "Zora", "text": "Be kind."}
     return {
         **fresh_state(),
@@ -135,15 +140,16 @@ def values(**more: Any) -> dict[str, Any]:
         "goals": {
             "goal_3_1": goal("goal_3_1", "Feed it", None, "goal_5_2"),
             "goal_5_2": goal("goal_5_2", "Buy seeds", "goal_3_1"),
-            "goal_4_3": goal("goal_4_3", "Beans grow. Ask Zora."),
+            "goal_4_3": goal("goal_4_3", "Beans grow.\nAsk Zora."),
         },
         "projects": {
             "active": "zora-party",
             "slots": {"zora-party": {**slot, "created_at": "", "last_active": ""}},
         },
         "session_memory": {
-            "key_facts": ["Zora sings.", "Beans grow. Zora knows."],
-            "learned_patterns": ["Feed it"],
+            "key_facts": ["Zora sings.", "Beans grow.\nZora knows.", "Birds sing."],
+            "learned_patterns": ["Feed it", "Feed it now, twice a day."],
+            "said_by": {"Beans grow.\nZora knows.": "Ben", "Birds sing.": "zora"},
             "completed_tasks": [{"description": "Thank Zora", "timestamp": "2026"}],
             "last_compacted": None,
         },
@@ -159,7 +165,7 @@ def values(**more: Any) -> dict[str, Any]:
 
 
 def known(**more: Any) -> Erasure:
-    acts = Acts(frozenset(("goal_3_1",)), frozenset(("Feed it now",)))
+    acts = Acts(frozenset(("goal_3_1",)), frozenset(("Feed it now, twice a day.",)))
     state = values()
     all_ = Known(SAID, [FACT], [], [], list(state["projects"]["slots"]))
     names, profiles = names_of("Zora", all_)
@@ -186,6 +192,7 @@ def test_working_memory_keeps_its_form_and_loses_the_person() -> None:
     assert (slot["summary"], slot["context"]) == ("[forgotten]", "Beans.")
     assert after["session_memory"]["key_facts"] == ["Beans grow."]
     assert after["session_memory"]["learned_patterns"] == ["Feed it"]
+    assert after["session_memory"]["said_by"] == {"Beans grow.": "Ben"}
     assert after["session_memory"]["completed_tasks"][0]["description"] == "[forgotten]"
     assert list(after["conversations"]) == ["Ben"]
     assert after["conversations"]["Ben"]["pending_actions"] == ["[forgotten]"]
@@ -204,7 +211,7 @@ def parked(id_: str, event_id: str, text: str) -> dict[str, Any]:
     return {"question": question, "event": event(event_id, "Ben", "Go"), "messages": []}
 
 
-def test_a_question_goes_with_its_event_and_where_its_arguments_name_the_person() -> None:
+def test_a_question_goes_with_its_event_or_if_its_arguments_name_the_person() -> None:
     waiting = [parked("q1", "z1", "up"), parked("q2", "b1", "Zora"), parked("q3", "b1", "the moon")]
     state = {**values(), "parked": waiting}
     assert [one["question"]["id"] for one in dropped(state, known())] == ["q1", "q2"]
@@ -220,9 +227,8 @@ DEED = deed_key(cast(Event, {"id": "z1"}), None)
 ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any] | None]] = [
     ("pending", "t event_20260302_z1", {"id": "event_20260302_z1"}, None),
     ("unindexed", "t event_20260302_b1", {"id": "event_20260302_b1"}, {"id": "event_20260302_b1"}),
-    ("links", "0f", {"linked_to": ["event_20260302_z1"], "created": ""}, None),
-    ("links", "x", {"linked_to": ["0f", "y"]}, {"linked_to": ["y"]}),
-    ("links", "x", {"linked_to": ["0f"]}, None),
+    ("links", "0f", {"linked_to": ["event_20260302_z1"], "relations": {}}, None),
+    ("links", "x", {"linked_to": ["0f"], "relations": {}}, None),
     (
         "links",
         "x",
@@ -238,7 +244,7 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any] | None]] = [
     ("controls", "stop", {"at": "2026", "by": "Zora"}, {"at": "2026", "by": "[forgotten]"}),
     ("summaries", "s", {"text": "Beans grow.", "at": ""}, None),
     ("entity_names", "zora", {"id": "e9"}, None),
-    ("of a later kind", "k", {"note": ["Beans. Zora sings."]}, {"note": ["Beans."]}),
+    ("of a later kind", "k", {"note": ["Beans.\nZora sings."]}, {"note": ["Beans."]}),
     ("of a later kind", "Zora", {"note": "Beans."}, None),
 ]
 
@@ -248,11 +254,11 @@ def test_a_record_of_the_store_is_scrubbed_by_its_kind(
     kind: str, key: str, value: dict[str, Any], after: dict[str, Any] | None
 ) -> None:
     one = known()
-    context = Context(one, one.gone, frozenset(("q1",)), "now")
+    context = Context(one, frozenset(("q1",)), "now")
     assert row_after(kind, key, value, context) == after
 
 
-def test_of_nobody_nothing_is_changed() -> None:
+def test_forgetting_nobody_changes_nothing() -> None:
     nobody = decide(Known(SAID, [], [], [], []), Names(["Carl"]), frozenset(), frozenset(), NOTHING)
     state = values(tool_cache={})
     assert state_after(state, nobody, {}) == state

@@ -200,7 +200,7 @@ def test_abandoning_a_goal_abandons_its_open_subtasks_with_it() -> None:
         ("goal_42_0", "completed", None, "open subtasks"),
     ],
 )
-def test_what_may_not_be_set_is_refused_with_a_suggestion(
+def test_invalid_changes_are_refused_with_a_suggestion(
     goal_id: str, status: GoalStatus | None, progress: int | None, says: str
 ) -> None:
     goals = tavern()
@@ -268,7 +268,7 @@ def test_an_unknown_goal_is_answered_with_the_open_ones() -> None:
     ]
 
 
-def test_a_goal_cannot_be_added_without_text_or_under_what_is_not_there() -> None:
+def test_a_goal_needs_a_text_and_an_existing_parent() -> None:
     with pytest.raises(Refusal, match="description"):
         plus({}, " ")
     with pytest.raises(Refusal, match="does not exist"):
@@ -340,7 +340,7 @@ def test_changed_gives_only_what_differs() -> None:
     assert rules.changed(before, before) == {}
 
 
-def test_the_tree_stands_by_priority_then_age_with_subtasks_in_their_order() -> None:
+def test_the_tree_is_sorted_by_priority_then_age() -> None:
     goals = three_levels()
     goals, _ = plus(goals, "urgent", priority="high")
     goals, _ = plus(goals, "someday", priority="low")
@@ -400,12 +400,12 @@ def test_a_goal_moved_by_hand_stands_under_its_new_parent() -> None:
         edited("goal_42_3", id="goal_1_1"),
     ],
 )
-def test_an_edit_by_hand_that_makes_no_tree_is_an_error_that_names_the_key(goals: Goals) -> None:
+def test_an_edit_that_breaks_the_tree_names_the_key(goals: Goals) -> None:
     with pytest.raises(StateError, match="goals"):
         rules.recompute(goals)
 
 
-def test_recomputing_what_the_rules_made_changes_nothing() -> None:
+def test_recomputing_is_idempotent() -> None:
     goals = rules.update(three_levels(), "goal_42_3", "completed", None)
     assert rules.recompute(goals) == goals
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.links import End, after, end_of, ends_named, fact_ops
+from memory.links import End, after, ends_named, fact_ops
 from memory.night_undo import inverse
 from memory.operations import link, link_facts, link_memories, unlink
 from memory.records import Operation
@@ -27,7 +27,7 @@ def relation(kind: str, at: str = AT, reason: str = "because") -> dict[str, str]
     return {"relation": kind, "reason": reason, "created": at}
 
 
-def test_both_ends_know_each_other_and_how_they_stand() -> None:
+def test_both_ends_store_the_link_and_its_relation() -> None:
     ends = after({}, [link_facts("op1", "op2", "supersedes", AT, "moved")], FACTS)
     assert linked(ends) == {"f1": ["f2"], "f2": ["f1"]}
     assert ends["f1"]["relations"] == {
@@ -48,7 +48,7 @@ def test_both_ends_know_each_other_and_how_they_stand() -> None:
         (link_facts("op1", "op1", "relates", AT, "itself"), None, {"op1"}),
     ],
 )
-def test_facts_are_named_by_operation_and_what_does_not_exist_is_not_linked(
+def test_facts_are_named_by_operation_id_and_missing_ones_not_linked(
     operation: Operation, named: tuple[str, str] | None, facts: set[str]
 ) -> None:
     assert ends_named(operation, FACTS) == named
@@ -68,7 +68,7 @@ def test_the_first_relation_of_a_pair_stays() -> None:
     assert ends["f2"]["relations"]["f1"]["relation"] == "relates"
 
 
-def test_what_is_taken_back_leaves_a_link_that_stood_before() -> None:
+def test_an_undo_keeps_an_earlier_link() -> None:
     standing = after({}, [link_facts("op1", "op2", "relates", AT, "both")], FACTS)
     night = [
         link_facts("op2", "op1", "contradicts", LATER, "no"),
@@ -76,12 +76,6 @@ def test_what_is_taken_back_leaves_a_link_that_stood_before() -> None:
     ]
     done = after(standing, night, FACTS)
     assert linked(after(done, inverse(night), FACTS)) == {"f1": ["f2"], "f2": ["f1"]}
-
-
-def test_an_end_from_before_relations_can_be_linked_and_unlinked() -> None:
-    old = end_of({"linked_to": ["f2"], "created": AT})
-    ends = {"f1": old, "f2": end_of({"linked_to": ["f1"], "created": AT})}
-    assert linked(after(ends, [unlink("f1", "f2", relation("made_of"), "gone")], FACTS)) == {}
 
 
 PAIRS = st.one_of(
@@ -123,14 +117,14 @@ def test_links_are_symmetric_and_never_dangle_whatever_is_linked_and_unlinked(
 
 
 @given(OPERATIONS)
-def test_twice_is_once(given_: list[tuple[Operation, bool]]) -> None:
+def test_linking_is_idempotent(given_: list[tuple[Operation, bool]]) -> None:
     links = [one for one, _ in given_]
     once = after({}, links, FACTS)
     assert after(once, links, FACTS) == once
 
 
 @given(OPERATIONS, OPERATIONS)
-def test_links_that_are_made_and_taken_back_leave_what_stood(
+def test_undone_links_leave_the_earlier_state(
     before: list[tuple[Operation, bool]], night: list[tuple[Operation, bool]]
 ) -> None:
     standing = after({}, mixed(before), FACTS)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -146,7 +146,7 @@ class Life:
     async def check(self) -> None:
         """Assert that no link dangles and that every cited memory exists."""
         items = await self.memory.store.asearch(self.memory.scope.namespace(links.LINKS), limit=999)
-        ends = {item.key: links.end_of(item.value) for item in items}
+        ends = {item.key: cast(links.End, item.value) for item in items}
         facts = await self.memory.semantic.all(self.memory.scope)
         ids = {one["id"] for one in facts}
         for one, end in ends.items():

@@ -83,13 +83,13 @@ def test_a_person_is_shown_with_relationship_aliases_attributes_and_observations
     ]
 
 
-def test_without_people_or_talks_nothing_stands_in_their_place() -> None:
+def test_without_people_or_conversations_the_component_is_empty() -> None:
     assert shown([]) == []
     assert shown([], talk("Ana"))[0] == TALKS
     assert TALKS not in shown([person("Ana")])
 
 
-def test_what_somebody_says_under_almost_the_same_id_is_not_the_persons_own() -> None:
+def test_words_of_a_similar_sender_id_are_attributed() -> None:
     ana = person("Ana", noticed("is rich", 1, "ana"), senders=["Ana"])
     assert "  2026-03-01 ana said: is rich" in shown([ana])
 
@@ -112,7 +112,7 @@ def test_it_stays_within_its_budget(factor: float, count: int, talks: int, token
     assert tokens / 2 < calibrated(approximate_tokens(text), factor) <= tokens + 30
 
 
-def test_the_nearest_person_does_not_hide_the_others_nor_do_they_hide_the_talks() -> None:
+def test_no_person_crowds_out_others_or_conversations() -> None:
     many = [noticed(f"counts {number}", number % 28 + 1) for number in range(200)]
     people = [person("Ana", *many), person("Bea", noticed("likes tulips"))]
     lines = shown(people, talk("Carl"))
@@ -121,7 +121,7 @@ def test_the_nearest_person_does_not_hide_the_others_nor_do_they_hide_the_talks(
     assert lines[-1].startswith("- Carl")
 
 
-def test_one_long_observation_does_not_hide_the_others() -> None:
+def test_a_long_observation_does_not_crowd_out_others() -> None:
     lines = shown([person("Ana", noticed("first"), noticed(LONG, 2), noticed("last", 3))])
     assert lines[2:] == [
         "  2026-03-03: last",
@@ -135,13 +135,13 @@ def test_one_long_observation_does_not_hide_the_others() -> None:
     assert lines[3].endswith(" ...")
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_omissions_are_counted() -> None:
     assert any("older left out" in line for line in shown(crowd(1)))
     assert shown(crowd(8), tokens=200)[-1].endswith("people left out")
     assert shown(crowd(2), tokens=0)[-1] == "... 2 people left out"
 
 
-def test_no_text_of_a_profile_passes_for_another_line_or_begins_another_block() -> None:
+def test_profile_texts_cannot_forge_lines_or_blocks() -> None:
     attribute = {"value": FAKE, "evidence": [], "at": AT, "replaced": []}
     ana = person(FAKE, noticed(FAKE, 1, FAKE), aliases=[FAKE], attributes={FAKE: attribute})
     lines = shown([ana])

@@ -87,9 +87,7 @@ def test_a_state_holds_from_its_threshold_on(favorability: float, state: str) ->
     assert state_of(favorability) == state
 
 
-def test_one_is_an_acquaintance_on_the_third_day_a_friend_on_the_seventh_close_on_the_14th() -> (
-    None
-):
+def test_acquaintance_on_day_3_friend_on_day_7_close_on_day_14() -> None:
     one, states = profile(), []
     for day in days(14):
         one = meeting(one, day, day)
@@ -183,7 +181,7 @@ def test_the_same_words_from_another_source_are_another_observation() -> None:
     )
 
 
-def test_of_too_many_the_oldest_consolidated_goes_then_the_oldest() -> None:
+def test_the_oldest_consolidated_observations_go_first() -> None:
     one = having(noticed(1), noticed(2, consolidated=True), noticed(3, consolidated=True))
     one = observed(one, noticed(4), kept=3, now=AT)
     assert ids(one) == ["o1", "o3", "o4"]
@@ -197,7 +195,7 @@ def cites(*ids_: str) -> dict[str, Attribute]:
     return {"taste": {"value": "tea", "evidence": list(ids_), "at": AT, "replaced": []}}
 
 
-def test_what_an_attribute_cites_stays() -> None:
+def test_cited_observations_stay() -> None:
     standing = (noticed(1), noticed(2, consolidated=True), noticed(3))
     one = observed(having(*standing, attributes=cites("o1", "o2")), noticed(4), kept=3, now=AT)
     assert ids(one) == ["o1", "o2", "o4"]
@@ -205,7 +203,7 @@ def test_what_an_attribute_cites_stays() -> None:
     assert len(observed(one, noticed(5), kept=3, now=AT)["observations"]) == 4
 
 
-def test_a_new_observation_of_old_words_is_not_the_one_that_goes() -> None:
+def test_a_new_observation_with_old_words_stays() -> None:
     one = having(noticed(5), noticed(6))
     assert "o1" in ids(observed(one, noticed(1), kept=2, now=AT))
 
@@ -219,7 +217,7 @@ def test_observations_are_bounded(given_: list[tuple[int, bool]], kept: int) -> 
     assert len(one["observations"]) <= kept
 
 
-def test_an_observations_id_is_of_its_sources_and_place_and_not_of_its_words() -> None:
+def test_an_observation_id_derives_from_sources_and_position() -> None:
     first = observation_id("entity_a", ["e1"], "likes tea", [])
     assert observation_id("entity_a", ["e1"], "likes coffee", []) == first
     standing = [noticed(1, id=first, text="likes tea")]
@@ -232,7 +230,7 @@ def test_an_observations_id_is_of_its_sources_and_place_and_not_of_its_words() -
 # Senders and names
 
 
-def test_the_first_sender_of_a_name_is_it_and_one_spelled_otherwise_is_not() -> None:
+def test_the_first_sender_with_a_name_owns_it() -> None:
     one = profile("Bea")
     assert speaks_as(one, "bea")
     one = {**one, "senders": ["Bea"]}
@@ -253,7 +251,7 @@ def test_a_profile_is_found_under_its_name_and_aliases() -> None:
     ]
 
 
-def test_a_profile_of_which_only_the_name_is_known_is_blank() -> None:
+def test_a_profile_with_only_a_name_is_blank() -> None:
     assert is_blank(None)
     assert is_blank(profile())
     assert not is_blank(having(noticed(1)))
@@ -289,13 +287,13 @@ def test_operations_applied_twice_change_nothing_more() -> None:
     assert after(*once, operations) == once
 
 
-def test_an_alias_that_is_anothers_is_not_taken() -> None:
+def test_a_taken_alias_is_not_claimed() -> None:
     found, names = after({}, {}, [observe("Bea", 1, "Bee"), observe("Ana", 2, "bee", "Bea", "A.")])
     assert found[entity_id("ana")]["aliases"] == ["A."]
     assert names["bee"] == names["bea"] == entity_id("bea")
 
 
-def test_who_writes_under_a_name_goes_before_whom_somebody_called_so() -> None:
+def test_a_sender_takes_precedence_over_an_alias() -> None:
     found, names = after({}, {}, [observe("Bob", 1, "Zoe"), meet("Zoe")])
     assert names["zoe"] == entity_id("zoe")
     assert found[entity_id("bob")]["aliases"] == []

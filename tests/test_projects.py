@@ -77,7 +77,7 @@ def test_a_swap_to_the_active_project_without_update_changes_nothing() -> None:
     assert rules.swap(page(), "build_tavern", None, NOW)[0] == page()
 
 
-def test_a_swap_to_an_unknown_project_names_those_there_are() -> None:
+def test_a_swap_to_an_unknown_project_lists_the_known_ones() -> None:
     with pytest.raises(Refusal) as refused:
         rules.swap(page(), "castle", "Walls 60%", NOW)
     result = refused.value.result()

@@ -48,7 +48,7 @@ from memory.redaction import redact, redacted
     ],
 )
 @pytest.mark.parametrize("value", ["x", 12345678, 1.5, True, ["hunter2x"], {"of": "hunter2x"}])
-def test_whatever_stands_under_a_secrets_name_is_hidden(name: str, value: Any) -> None:
+def test_values_under_a_secret_name_are_hidden(name: str, value: Any) -> None:
     assert redacted({"args": [{name: value}]}, {}) == {"args": [{name: "***"}]}
 
 
@@ -80,11 +80,11 @@ def test_whatever_stands_under_a_secrets_name_is_hidden(name: str, value: Any) -
     ],
 )
 @pytest.mark.parametrize("value", [12, "ordinary words", ["a", {"b": 1}]])
-def test_what_stands_under_an_ordinary_name_is_shown(name: str, value: Any) -> None:
+def test_values_under_an_ordinary_name_are_shown(name: str, value: Any) -> None:
     assert redacted({name: value}, {}) == {name: value}
 
 
-def test_that_there_is_none_is_no_secret() -> None:
+def test_a_missing_secret_is_shown_as_missing() -> None:
     assert redacted({"password": None, "token": None}, {}) == {"password": None, "token": None}
 
 
@@ -131,7 +131,7 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY
         PEM.replace("RSA ", ""),
     ],
 )
-def test_what_begins_as_keys_do_is_hidden_in_any_text(secret: str) -> None:
+def test_strings_that_look_like_keys_are_hidden(secret: str) -> None:
     assert redact(f"it gave {secret}", {}) == "it gave ***"
     assert redacted({"text": secret}, {}) == {"text": "***"}
 

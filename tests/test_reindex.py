@@ -54,7 +54,7 @@ class Shorter(WordEmbeddings):
         return super().embed_query(text)[: DIMENSION // 2]
 
 
-async def test_after_another_embedder_all_is_embedded_anew(make_memory: MakeMemory) -> None:
+async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -> None:
     old = make_memory(WordEmbeddings())
     facts = await old.add(ANA, [draft(f"{n}", f"red fox {n}") for n in range(3)])
     await old.add(BEN, [draft("a", "blue whale")])
@@ -103,7 +103,7 @@ async def test_each_batch_is_one_call_and_stays_when_the_next_fails(
     new.close()
 
 
-async def test_what_others_write_meanwhile_is_embedded_too(
+async def test_memories_written_meanwhile_are_embedded_too(
     make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = make_memory(WordEmbeddings())
@@ -135,7 +135,7 @@ class Sized(WordEmbeddings):
         return [[1.0, 2.0, 3.0] for _ in texts]
 
 
-async def test_vectors_of_a_wrong_dimension_are_refused_with_what_to_do(
+async def test_a_wrong_vector_dimension_is_refused_with_advice(
     make_memory: MakeMemory,
 ) -> None:
     old = make_memory(WordEmbeddings())
@@ -166,7 +166,7 @@ asyncio.run(reindex(opened, lambda done, total: print(done, total, flush=True)))
 """
 
 
-async def test_a_killed_reindexing_goes_on_from_where_it_was(tmp_path: Path) -> None:
+async def test_a_killed_reindexing_continues(tmp_path: Path) -> None:
     memory = memory_at(tmp_path)
     await memory.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(300)])
     left = [300]

@@ -21,7 +21,7 @@ def test_the_newest_checkpoints_are_kept() -> None:
     assert plan.restore is None
 
 
-def test_few_checkpoints_all_stay() -> None:
+def test_fewer_checkpoints_than_the_limit_all_stay() -> None:
     assert retention(roots("input -", "loop -"), keep=50).roots_before == "1"
 
 

@@ -52,7 +52,7 @@ def test_a_pattern_goes_to_the_patterns() -> None:
     assert (result["total_facts"], result["total_patterns"]) == (1, 2)
 
 
-def test_what_is_known_is_not_added_twice_and_the_result_says_so() -> None:
+def test_a_known_item_is_not_added_twice() -> None:
     after, result = rules.add(memory(1), "fact", "room 0  IS empty")
     assert after == memory(1)
     assert result["added"] is None
@@ -93,7 +93,7 @@ def test_the_compaction_of_the_page() -> None:
     assert before == memory(8, 4)
 
 
-def test_two_empty_lists_are_refused_while_there_are_entries() -> None:
+def test_compacting_everything_away_is_refused() -> None:
     for standing in (memory(1), memory(0, 1)):
         with pytest.raises(Refusal) as refused:
             rules.compact(standing, [], [" "], "forget", NOW)
@@ -107,7 +107,7 @@ def test_one_list_may_become_empty() -> None:
     assert after["learned_patterns"] == []
 
 
-def test_every_item_of_a_compaction_passes_the_guard_or_nothing_is_changed() -> None:
+def test_the_guard_checks_every_item_of_a_compaction() -> None:
     before = memory(2, 2)
     kept = deepcopy(before)
     with pytest.raises(Refusal) as refused:

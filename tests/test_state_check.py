@@ -100,7 +100,7 @@ def test_a_new_input_is_not_checked_as_state() -> None:
 
 
 @pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
-def test_what_is_no_object_cannot_be_merged(value: Any) -> None:
+def test_a_value_that_is_no_object_cannot_be_merged(value: Any) -> None:
     with pytest.raises(StateError, match=r"^goals must be an object"):
         merge_goals({}, value)
     with pytest.raises(StateError, match=r"^conversations must be an object"):
@@ -114,7 +114,7 @@ def test_what_is_no_object_cannot_be_merged(value: Any) -> None:
 OLD_REPORT = {key: value for key, value in empty_report().items() if key != "ignored"}
 
 
-def test_what_each_run_decides_anew_may_be_an_older_versions() -> None:
+def test_keys_set_by_every_run_are_not_validated() -> None:
     old = {**fresh_state(), "report": OLD_REPORT, "turn": "dance"}
     assert kept_problem(old) is None
     assert state_problem(old) is not None
@@ -123,7 +123,7 @@ def test_what_each_run_decides_anew_may_be_an_older_versions() -> None:
     assert "wrong tick" in problem
 
 
-def test_a_run_goes_on_with_a_sound_report_and_with_an_empty_one_where_it_is_none() -> None:
+def test_an_invalid_report_is_replaced_by_an_empty_one() -> None:
     sound = {**empty_report(), "notes": ["so far"]}
     assert report_so_far(sound) == sound
     assert report_so_far(OLD_REPORT) == report_so_far(None) == empty_report()
@@ -192,7 +192,7 @@ def of_parked(*parked: dict[str, Any]) -> str | None:
     return state_problem({**fresh_state(), "parked": list(parked)})
 
 
-def test_a_tick_that_waits_as_it_was_put_aside_breaks_no_rule() -> None:
+def test_a_parked_tick_is_valid() -> None:
     assert of_parked(waiting(), waiting()) is None
 
 
@@ -225,9 +225,7 @@ EDITS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
 
 
 @pytest.mark.parametrize(("edit", "words"), EDITS, ids=range(len(EDITS)))
-def test_a_waiting_tick_that_is_not_what_a_person_is_shown_is_named(
-    edit: Callable[[dict[str, Any]], Any], words: str
-) -> None:
+def test_a_tampered_parked_tick_is_named(edit: Callable[[dict[str, Any]], Any], words: str) -> None:
     edited = copy.deepcopy(waiting())
     edit(edited)
     problem = of_parked(waiting(), edited)

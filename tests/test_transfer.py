@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from graph import transfer
 from graph.handle import AsyncAgent
 from graph.status import status
 from graph.transfer import JsonLines, export_memory, import_memory
-from memory import import_writes, importing, journal
+from memory import importing, journal
 from memory.errors import InputError
 from memory.store_access import list_items
 from memory.store_walk import namespaces
@@ -66,11 +65,11 @@ def changed(lines: list[str], at: int, **changes: Any) -> list[str]:
     return [*lines[:at], json.dumps(one), *lines[at + 1 :]]
 
 
-async def test_exported_imported_and_exported_again_is_the_same_but_for_the_header(
+async def test_an_export_survives_an_import_except_for_its_header(
     lines: list[str], empty: AsyncAgent
 ) -> None:
     done = await import_memory(empty.context, lines)
-    assert (done["records"], done["already"], done["renamed"]) == (len(lines) - 2, False, 0)
+    assert (done["records"], done["already"]) == (len(lines) - 2, False)
     again = await exported(empty)
     assert again[1:] == lines[1:]
     header = json.loads(lines[0])
@@ -78,7 +77,7 @@ async def test_exported_imported_and_exported_again_is_the_same_but_for_the_head
     assert (header["format"], header["version"]) == ("circadian-memory", 1)
 
 
-async def test_what_was_imported_goes_on_as_it_was(
+async def test_an_imported_agent_continues(
     lines: list[str], empty: AsyncAgent, clock: Clock
 ) -> None:
     await import_memory(empty.context, lines)
@@ -102,33 +101,28 @@ async def test_what_was_imported_goes_on_as_it_was(
     assert out["report"]["night"]["complete"] is True
 
 
-async def test_every_journal_entry_is_to_be_found_again(
-    lines: list[str], empty: AsyncAgent
-) -> None:
+async def test_an_import_indexes_every_journal_entry(lines: list[str], empty: AsyncAgent) -> None:
     await import_memory(empty.context, lines)
     filters = {**scope_filters(empty.scope), "kind": "episode"}
     rows = empty.resources.semantic.open_table().select(filters)
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 
-async def test_a_copy_in_the_same_home_gets_its_own_fact_ids_with_all_that_points_to_them(
+async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
     lived: Lived, lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
     data = copied(lived, tmp_path / "data")
     async with at_home(data, clock) as old, at_home(data, clock, "copy") as new:
         before = await exported(old)
-        assert (await import_memory(new.context, lines))["renamed"] == 6
+        with pytest.raises(InputError, match=r"another agent .* has the same facts"):
+            await import_memory(new.context, lines)
         assert (await exported(old))[1:] == before[1:]
-        theirs = {one["id"] for one in await old.resources.semantic.all(old.scope)}
-        mine = {one["id"] for one in await new.resources.semantic.all(new.scope)}
-        assert theirs.isdisjoint(mine)
-        links = {one["key"] for one in records(await exported(new), "links")}
-        assert mine <= links
-        assert theirs.isdisjoint(links)
-        assert len(await entries(new)) == len(await entries(old))
+        assert await namespaces(new.store, new.scope) == []
 
 
-async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, clock: Clock) -> None:
+async def test_an_import_works_with_another_embedder(
+    lines: list[str], tmp_path: Path, clock: Clock
+) -> None:
     from graph.agent import open_agent
 
     embeddings = WordEmbeddings()
@@ -141,7 +135,9 @@ async def test_another_embedder_takes_it_in(lines: list[str], tmp_path: Path, cl
     assert {one["fact"]["text"] for one in records(lines, "fact")} <= texts
 
 
-async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAgent) -> None:
+async def test_a_second_import_of_the_same_file_changes_nothing(
+    lines: list[str], empty: AsyncAgent
+) -> None:
     await import_memory(empty.context, lines)
     await empty.ainvoke(said("I am new.", sender="Carl"))
     before = await exported(empty)
@@ -150,7 +146,7 @@ async def test_taken_in_twice_is_taken_in_once(lines: list[str], empty: AsyncAge
 
 
 @pytest.mark.parametrize("begin", ["post", "run"])
-async def test_an_agent_that_is_not_empty_is_refused_and_left_as_it_is(
+async def test_an_agent_that_is_not_empty_refuses_an_import(
     lines: list[str], tmp_path: Path, clock: Clock, begin: str
 ) -> None:
     async with opened(tmp_path / "data", scripted("Hi."), clock) as agent:
@@ -190,7 +186,7 @@ WRONG: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
-async def test_a_wrong_line_is_named_and_nothing_is_imported(
+async def test_an_invalid_line_is_named_and_nothing_is_imported(
     lines: list[str], empty: AsyncAgent, line: str, problem: str
 ) -> None:
     at = 1 if '"state"' in line else 4
@@ -204,7 +200,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_imported(
     assert (await empty.aget_state()).values == {}
 
 
-async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) -> None:
+async def test_a_file_that_is_no_export_is_refused(lines: list[str], empty: AsyncAgent) -> None:
     for some, problem in (
         ([], "the file is empty"),
         (['{"a": 1}'], "line 1: no export of a memory: its first line has no `format`"),
@@ -218,66 +214,30 @@ async def test_what_is_no_export_is_said(lines: list[str], empty: AsyncAgent) ->
             await import_memory(empty.context, some)
 
 
-@pytest.mark.parametrize("part", ["other_ids", "write", "_write_state", "mark", "_embed"])
-@pytest.mark.parametrize("done", [False, True])
-async def test_broken_off_at_any_part_the_same_file_goes_on(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch, part: str, done: bool
+async def test_after_an_interrupted_import_the_file_goes_into_another_folder(
+    lines: list[str],
+    empty: AsyncAgent,
+    tmp_path: Path,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Killed(BaseException):
         pass
 
-    homes: list[Any] = [importing, import_writes, transfer]
-    home = next(one for one in homes if hasattr(one, part))
-    wanted = getattr(home, part)
-
-    async def dying(*args: Any, **kwargs: Any) -> None:
-        if done:
-            await wanted(*args, **kwargs)
+    def dying(what: str, done: int, of: int) -> None:
         raise Killed
 
-    with monkeypatch.context() as patch:
-        patch.setattr(home, part, dying)
-        with pytest.raises(Killed):
-            await import_memory(empty.context, lines)
-    await import_memory(empty.context, lines)
-    assert (await exported(empty))[1:] == lines[1:]
-
-
-async def test_an_agent_that_ran_since_is_not_written_over(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*args: Any, **kwargs: Any) -> None:
-        raise InputError("broken off")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(transfer, "_write_state", broken)
-        with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty.context, lines)
-    await empty.ainvoke(said("Hello", sender="Carl"))
-    with pytest.raises(InputError, match="not empty"):
-        await import_memory(empty.context, lines)
-
-
-async def test_recall_between_two_tries_leaves_no_entry_out(
-    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch = {"left": 3}
-
-    def stop(written: int) -> None:
-        batch["left"] -= 1
-        if not batch["left"]:
-            raise InputError("broken off")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(import_writes, "BATCH", 10)
-        with pytest.raises(InputError, match="broken off"):
-            await import_memory(empty.context, lines, progress=lambda what, done, of: stop(done))
+    monkeypatch.setattr(importing, "BATCH", 10)
+    with pytest.raises(Killed):
+        await import_memory(empty.context, lines, progress=dying)
     assert len(await entries(empty)) < len(records(lines, "journal"))
-    await empty.recall("tomatoes")
-    await import_memory(empty.context, lines)
-    filters = {**scope_filters(empty.scope), "kind": "episode"}
-    rows = empty.resources.semantic.open_table().select(filters)
-    assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
+    for _ in range(2):
+        with pytest.raises(InputError, match="import into this agent was interrupted"):
+            await import_memory(empty.context, lines)
+        await empty.ainvoke(said("Hello", sender="Carl"))
+    async with at_home(tmp_path / "third", clock) as third:
+        await import_memory(third.context, lines)
+        assert (await exported(third))[1:] == lines[1:]
 
 
 async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:

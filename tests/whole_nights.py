@@ -96,7 +96,7 @@ async def _with_an_orphan(job: Job) -> None:
     async with running(job, Points(job)) as (agent, _):
         ends = await links.read(agent.store, agent.scope, [entry])
         there = {**ends[entry], "linked_to": [*ends[entry]["linked_to"], gone]}
-        back = {"linked_to": [entry], "created": FIRST}
+        back = {"linked_to": [entry], "created": FIRST, "relations": {}}
         for key, value in ((entry, there), (gone, back)):
             await agent.store.aput(agent.scope.namespace(links.LINKS), key, dict(value))
 

@@ -11,7 +11,7 @@ from langgraph_sdk.schema import Assistant
 
 from memory.access import own_namespace
 from memory.forgetting import residue
-from memory.forgetting.user import erase_memories
+from memory.forgetting.found_rows import erase_memories
 from memory.resources import Process
 from memory.store_access import PAGE, list_items, write_batch
 from memory.store_walk import namespaces_below

@@ -1,40 +1,49 @@
-"""All that goes with a person, decided before anything is changed. Pure."""
+"""What goes with a person, decided before anything is changed. Pure.
+
+Two rules decide: names and lineage. An event goes if the person sent it or if it names them. An
+entry or a fact goes if it is by the person, if a fact names them, or if anything that it was made
+from goes: a text made from several sources cannot be divided. Of what stays, the lines that name
+the person are cut (`memory.forgetting.scrubbing`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from memory.audit import AuditEntry
-from memory.forgetting.lineage import entry_after, erased_events, fact_goes, is_of_event, speech
 from memory.forgetting.names import Names, compared
-from memory.forgetting.resemblance import Resemblance
 from memory.forgetting.scrubbing import Scrubber
 from memory.profiles import EntityProfile
 from memory.records import Event, Fact, JournalEntry
 
+ARCHIVE = "[CONTEXT SYNTHESIS]\n"
+"""How the content of an archive begins (`memory.journal.archive_entry`)."""
+
 
 class Known(NamedTuple):
-    """What of a memory has to be known before anything can be decided."""
+    """The part of a memory on which the decision depends."""
 
     entries: Sequence[JournalEntry]
     facts: Sequence[Fact]
     profiles: Sequence[EntityProfile]
     events: Sequence[Event]
-    """Those that wait, are set aside, or stand in the state."""
+    """Events that wait, are set aside, or are in the state."""
     projects: Sequence[str]
-    """Keys of slots."""
+    """Keys of project slots."""
+    links: Mapping[str, Sequence[str]] = {}
+    """Memory id -> ids linked to it."""
 
 
 class Acts(NamedTuple):
-    """What the assistant did because of erased events, as the audit log tells it."""
+    """What the assistant did because of erased events, from the audit log."""
 
     goals: frozenset[str]
-    """Ids of the goals that it made."""
+    """Ids of the goals that it created."""
     written: frozenset[str]
-    """The texts that it gave to tools."""
+    """Texts that it passed to tools."""
 
 
 @dataclass(frozen=True)
@@ -48,33 +57,31 @@ class Erasure:
     goals: frozenset[str]
     before: Mapping[str, JournalEntry]
     entries: Mapping[str, JournalEntry | None]
-    """As they stay; None: it goes."""
+    """Journal entries as they stay; None for those that go."""
     facts: Mapping[str, Fact]
-    """Those that go."""
+    """Facts that go."""
+    gone: frozenset[str]
+    """Ids of erased events, entries and facts, and the operation ids of the facts."""
+    links: Mapping[str, Sequence[str]]
+    since: str
+    """When the oldest erased memory was made (ISO 8601); a night from before saw none of them."""
 
     @cached_property
     def memories(self) -> frozenset[str]:
-        """The ids of the entries and facts that go."""
-        entries = (one for one, left in self.entries.items() if left is None)
-        return frozenset((*entries, *self.facts))
-
-    @cached_property
-    def gone(self) -> frozenset[str]:
-        """The ids of events, entries and facts that go, and the operations that made the facts."""
-        ops = (fact["op"] for fact in self.facts.values())
-        return frozenset((*self.events, *self.memories, *ops))
+        """Ids of the entries and facts that go."""
+        return self.gone - self.events
 
     @cached_property
     def rewritten(self) -> list[JournalEntry]:
-        """The entries that stay in other words."""
+        """Entries that stay with a changed text."""
         return [one for id_, one in self.entries.items() if one and one != self.before[id_]]
 
 
 def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
-    """The names of whoever is meant by `entity`, and the ids of their profiles.
+    """The names of the person meant by `entity`, and the ids of their profiles.
 
-    A profile is theirs that has it as its id, its name, an alias or a sender's id, and no other,
-    however much alike. One whose own name names them ("Ana's dog") goes with them.
+    A profile is the person's if its id, its name, an alias or a sender's id equals `entity`;
+    similarity does not count. A profile whose own name contains theirs ("Ana's dog") goes too.
     """
     key = compared(entity)
     mine = [
@@ -88,18 +95,32 @@ def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
     return names, frozenset(one["id"] for one in (*mine, *with_them))
 
 
-def acts_of(audit: Iterable[AuditEntry], events: frozenset[str]) -> Acts:
+def events_of(known: Known, names: Names) -> frozenset[str]:
+    """Ids of the events that the person sent, or whose text or id names them."""
+
+    def theirs(id_: str, sender: str | None, text: str) -> bool:
+        return names.means(sender) or names.within(f"{id_.replace('_', ' ')}\n{text}")
+
+    waiting = {one["id"] for one in known.events if theirs(one["id"], one["sender"], one["text"])}
+    journaled = {
+        one["sources"][0]
+        for one in known.entries
+        if is_of_event(one) and theirs(one["sources"][0], one["source_entity"], one["content"])
+    }
+    return frozenset(waiting | journaled)
+
+
+def is_of_event(entry: JournalEntry) -> bool:
+    """Whether the entry records an event, and is no note of the assistant's."""
+    return len(entry["sources"]) == 1 and entry["source_type"] not in ("inference", "compaction")
+
+
+def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
     """What the log tells of the ticks of `events`."""
-    goals: set[str] = set()
-    written: set[str] = set()
-    for entry in audit:
-        if entry["origin"] not in events:
-            continue
-        if entry["what"] == "goal_created":
-            goals.add(entry["target"])
-        elif entry["what"] == "tool_call":
-            written |= set(_texts(entry["detail"].get("args")))
-    return Acts(frozenset(goals), frozenset(written))
+    theirs = [entry for entry in audit if entry["origin"] in events]
+    goals = (entry["target"] for entry in theirs if entry["what"] == "goal_created")
+    calls = (entry["detail"].get("args") for entry in theirs if entry["what"] == "tool_call")
+    return Acts(frozenset(goals), frozenset(text for args in calls for text in _texts(args)))
 
 
 def decide(
@@ -108,57 +129,114 @@ def decide(
     profiles: frozenset[str],
     events: frozenset[str],
     acts: Acts,
-    texts: Iterable[str] = (),
+    erased: Iterable[str] = (),
 ) -> Erasure:
-    """What goes with the erased `events`, and what is left of the rest.
+    """Decide what goes with the erased `events`, and what is left of the rest.
 
-    `texts` were erased too, where an earlier try was broken off.
+    `erased`: ids of memories that an earlier, interrupted attempt chose.
     """
+    gone = descendants(known, names, events.union(erased))
+    scrubber = Scrubber(
+        names,
+        written=acts.written,
+        ids=frozenset(one for one in events if names.in_id(one)),
+        renamed=_renamed(known.projects, names),
+    )
+    facts = {one["id"]: one for one in known.facts if one["id"] in gone}
     before = {one["id"]: one for one in known.entries}
-    scrubber = _scrubber(known, names, events, acts, [], texts)
-    entries = {one["id"]: entry_after(one, events, scrubber) for one in known.entries}
-    facts = {
-        fact["id"]: fact
-        for fact in known.facts
-        if fact_goes(fact, events, entries, before, scrubber)
+    entries = {
+        id_: None if id_ in gone else entry_after(one, scrubber) for id_, one in before.items()
     }
-    # Again, with the facts that stay: what they say, too, is not the person's alone.
-    staying = [one["text"] for one in known.facts if one["id"] not in facts]
-    scrubber = _scrubber(known, names, events, acts, staying, texts)
-    memories = {one for one, left in entries.items() if left is None} | set(facts)
-    gone = events.union(memories, (fact["op"] for fact in facts.values()))
-    entries = {one["id"]: entry_after(one, gone, scrubber) for one in known.entries}
-    return Erasure(names, scrubber, profiles, events, acts.goals, before, entries, facts)
+    gone = gone.union(id_ for id_, left in entries.items() if left is None)
+    made = [before[id_]["timestamp"] for id_, left in entries.items() if left is None]
+    made += [one["created"] for one in facts.values()]
+    return Erasure(
+        names=names,
+        scrubber=scrubber,
+        profiles=profiles,
+        events=events,
+        goals=acts.goals,
+        before=before,
+        entries=entries,
+        facts=facts,
+        gone=gone,
+        links=known.links,
+        since="" if erased else min(made, default=""),
+    )
 
 
-def events_of(known: Known, names: Names) -> frozenset[str]:
-    """The events that are the person's."""
-    return frozenset(erased_events(known.events, known.entries, names))
+def descendants(known: Known, names: Names, start: frozenset[str]) -> frozenset[str]:
+    """`start` with the ids of all memories that are theirs or were made from anything that goes."""
+    gone = set(start)
+    entries = {one["id"]: one for one in known.entries}
+    facts = {one["id"]: one for one in known.facts}
+    while True:
+        going = [id_ for id_, one in entries.items() if _entry_goes(one, gone, names)]
+        leaving = [id_ for id_, one in facts.items() if _fact_goes(one, gone, names)]
+        if not going and not leaving:
+            return frozenset(gone)
+        gone.update(entries.pop(id_)["id"] for id_ in going)
+        for id_ in leaving:
+            gone.update((id_, facts.pop(id_)["op"]))
 
 
-def _scrubber(
-    known: Known,
-    names: Names,
-    events: frozenset[str],
-    acts: Acts,
-    kept: Sequence[str],
-    texts: Iterable[str],
-) -> Scrubber:
-    said = speech(known.entries, known.events, events, names, texts)
-    likeness = Resemblance(said, kept=kept, written=acts.written)
-    ids = frozenset(one for one in events if names.in_id(one))
-    return Scrubber(names, likeness, ids=ids, renamed=_renamed(known.projects, names))
+def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
+    """The entry without lines that name the person; None where nothing is left."""
+    head = ARCHIVE if entry["content"].startswith(ARCHIVE) else ""
+    content = scrubber.text(entry["content"].removeprefix(ARCHIVE))
+    if content is None:
+        return None
+    return {
+        **entry,
+        "content": head + content,
+        "tags": [one for one in entry["tags"] if not scrubber.names.within(one)],
+        "related_projects": [scrubber.value(one) for one in entry["related_projects"]],
+    }
+
+
+def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
+    """The fields that change in a fact that stays.
+
+    It is valid again if the fact that superseded it goes. What a night noted on it is dropped if
+    it names the person, or if an erased memory is linked to the fact: the note may be from there.
+    """
+    after: dict[str, Any] = {}
+    if fact["superseded_by"] in erasure.facts:
+        after |= {"superseded_by": None, "invalid_at": None}
+    notes = {key: one for key, one in fact.items() if key in ("context", "tags", "earlier")}
+    beside = not erasure.gone.isdisjoint(erasure.links.get(fact["id"], ()))
+    if any(notes.values()) and (beside or erasure.scrubber.value(notes) != notes):
+        after |= {"context": None, "tags": [], "earlier": []}
+    if "disputed" in fact:
+        after["disputed"] = [one for one in fact["disputed"] if one not in erasure.gone]
+    was: Mapping[str, Any] = dict(fact)
+    return {key: one for key, one in after.items() if one != was.get(key, one and ())}
+
+
+def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Names) -> bool:
+    made_from = (entry["id"], *entry["sources"], *entry.get("evidence", []))
+    return names.means(entry["source_entity"]) or any(one in gone for one in made_from)
+
+
+def _fact_goes(fact: Fact, gone: Collection[str], names: Names) -> bool:
+    made_from = (fact["id"], *fact["source_entries"], *fact["source_events"])
+    if any(one in gone for one in made_from):
+        return True
+    said = (fact["speaker"], *fact["entities"])
+    return any(names.means(one) or names.within(one) for one in said if one) or names.within(
+        fact["text"]
+    )
 
 
 def _renamed(keys: Sequence[str], names: Names) -> dict[str, str]:
-    """Other keys for the projects whose key names the person."""
+    """New keys for the projects whose key names the person."""
     naming = [one for one in keys if names.within(one) or names.within(one.replace("_", " "))]
     free = (f"forgotten_{n}" for n in range(1, 2 + len(keys)) if f"forgotten_{n}" not in keys)
     return dict(zip(naming, free, strict=False))
 
 
 def _called(profile: EntityProfile) -> list[str]:
-    return [profile["name"], *profile["aliases"], *profile.get("senders", [])]
+    return [profile["name"], *profile["aliases"], *profile["senders"]]
 
 
 def _texts(value: Any) -> Iterable[str]:

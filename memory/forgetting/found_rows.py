@@ -1,45 +1,43 @@
-"""The table of memories without what is a forgotten person's: facts, and rows that find entries."""
+"""Forgetting in the table of memories: facts, their history, and rows that find entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from memory.forgetting.erasure import Erasure
-from memory.forgetting.lineage import fact_after
+from memory.forgetting.erasure import Erasure, fact_after
 from memory.records import Fact
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
-from memory.vectorstore.payload import scope_filters
+from memory.vectorstore.payload import scope_filters, user_filters
 
 BATCH = 200
-"""Facts that are removed in one transaction."""
+"""Facts removed in one transaction."""
 
 
 class Found(NamedTuple):
-    """Rows by which journal entries are found, and that hold what is erased."""
+    """Rows by which journal entries are found, and that hold erased words."""
 
     gone: list[str]
-    """Ids under which those were put that go."""
+    """Ids of the rows of entries that go."""
     stale: set[str]
-    """Entries that stay, and whose rows are made anew: they hold words of what was said before."""
+    """Entries that stay and whose rows are made again: a row also holds the entries before it."""
 
 
 async def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
-    """The rows that were made of anything that goes, or is written anew."""
+    """The rows made from any entry that goes or changes."""
     return await semantic.run(_rows_that_hold, semantic, scope, erasure)
 
 
 async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
-    """Remove facts with what Mem0 kept of their changes, and rows that find entries.
-
-    Facts that are gone already are passed over.
-    """
+    """Remove facts with Mem0's history of them, and `rows`. Facts already gone are passed over."""
     ids = list(facts)
     for first in range(0, len(ids), BATCH):
-        await semantic.run(_erase, semantic, scope, ids[first : first + BATCH])
+        some = ids[first : first + BATCH]
+        filters = {**scope_filters(scope), "kind": "fact", "id": some}
+        await semantic.run(_delete_facts, semantic, filters)
     if rows:
         await semantic.drop_episodes(scope, rows)
 
@@ -47,15 +45,23 @@ async def erase(
 async def mend(
     semantic: SemanticMemory, scope: Scope, staying: Sequence[Fact], erasure: Erasure
 ) -> None:
-    """Take out of the facts that stay what points to something erased, and of their history the
-    changes that hold the person's words.
-    """
+    """Update the facts that stay, and drop their history where it names the person."""
     for fact in staying:
-        changes = fact_after(fact, erasure.events, erasure.facts, erasure.scrubber)
-        if changes:
+        if changes := fact_after(fact, erasure):
             await semantic.update(scope, fact["id"], changes)
     ids = [fact["id"] for fact in staying]
     await semantic.run(_mend_history, semantic, scope, ids, erasure)
+
+
+async def erase_memories(semantic: SemanticMemory, user: str) -> int:
+    """Remove every row of a user, in all agents; return how many.
+
+    Raises:
+        MemoryStoreError: the files cannot be written, or cleaned of what was removed.
+    """
+    count = await semantic.run(_erase_user, semantic, user)
+    await semantic.scrub()
+    return count
 
 
 def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
@@ -75,11 +81,20 @@ def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) ->
     return found
 
 
-def _erase(semantic: SemanticMemory, scope: Scope, ids: Sequence[str]) -> None:
-    with semantic.writing() as mem0:
-        filters = {**scope_filters(scope), "kind": "fact", "id": list(ids)}
-        for row in mem0.table.select(filters):
-            mem0.delete(row.id)
+def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> int:
+    """Delete through Mem0, which keeps a history of each fact; return how many."""
+    ids = [row.id for row in semantic.open_table().select(dict(filters))]
+    for first in range(0, len(ids), BATCH):
+        with semantic.writing() as mem0:
+            for one in ids[first : first + BATCH]:
+                mem0.delete(one)
+    return len(ids)
+
+
+def _erase_user(semantic: SemanticMemory, user: str) -> int:
+    filters = user_filters(Scope(user, ""))
+    facts = _delete_facts(semantic, {**filters, "kind": "fact"})
+    return facts + semantic.open_table().delete(filters)
 
 
 def _mend_history(
@@ -87,8 +102,7 @@ def _mend_history(
 ) -> None:
     history = semantic.open_mem0().history
     for one in ids:
-        told = [
-            (row["old_memory"] or "", row["new_memory"] or "") for row in history.get_history(one)
-        ]
-        if any(erasure.scrubber.text(text, "unknown") != text for pair in told for text in pair):
+        rows = history.get_history(one)
+        told = [row[key] or "" for row in rows for key in ("old_memory", "new_memory")]
+        if any(map(erasure.names.within, told)):
             history.add_history(one, None, None, "DELETE")

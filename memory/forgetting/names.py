@@ -1,4 +1,4 @@
-"""Where a text names the one who is to be forgotten. Pure."""
+"""Finding a person's names in a text. Pure."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Letters of scripts that put no blanks between words, or endings on them without one."""
+"""Letters of scripts without blanks between words, or with endings attached to names."""
 _SPELLED = str.maketrans(
     dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
     | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
     | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
 )
-"""Apostrophes and hyphens as keyboards, phones and typesetters have them; what nobody sees."""
+"""Variants of apostrophe and hyphen become one; invisible characters go."""
 
 
 class Names:
     """The names of one person.
 
-    A name is found as whole words, whatever its case, blanks, leading `@`, and kind of apostrophe
-    or hyphen. One that is an ordinary word ("Will") counts only with its capital letter. Where a
-    longer name of somebody else stands, such as "Ana Lopez", "Ana" is not named.
+    A name is found as whole words, ignoring case, blanks, a leading `@`, and the kind of apostrophe
+    or hyphen. An ordinary word ("Will") counts only with a capital letter. "Ana" is not found in a
+    longer name of somebody else, such as "Ana Lopez".
     """
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
         given = [one for one in map(_on_one_line, names) if one]
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
-        """Each once, as it is written first."""
+        """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
         plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
         mine = set(self.keys)
@@ -51,16 +51,16 @@ class Names:
         return self._written.search(unicodedata.normalize("NFKC", text)) is not None
 
     def means(self, name: str | None) -> bool:
-        """Whether `name`, a sender's or an entity's, is one of the person's."""
+        """Whether `name`, a sender or an entity, is the person."""
         return name is not None and compared(name) in self.keys
 
     def in_id(self, id_: str) -> bool:
-        """Whether one of the names stands in an id, be it as a part of a word."""
+        """Whether an id contains one of the names, also as a part of a word."""
         return any(key in _folded(id_) for key in self.keys)
 
 
 def _is_longer(name: str, said: re.Pattern[str]) -> bool:
-    """Whether `name` is a name that holds a shorter one; "Ana's dog", "Ana and Ben" name Ana."""
+    """Whether `name` is a longer name; "Ana's dog" and "Ana and Ben" still name Ana."""
     if not STOP_WORDS.isdisjoint(name.split()):
         return False
     found = [name[one.end() : one.end() + 1] for one in said.finditer(name)]
@@ -68,16 +68,16 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
 
 
 def compared(name: str) -> str:
-    """A name as a forget compares it: `memory.names.name_key`, whatever the signs it is typed with.
+    """A name as a forget compares it: `memory.names.name_key`, for any apostrophe and hyphen.
 
-    Wider than what makes two names one entity: a byte that stays is worse than one too many gone.
+    More than what makes two names one entity: to leave something is worse than to erase too much.
     """
     key = _on_one_line(_folded(name))
     return key.lstrip("@ ") or key
 
 
 def unspaced(text: str) -> bool:
-    """Whether it holds a letter of a script that does not part words by blanks."""
+    """Whether `text` has a letter of a script without blanks between words."""
     return not text.isascii() and _UNSPACED.search(text) is not None
 
 
@@ -90,7 +90,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds any of `names` as whole words, the longest that fits."""
+    """Pattern for any of `names` as whole words, longest first."""
     ordered = sorted({one for one in names if one.strip()}, key=lambda one: (-len(one), one))
     return re.compile("|".join(map(_whole, ordered)) or r"(?!)")
 
@@ -103,5 +103,5 @@ def _whole(name: str) -> str:
 
 
 def _bounded(letter: str) -> bool:
-    """Whether a word that begins or ends so is told from its neighbours by what is between."""
+    """Whether a blank or sign separates a word with this letter at its end from the next one."""
     return re.match(r"\w", letter) is not None and not unspaced(letter)

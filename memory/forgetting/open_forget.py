@@ -1,8 +1,8 @@
-"""A forget on its way: what it needs to go on with, where it was broken off.
+"""A forget in progress: what a second attempt needs after a crash.
 
-Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before anything is
-changed until the store is; "residue" -> {at}, from then until nothing erased is left in free pages
-and logs. Neither is there once a forget has ended.
+Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
+until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
+Neither is there once a forget has ended.
 """
 
 from __future__ import annotations
@@ -20,41 +20,45 @@ FORGETTING, OPEN, RESIDUE = "forgetting", "open", "residue"
 
 
 class Begun(TypedDict):
-    """Whom, and what of it no second look would find once the state is scrubbed."""
+    """Whom to forget, and the ids that a second look would not find once facts and state are
+    changed.
+    """
 
     entity: str
     """As it was given."""
     events: list[str]
     """Ids of erased events that are not in the journal."""
-    texts: list[str]
-    """What they said."""
+    memories: list[str]
+    """Ids of erased entries and facts, and the facts' operation ids."""
+    informed: list[int | None]
+    """Ticks of the conversation whose tools returned an erased memory."""
 
 
 async def begun(store: BaseStore, scope: Scope) -> Begun | None:
-    """The forget that was broken off before the store was changed; None: there is none."""
+    """The forget that was interrupted before the store was changed, if any."""
     item = await store.aget(scope.namespace(FORGETTING), OPEN)
     return cast(Begun, item.value) if item else None
 
 
 async def begin(store: BaseStore, scope: Scope, what: Begun, also: Sequence[PutOp]) -> None:
-    """Remember a forget before anything is changed."""
+    """Record a forget before anything is changed; `also`: writes of the same transaction."""
     put = PutOp(scope.namespace(FORGETTING), OPEN, cast(dict[str, Any], dict(what)))
     await write_batch(store, [put, *also])
 
 
 def changed_puts(scope: Scope, at: str) -> list[PutOp]:
-    """The store is changed in the same transaction; the bytes are still to be cleaned."""
+    """Writes for the transaction that changes the store: only the files are left to clean."""
     here = scope.namespace(FORGETTING)
     return [PutOp(here, OPEN, None), PutOp(here, RESIDUE, {"at": at})]
 
 
 async def has_residue(store: BaseStore, scope: Scope) -> bool:
-    """Whether a forget was broken off before the bytes were clean."""
+    """Whether a forget was interrupted before the files were clean."""
     return await store.aget(scope.namespace(FORGETTING), RESIDUE) is not None
 
 
 async def unfinished(store: BaseStore, scope: Scope) -> str | None:
-    """How to finish a forget that was broken off; None: there is none."""
+    """How to finish an interrupted forget; None if there is none."""
     if (earlier := await begun(store, scope)) is not None:
         return f"a forget was broken off: `circadian forget {earlier['entity']!r} --yes` ends it"
     if await has_residue(store, scope):
@@ -63,5 +67,5 @@ async def unfinished(store: BaseStore, scope: Scope) -> str | None:
 
 
 async def ended(store: BaseStore, scope: Scope) -> None:
-    """The bytes are clean."""
+    """Record that the files are clean."""
     await store.adelete(scope.namespace(FORGETTING), RESIDUE)

@@ -1,8 +1,7 @@
-"""Leaving on the disk nothing of what was deleted: free pages, logs, old versions of rows.
+"""Removing deleted data from the disk: free pages, logs, old versions of rows.
 
-In SQLite a deleted row stays in its page, and a page in the file and in the write-ahead log, until
-they are written over. In PostgreSQL its old versions stay until a vacuum; what an archive of its
-log or a backup holds is beyond this.
+In SQLite a deleted row stays in the file and in the write-ahead log until it is overwritten. In
+PostgreSQL old versions of a row stay until a vacuum. Log archives and backups are not touched.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from memory.errors import MemoryStoreError
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 STORE_TABLES = ("store", "memory_history")
 MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
-"""Semantic memory has written them anew already; here their statistics are."""
+"""Semantic memory rewrites these itself; only their statistics are cleared here."""
 _CLEARS_STATISTICS = 180_000
-"""The first version of PostgreSQL in which the owner of a table can."""
+"""First version of PostgreSQL in which a table's owner can clear its statistics."""
 
 
 async def clean(part: Any, tables: tuple[str, ...]) -> None:
-    """Write anew where a saver or a store keeps its records; `tables`: in PostgreSQL.
+    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store.
 
     Raises:
-        MemoryStoreError: another process holds on to the file.
+        MemoryStoreError: another process is reading the file.
     """
     if isinstance(getattr(part, "conn", None), aiosqlite.Connection):
         async with part.lock:
@@ -52,9 +51,9 @@ async def _vacuum_file(conn: aiosqlite.Connection) -> None:
 
 
 async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
-    """Write the tables anew, and what the planner knows of common values.
+    """Rewrite the tables and the planner's statistics, which contain common values.
 
-    What is not ours to vacuum the server leaves alone, to its own vacuum.
+    The server skips tables of other owners.
     """
     from memory.postgres.pool import clear_errors
 
@@ -62,7 +61,7 @@ async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
         async with pool.connection() as conn:
             await conn.execute(f"VACUUM (FULL, ANALYZE) {', '.join(tables)}")
             if conn.info.server_version >= _CLEARS_STATISTICS:
-                # ANALYZE leaves those of a table without rows as they were.
+                # ANALYZE does not change the statistics of a table without rows.
                 await conn.execute(
                     "SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited)"
                     " FROM pg_stats JOIN pg_class AS c"

@@ -1,158 +1,159 @@
-"""Taking out of a text, or of any JSON value, what is a forgotten person's. Pure."""
+"""Removing a person from texts and JSON values, by name and by known authorship. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from memory.forgetting.names import Names, unspaced
-from memory.forgetting.resemblance import Resemblance, content
 
 FORGOTTEN = "[forgotten]"
-"""Stands where nothing of a text is left."""
-
-Level = Literal["label", "said", "unknown", "mixed"]
-"""What a text is, where it does not go whole.
-
-`label`: the name of somebody or something; it goes where it is the person's. `said`: the words of
-somebody who stays; only what names the person or repeats them is cut. `unknown`: written by the
-assistant, nobody knows from what. `mixed`: known to be written from what is erased, too.
-"""
+"""Replaces a text of which nothing is left."""
 
 LABELS = frozenset(
     (
         *("id", "ids", "key", "target", "channel", "sender", "entity", "entities", "speaker"),
         *("source_entity", "name", "to", "who", "by", "tags", "model", "tool", "at", "origin"),
+        *("sources", "source_ids", "source_entries", "source_events"),
     )
 )
 """Keys whose value is a name or an id, in every record."""
 CODES = frozenset(
     (
         *("type", "kind", "status", "priority", "mode", "phase", "source_type", "scoring_method"),
-        *(
-            "consolidation",
-            "entity_type",
-            "state",
-            "verdict",
-            "rule",
-            "what",
-            "outcome",
-            "decision",
-        ),
-        *("context_type", "event_class", "role", "recommended_mode", "step", "scope", "level"),
-        *("next", "compaction", "memory_type"),
+        *("consolidation", "entity_type", "state", "verdict", "rule", "what", "outcome"),
+        *("decision", "context_type", "event_class", "role", "recommended_mode", "step", "scope"),
+        *("level", "next", "compaction", "memory_type"),
     )
 )
-"""Keys whose value is one of a few words of ours, whatever anybody is called."""
+"""Keys whose value is one of the program's own words, even where a person is called the same."""
 
 _CODE = re.compile(r"[a-z0-9_]+")
-_END = re.compile(r"((?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+)")
-_ABBREVIATED = re.compile(
-    r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|approx|No|a\.m|p\.m|[A-Z])\.$"
-)
-_REFERS = re.compile(r"(?:she|he|they|her|his|their|hers|theirs)\b", re.IGNORECASE)
+_CUT = "..."
+"""Ends a text that the audit log shortened (`memory.redaction.bounded`)."""
+_SHORTENED = 100
+"""The audit log shortens no text to fewer characters."""
 
 
 class Scrubber:
-    """Cuts texts sentence by sentence: those that name the person, and those that are from them."""
+    """Removes a person from texts.
+
+    A text goes whole if the assistant wrote exactly this text because of an erased event. Of any
+    other text, the lines that name the person go; a line stays or goes as a whole.
+    """
 
     def __init__(
         self,
         names: Names,
-        likeness: Resemblance,
         *,
+        written: Iterable[str] = (),
         ids: frozenset[str] = frozenset(),
         renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """`ids` are erased too, wherever they stand; keys of `renamed` get another name."""
-        self.names, self._likeness = names, likeness
-        self._ids, self.renamed = ids, dict(renamed or {})
+        """Create a scrubber.
 
-    def text(self, text: str, level: Level) -> str | None:
-        """What is left of `text`: itself where nothing is cut, None where nothing stays."""
-        if level == "label":
-            return None if self.names.within(text) else text
-        if level != "said" and self._likeness.is_written(text):
+        Args:
+            names: The person's names.
+            written: Arguments of tool calls in ticks of erased events, from the audit log.
+            ids: Event ids that contain a name as part of a word.
+            renamed: New keys of projects whose key names the person.
+        """
+        self.names, self.renamed = names, dict(renamed or {})
+        self._ids = ids
+        # A single word ("high") says nothing about its author.
+        texts = {_plain(text) for text in written if _is_text(text)}
+        self._written = frozenset(texts)
+        self._beginnings = tuple(
+            text.removesuffix(_CUT)
+            for text in texts
+            if text.endswith(_CUT) and len(text) > _SHORTENED
+        )
+
+    def text(self, text: str) -> str | None:
+        """What is left of `text`: unchanged if nothing is cut, None if nothing is left."""
+        if self._is_written(text):
             return None
-        left: list[str] = []
-        cut = before = False
-        for sentence, gap in _sentences(text):
-            before = self._goes(sentence, level, behind_a_cut=before)
-            cut = cut or before
-            if not before:
-                left.append(sentence + gap)
-        return ("".join(left).strip() or None) if cut else text
+        if not self.names.within(text):
+            return text
+        lines = (line for line in text.split("\n") if not self.names.within(line))
+        left = "\n".join(lines).strip()
+        return left if left and not self.names.within(left) else None
 
-    def value(self, value: Any, level: Level) -> Any:
+    def value(self, value: Any) -> Any:
         """`value` (JSON) with all its texts scrubbed; `[forgotten]` where nothing of one is left.
 
-        The form stays: a list keeps its length and an object its keys, but for keys that name.
+        The structure stays: a list keeps its length and an object its keys, except for keys that
+        name the person.
         """
+        return self._walk(value, blank=False)
+
+    def blank(self, value: Any) -> Any:
+        """`value` (JSON) with every text replaced; labels and codes stay unless they name."""
+        return self._walk(value, blank=True)
+
+    def label(self, text: str) -> str:
+        """A name or an id as it stays."""
+        return FORGOTTEN if text in self._ids or self.names.within(text) else text
+
+    def _is_written(self, text: str) -> bool:
+        if not self._written:
+            return False
+        plain = _plain(text)
+        return plain in self._written or plain.startswith(self._beginnings)
+
+    def _walk(self, value: Any, *, blank: bool) -> Any:
         if isinstance(value, str):
-            return self._string(value, level)
+            return self._string(value, blank=blank)
         if isinstance(value, Mapping):
             return {
-                self._string(str(key), "label"): self._field(str(key), one, level)
+                self.renamed.get(str(key), self.label(str(key))): self._field(
+                    str(key), one, blank=blank
+                )
                 for key, one in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self.value(one, level) for one in value]
+            return [self._walk(one, blank=blank) for one in value]
         return value
 
-    def _goes(self, sentence: str, level: Level, *, behind_a_cut: bool) -> bool:
-        if self.names.within(sentence):
-            return True
-        stems = content(sentence)
-        if level == "said":
-            return self._likeness.repeats(stems)
-        if self._likeness.quotes(stems):
-            return True
-        if (behind_a_cut and _REFERS.match(sentence)) or self._likeness.resembles(stems):
-            return True
-        return level == "mixed" and self._likeness.has_own_word(stems)
-
-    def _field(self, key: str, value: Any, level: Level) -> Any:
+    def _field(self, key: str, value: Any, *, blank: bool) -> Any:
         if key in CODES and isinstance(value, str) and _CODE.fullmatch(value):
             return value
-        return self.value(value, "label" if key in LABELS else level)
+        if key not in LABELS:
+            return self._walk(value, blank=blank)
+        if isinstance(value, list | tuple):
+            return [self._field(key, one, blank=blank) for one in value]
+        if isinstance(value, str):
+            return self.renamed.get(value, self.label(value))
+        return self._walk(value, blank=blank)
 
-    def _string(self, text: str, level: Level) -> str:
+    def _string(self, text: str, *, blank: bool) -> str:
         if text in self.renamed:
             return self.renamed[text]
-        if level == "label" or not _is_text(text):
-            return FORGOTTEN if text in self._ids or self.names.within(text) else text
         inside = _inside(text)
         if inside is not None:
-            scrubbed = self.value(inside, level)
+            scrubbed = self._walk(inside, blank=blank)
             return text if scrubbed == inside else json.dumps(scrubbed, ensure_ascii=False)
-        return self.text(text, level) or FORGOTTEN
+        if blank and text:
+            return FORGOTTEN
+        return (self.text(text) or FORGOTTEN) if _is_text(text) else self.label(text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _is_text(value: str) -> bool:
-    """Whether it is more than one word: an id, a time or one of our words is none."""
+    """Whether a string is more than one word: an id, a time or a code is one word."""
     return unspaced(value) or any(map(str.isspace, value.strip()))
 
 
 def _inside(text: str) -> Any:
-    """The object or list that `text` is the JSON of; None where it is none."""
+    """The object or list that `text` encodes as JSON; None where it is none."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return json.loads(text)
     except ValueError:
         return None
-
-
-def _sentences(text: str) -> Iterator[tuple[str, str]]:
-    """The sentences and lines of `text`, each with the gap behind it; "Dr." ends none."""
-    parts = [*_END.split(text), ""]
-    held = ""
-    for at in range(0, len(parts) - 1, 2):
-        sentence, gap = held + parts[at], parts[at + 1]
-        if gap and "\n" not in gap and _ABBREVIATED.search(sentence):
-            held = sentence + gap
-        elif sentence or gap:
-            held = ""
-            yield sentence, gap

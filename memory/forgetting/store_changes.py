@@ -1,24 +1,34 @@
-"""What a forget changes in the store."""
+"""What a forget changes in the store: its records, kind by kind.
+
+Kinds that are not listed here, such as those of a later version, are searched for names too.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
-from memory import night
-from memory.forgetting.nights import plans_after
+from memory import apply, approvals, arrivals, audit, entities, inbox, journal, night, probes
+from memory.compaction import SUMMARIES
+from memory.forgetting.erasure import Erasure
+from memory.forgetting.names import Names
+from memory.forgetting.nights import is_touched, plans_after, record_after
 from memory.forgetting.open_forget import FORGETTING
-from memory.forgetting.rows import Context, Value, row_after
-from memory.records import NightRecord
+from memory.forgetting.scrubbing import Scrubber
+from memory.profiles import Attribute, EntityProfile, Observation
+from memory.records import Fact
 from memory.scope import Scope
 from memory.store_walk import Shelf, shelves
 
+Value: TypeAlias = dict[str, Any]
+
 
 class StoreChanges(NamedTuple):
-    """The writes, for one transaction, and what they come to."""
+    """The writes for one transaction, with counts."""
 
     puts: list[PutOp]
     removed: Counter[str]
@@ -26,22 +36,35 @@ class StoreChanges(NamedTuple):
     rewritten: Counter[str]
 
 
+@dataclass
+class Context:
+    """What the rules know."""
+
+    erasure: Erasure
+    questions: frozenset[str]
+    """Ids of the questions of dropped ticks."""
+    at: str
+    """Now, ISO 8601."""
+    messages: frozenset[str] = frozenset()
+    """Ids of messages that go."""
+    informed: frozenset[int | None] = frozenset()
+    """Ticks whose tools returned an erased memory."""
+    nights: set[str] = field(default_factory=set)
+    """Ids of nights of which a plan changed; filled on the way."""
+
+
 async def store_changes(
     store: BaseStore, scope: Scope, context: Context, kinds: frozenset[str] | None = None
 ) -> StoreChanges:
-    """All changes of the agent's records, or of those of some `kinds`.
-
-    A record that stays as it is is not written.
-    """
+    """All changes of the agent's records, or of those of some `kinds`; writes nothing."""
     changes = StoreChanges([], Counter(), Counter())
-    # In order of their labels: the plans of nights come before the nights themselves.
+    # Sorted by label: the plans ("night") come before the heads ("nights").
     async for shelf in shelves(store, scope):
         kind = shelf.labels[0] if shelf.labels else ""
         if kind == FORGETTING or (kinds is not None and kind not in kinds):
             continue
-        for item, value in zip(
-            shelf.items, await _after(store, scope, shelf, context), strict=True
-        ):
+        after = await _after(store, scope, shelf, context)
+        for item, value in zip(shelf.items, after, strict=True):
             if value == item.value:
                 continue
             changes.puts.append(PutOp(shelf.namespace, item.key, value))
@@ -49,25 +72,210 @@ async def store_changes(
     return changes
 
 
+async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> StoreChanges:
+    """The changes that go with one fact: its links, and its text in the night that made it."""
+    nobody: frozenset[str] = frozenset()
+    names = Names([])
+    erasure = Erasure(
+        names=names,
+        scrubber=Scrubber(names),
+        profiles=nobody,
+        events=nobody,
+        goals=nobody,
+        before={},
+        entries={},
+        facts={fact["id"]: fact},
+        gone=frozenset((fact["id"], fact["op"])),
+        links={},
+        since=fact["created"],
+    )
+    kinds = frozenset((apply.LINKS, "night", night.NIGHTS))
+    return await store_changes(store, scope, Context(erasure, nobody, at), kinds)
+
+
 async def _after(
     store: BaseStore, scope: Scope, shelf: Shelf, context: Context
 ) -> Sequence[Value | None]:
-    """The shelf's values as they stay, in order."""
+    """The values of one namespace as they stay, in order."""
     kind = shelf.labels[0] if shelf.labels else ""
     if any(map(context.erasure.names.within, shelf.labels)):
         return [None] * len(shelf.items)
     if kind == "night" and len(shelf.labels) == 2:
-        record = await night.load(store, scope, shelf.labels[1])
-        return _plans(shelf.items, record, shelf.labels[1], context)
+        return await _plans(store, scope, shelf.labels[1], shelf.items, context)
     return [row_after(kind, item.key, item.value, context) for item in shelf.items]
 
 
-def _plans(
-    items: Sequence[Item], record: NightRecord | None, night_id: str, context: Context
+async def _plans(
+    store: BaseStore, scope: Scope, night_id: str, items: Sequence[Item], context: Context
 ) -> list[Value | None]:
-    """The plans of one night; where one changes, the night is no longer what it was."""
     before = [cast(Any, item.value) for item in items]
-    after = plans_after(before, record, context.erasure, context.gone)
-    if after != before:
+    after = plans_after(before, await night.load(store, scope, night_id), context.erasure)
+    if any(map(is_touched, before, after)):
         context.nights.add(night_id)
     return [cast(Value | None, one) for one in after]
+
+
+def row_after(kind: str, key: str, value: Value, context: Context) -> Value | None:
+    """A record of `kind` (the first label of its namespace) as it stays; None if it goes."""
+    rule = _RULES.get(kind)
+    if rule is not None:
+        return rule(key, value, context)
+    erasure = context.erasure
+    if key in erasure.gone | context.messages or erasure.names.within(key):
+        return None
+    return cast(Value, erasure.scrubber.value(value))
+
+
+def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | None:
+    """A profile as it stays; None if it is the person's own.
+
+    An observation goes if the person said it, if it names them, or if any of its sources goes. An
+    attribute goes if it names them or if any of its evidence goes.
+    """
+    if profile["id"] in erasure.profiles:
+        return None
+    names = erasure.names
+    observations = [one for one in profile["observations"] if not _is_theirs(one, erasure)]
+    gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
+    attributes = {
+        key: left
+        for key, one in profile["attributes"].items()
+        if not names.within(key) and (left := _attribute_after(one, gone, names)) is not None
+    }
+    relationship = profile["relationship"]
+    answered = [one for one in relationship["answered"] if one not in erasure.events]
+    return {
+        **profile,
+        "aliases": [one for one in profile["aliases"] if not names.within(one)],
+        "attributes": attributes,
+        "observations": observations,
+        "relationship": {**relationship, "answered": answered},
+    }
+
+
+def _is_theirs(observation: Observation, erasure: Erasure) -> bool:
+    names = erasure.names
+    if names.means(observation["speaker"]) or names.within(observation["text"]):
+        return True
+    return not erasure.gone.isdisjoint(observation["sources"])
+
+
+def _attribute_after(attribute: Attribute, gone: set[str], names: Names) -> Attribute | None:
+    if names.within(attribute["value"]) or not gone.isdisjoint(attribute["evidence"]):
+        return None
+    replaced = [
+        one
+        for one in attribute["replaced"]
+        if gone.isdisjoint(one.get("evidence", [])) and not names.within(str(one.get("value")))
+    ]
+    return {**attribute, "replaced": replaced}
+
+
+def _entry(key: str, value: Value, context: Context) -> Value | None:
+    after = context.erasure.entries.get(key, cast(Any, value))
+    return dict(after) if after is not None else None
+
+
+def _marker(key: str, value: Value, context: Context) -> Value | None:
+    return None if value.get("id") in context.erasure.gone else value
+
+
+def _link(key: str, value: Value, context: Context) -> Value | None:
+    erasure = context.erasure
+    left = [one for one in value["linked_to"] if one not in erasure.gone]
+    if not left or key in erasure.gone:
+        return None
+    relations = {
+        one: erasure.scrubber.value(how) for one, how in value["relations"].items() if one in left
+    }
+    return {**value, "linked_to": left, "relations": relations}
+
+
+def _waiting(key: str, value: Value, context: Context) -> Value | None:
+    if key in context.erasure.events:
+        return None
+    return cast(Value, context.erasure.scrubber.value(value))
+
+
+def _handled(key: str, value: Value, context: Context) -> Value | None:
+    """The mark stays, so that the same event posted again is still known; not if it names them."""
+    erasure = context.erasure
+    named = key in erasure.events and erasure.names.in_id(key)
+    return None if named or erasure.names.within(key) else value
+
+
+def _audit(key: str, value: Value, context: Context) -> Value | None:
+    """Time, action, tool and outcome stay; the texts go."""
+    after = context.erasure.scrubber.value(value)
+    if "detail" not in value:
+        return cast(Value, after)
+    theirs = value["origin"] in context.erasure.events or value["tick"] in context.informed
+    if after == value and not theirs:
+        return value
+    return {**after, "id": value["id"], "why": None, "detail": {}}
+
+
+def _deed(key: str, value: Value, context: Context) -> Value | None:
+    events = context.erasure.events
+    theirs = {approvals.deed_key(cast(Any, {"id": one}), None) for one in events}
+    return None if key in theirs else _answer(key, value, context)
+
+
+def _answer(key: str, value: Value, context: Context) -> Value | None:
+    if key in context.questions:
+        return None
+    return cast(Value, context.erasure.scrubber.value(value))
+
+
+def _run(key: str, value: Value, context: Context) -> Value | None:
+    left = {one: event for one, event in value.items() if event not in context.erasure.events}
+    return left or None
+
+
+def _summary(key: str, value: Value, context: Context) -> Value | None:
+    """A summary on its way into the conversation does not say what it covers: it is made again."""
+    same = context.erasure.scrubber.value(value) == value
+    return value if same and not context.erasure.events else None
+
+
+def _probe(key: str, value: Value, context: Context) -> Value | None:
+    """A recent recall goes in any case: nothing records in whose words it asks."""
+    return None if context.erasure.gone else value
+
+
+def _profile(key: str, value: Value, context: Context) -> Value | None:
+    return cast(Value | None, profile_after(cast(Any, value), context.erasure))
+
+
+def _name(key: str, value: Value, context: Context) -> Value | None:
+    erasure = context.erasure
+    theirs = value.get("id") in erasure.profiles or erasure.names.means(key)
+    return None if theirs or erasure.names.within(key) else value
+
+
+def _night(key: str, value: Value, context: Context) -> Value | None:
+    touched = key in context.nights
+    record = record_after(cast(Any, value), context.erasure, touched=touched, at=context.at)
+    return cast(Value, dict(record))
+
+
+_RULES: Mapping[str, Callable[[str, Value, Context], Value | None]] = {
+    "journal": _entry,
+    journal.PENDING: _marker,
+    journal.ARCHIVES: _marker,
+    journal.UNINDEXED: _marker,
+    apply.LINKS: _link,
+    inbox.INBOX: _waiting,
+    inbox.SET_ASIDE: _waiting,
+    inbox.HANDLED: _handled,
+    audit.AUDIT: _audit,
+    approvals.DEEDS: _deed,
+    approvals.ANSWERS: _answer,
+    approvals.PASSED_OVER: _answer,
+    arrivals.RUNS: _run,
+    SUMMARIES: _summary,
+    entities.ENTITIES: _profile,
+    entities.NAMES: _name,
+    night.NIGHTS: _night,
+    probes.PROBES: _probe,
+}

@@ -1,42 +1,65 @@
-"""Working memory without what is a forgotten person's. Pure."""
+"""Working memory and the conversation without a forgotten person. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, cast
+
+from langchain_core.messages import (
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
 
 from memory.at_rest import at_rest
+from memory.chat import MARK, event_of, is_history, mark_of, text_of
+from memory.compaction import MARK as SUMMARY
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.history import events_in, history_after
 from memory.forgetting.scrubbing import FORGOTTEN
 from memory.goals import Goals
+from memory.history import is_summary
 from memory.records import Conversation, Event, Projects, SessionMemory
 from memory.state import AssistantPrompt, PromptVersion
 from memory.tick import ParkedTick
 
 Values: TypeAlias = dict[str, Any]
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_SPOKEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "artifact")
+"""Fields of a message that hold what a model or a tool said."""
 
 
-def events_of(values: Mapping[str, Any], owner: str) -> list[Event]:
-    """The events that stand in the state: in hand, parked, overheard, in the history."""
+def events_in_state(values: Mapping[str, Any], owner: str) -> list[Event]:
+    """Events in the state: the one in hand, parked, overheard, and those of the conversation."""
     parked = [one["event"] for one in values.get("parked", [])]
     found = [values.get("event"), *parked, *values.get("context_buffer", [])]
-    return [*(one for one in found if one), *events_in(values.get("messages", []), owner)]
+    for message in values.get("messages", []):
+        if not isinstance(message, HumanMessage):
+            continue
+        mark = mark_of(message) if is_history(message) else {"event": str(message.id), "at": ""}
+        if mark.get("event"):
+            event = event_of(message, owner=owner, now=_NEVER)
+            found.append(cast(Event, {**event, "id": mark["event"], "at": str(mark.get("at"))}))
+    return [one for one in found if one]
 
 
 def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
-    """The ticks that wait for a person and do so no more.
+    """Ticks that no longer wait for a person's approval.
 
-    Those of erased events, and those that hold anything of the person's: a person would approve
-    other arguments than the model gave. Where the event of one stays, its tick is done again.
+    Those of erased events, and those with anything of the person's in them: a person would approve
+    other arguments than the model gave. If the event of a dropped tick stays, its tick runs again.
     """
-    return [one for one in values.get("parked", []) if not _waits_on(one, erasure)]
+    return [one for one in values.get("parked", []) if not _still_waits(one, erasure)]
 
 
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
-    """The values between two runs, scrubbed; {} where the agent has never run.
+    """The scrubbed state between two runs; {} for an agent that has never run.
 
-    Events that they contain are to be out of the inbox by then (`memory.inbox.settle`).
+    Take the events that it contains out of the inbox first (`memory.inbox.settle`). `handled`:
+    event id -> the tick that handled it.
     """
     after: Values = {}
     for key, value in at_rest(values).items():
@@ -48,24 +71,129 @@ def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[st
         elif rule is not None and value:
             after[key] = rule(value, erasure)
         else:
-            after[key] = erasure.scrubber.value(value, "unknown")
+            after[key] = erasure.scrubber.value(value)
     return after
 
 
+def history_after(
+    messages: Sequence[AnyMessage], erasure: Erasure, handled: Mapping[str, int]
+) -> list[AnyMessage]:
+    """The conversation as it stays.
+
+    The ticks of erased events go whole, and a summary that covers any of them. A tick whose tools
+    returned an erased memory keeps its messages without their texts. Everywhere else the lines
+    that name the person are cut.
+    """
+    ticks = ticks_of(messages, erasure.events, handled)
+    told = informed_ticks(messages, erasure)
+    left = []
+    for one in messages:
+        if _tick(one) in ticks or _event(one) in erasure.events:
+            continue
+        if isinstance(one, SystemMessage) and is_summary(one):
+            after = _summary_after(one, erasure)
+        else:
+            by_model = not isinstance(one, HumanMessage)
+            after = _message_after(one, erasure, blank=by_model and _tick(one) in told)
+        if after is not None:
+            left.append(after)
+    return left
+
+
+def ticks_of(
+    messages: Sequence[AnyMessage], events: Collection[str], handled: Mapping[str, int]
+) -> set[int]:
+    """The ticks in the conversation that one of `events` set off.
+
+    If the event's message was compacted away, its `handled` mark names the tick, unless an event
+    that stays has the same tick: an event taken as context bears the number of the tick before it.
+    """
+    asked = {_tick(one): _event(one) for one in messages if isinstance(one, HumanMessage)}
+    theirs = {tick for tick, event in asked.items() if tick is not None and event in events}
+    others = {tick for event, tick in handled.items() if event not in events}
+    cut = {tick for event, tick in handled.items() if event in events} - set(asked)
+    return theirs | (cut - others)
+
+
+def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int | None]:
+    """The ticks in the conversation whose tools returned an erased memory.
+
+    A tick whose beginning was compacted away counts too: its tools may have returned anything.
+    """
+    if not erasure.gone:
+        return set()
+    found = {_tick(one) for one in messages if _shows_erased(one, erasure)}
+    first = next((one for one in messages if not isinstance(one, SystemMessage)), None)
+    beheaded = any(map(is_summary, messages)) and not isinstance(first, HumanMessage | None)
+    return found | {_tick(first)} if first is not None and beheaded else found
+
+
+def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> AnyMessage:
+    """One message as it stays; without any text, if `blank`."""
+    before = messages_to_dict([message])[0]
+    data = erasure.scrubber.value(before["data"])
+    if blank:
+        spoken = {key: one for key, one in before["data"].items() if key in _SPOKEN}
+        data |= erasure.scrubber.blank(spoken)
+    # What binds messages to each other holds nobody's words.
+    kept = ("id", "type", "tool_call_id")
+    data |= {key: before["data"][key] for key in kept if key in before["data"]}
+    if MARK in before["data"]["additional_kwargs"]:
+        data["additional_kwargs"][MARK] = erasure.scrubber.value(mark_of(message))
+    if data == before["data"]:
+        return message
+    after: Any = messages_from_dict([{**before, "data": data}])[0]
+    return cast(AnyMessage, after)
+
+
+def _summary_after(message: SystemMessage, erasure: Erasure) -> AnyMessage | None:
+    metadata = message.additional_kwargs.get("metadata", {})
+    sources = metadata.get("sources", []) if isinstance(metadata, dict) else []
+    if not erasure.events.isdisjoint(sources):
+        return None
+    text = erasure.scrubber.text(str(message.text).removeprefix(SUMMARY).strip())
+    return None if text is None else message.model_copy(update={"content": f"{SUMMARY}\n{text}"})
+
+
+def _shows_erased(message: AnyMessage, erasure: Erasure) -> bool:
+    """Whether a tool's answer contains the id of an erased memory."""
+    if not isinstance(message, ToolMessage):
+        return False
+    text = text_of(message.content)
+    return any(f'"{one}"' in text for one in erasure.memories)
+
+
+def _tick(message: AnyMessage) -> int | None:
+    tick = mark_of(message).get("tick")
+    return tick if isinstance(tick, int) else None
+
+
+def _event(message: AnyMessage) -> str | None:
+    if not isinstance(message, HumanMessage):
+        return None
+    if not is_history(message):
+        return str(message.id)
+    event = mark_of(message).get("event")
+    return str(event) if event is not None else None
+
+
 def _goals(goals: Goals, erasure: Erasure) -> Goals:
-    """Structure, ids and progress stay. A goal that the person set goes with all its steps."""
+    """Structure, ids and progress stay. A goal made for an erased event loses its text, and so do
+    all goals below it.
+    """
+    scrub = erasure.scrubber.value
     return {
         id_: {
             **goal,
             "description": FORGOTTEN
-            if _stands_below(id_, goals, erasure.goals)
-            else erasure.scrubber.value(goal["description"], "unknown"),
+            if _is_below(id_, goals, erasure.goals)
+            else scrub(goal["description"]),
         }
         for id_, goal in goals.items()
     }
 
 
-def _stands_below(id_: str, goals: Goals, erased: frozenset[str]) -> bool:
+def _is_below(id_: str, goals: Goals, erased: frozenset[str]) -> bool:
     seen: set[str] = set()
     at: str | None = id_
     while at is not None and at in goals and at not in seen:
@@ -81,28 +209,31 @@ def _projects(projects: Projects, erasure: Erasure) -> Projects:
     return {
         "active": renamed.get(active, active) if active is not None else None,
         "slots": {
-            renamed.get(key, key): erasure.scrubber.value(slot, "unknown")
+            renamed.get(key, key): erasure.scrubber.value(slot)
             for key, slot in projects["slots"].items()
         },
     }
 
 
 def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
-    """A fact or pattern of which nothing is left goes; a completed task stays in the list."""
-    scrub = erasure.scrubber
+    """A fact or pattern goes if it is the person's word, or if nothing of it is left."""
+    scrub, names = erasure.scrubber, erasure.names
+    said_by = memory.get("said_by", {})
 
     def left(texts: list[str]) -> list[str]:
-        return [one for text in texts if (one := scrub.text(text, "unknown")) is not None]
+        staying = (one for one in texts if not names.means(said_by.get(one)))
+        return [one for text in staying if (one := scrub.text(text)) is not None]
 
     after: SessionMemory = {
         **memory,
         "key_facts": left(memory["key_facts"]),
         "learned_patterns": left(memory["learned_patterns"]),
-        "completed_tasks": scrub.value(memory["completed_tasks"], "unknown"),
+        "completed_tasks": scrub.value(memory["completed_tasks"]),
     }
-    if names := memory.get("said_by"):
-        said = {one: by for text, by in names.items() for one in left([text])}
-        after["said_by"] = {text: "".join(left([by])) or FORGOTTEN for text, by in said.items()}
+    if said_by:
+        after["said_by"] = {
+            one: scrub.label(by) for text, by in said_by.items() for one in left([text])
+        }
     return after
 
 
@@ -110,41 +241,40 @@ def _conversations(
     conversations: dict[str, Conversation], erasure: Erasure
 ) -> dict[str, Conversation]:
     return {
-        key: erasure.scrubber.value(one, "unknown")
+        key: erasure.scrubber.value(one)
         for key, one in conversations.items()
         if not (erasure.names.means(one["entity"]) or erasure.names.within(key))
     }
 
 
 def _overheard(events: list[Event], erasure: Erasure) -> list[Event]:
-    staying = [one for one in events if one["id"] not in erasure.events]
-    return [erasure.scrubber.value(one, "said") for one in staying]
+    return [erasure.scrubber.value(one) for one in events if one["id"] not in erasure.events]
 
 
 def _parked(parked: list[ParkedTick], erasure: Erasure) -> list[ParkedTick]:
-    return [one for one in parked if _waits_on(one, erasure)]
+    return [one for one in parked if _still_waits(one, erasure)]
 
 
-def _waits_on(parked: ParkedTick, erasure: Erasure) -> bool:
+def _still_waits(parked: ParkedTick, erasure: Erasure) -> bool:
     event = parked["event"]
     if event is not None and event["id"] in erasure.events:
         return False
-    return bool(erasure.scrubber.value(parked, "unknown") == parked)
+    return bool(erasure.scrubber.value(parked) == parked)
 
 
 def _prompt(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:
-    """The versions stay as they are numbered; of their texts what is the person's is cut."""
+    """Versions keep their numbers and lose the lines that name the person."""
     scrub = erasure.scrubber
     versions: list[PromptVersion] = [
         {
             **one,
-            "text": scrub.text(one["text"], "unknown") or "",
-            "reason": scrub.value(one["reason"], "unknown"),
-            "by": scrub.value(one["by"], "label"),
+            "text": scrub.text(one["text"]) or "",
+            "reason": scrub.value(one["reason"]),
+            "by": scrub.label(one["by"]),
         }
         for one in prompt["versions"]
     ]
-    return {**prompt, "text": scrub.text(prompt["text"], "unknown") or "", "versions": versions}
+    return {**prompt, "text": scrub.text(prompt["text"]) or "", "versions": versions}
 
 
 _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
