@@ -177,7 +177,7 @@ async def _plan(
     after = state_after(values, erasure, person.handled)
     left = {message.id for message in after.get("messages", [])}
     cut = {str(message.id) for message in values.get("messages", []) if message.id not in left}
-    questions = frozenset(one["question"]["id"] for one in dropped(values, erasure))
+    questions = frozenset(parked["question"]["id"] for parked in dropped(values, erasure))
     at = context.now().isoformat()
     rules = Context(erasure, erasure.gone | cut, questions, at)
     plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
@@ -194,15 +194,19 @@ async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step)
     person, erasure = plan.person, plan.person.erasure
     what: Begun = {
         "entity": entity,
-        "events": [one["id"] for one in person.unjournaled],
-        "texts": [one["text"] for one in person.unjournaled],
+        "events": [event["id"] for event in person.unjournaled],
+        "texts": [event["text"] for event in person.unjournaled],
     }
     # Stored first, so that entries which stay are indexed again whatever happens.
-    again = [one for one in erasure.entries.values() if one and one["id"] in plan.rows.stale]
-    await open_forget.begin(store, scope, what, [journal.unindexed(scope, one) for one in again])
+    stale = [
+        journal.unindexed(scope, entry)
+        for entry in erasure.entries.values()
+        if entry and entry["id"] in plan.rows.stale
+    ]
+    await open_forget.begin(store, scope, what, stale)
     tell(f"facts: {len(erasure.facts)}")
     await found_rows.erase(semantic, scope, erasure.facts, plan.rows.gone)
-    staying = [one for one in person.facts if one["id"] not in erasure.facts]
+    staying = [fact for fact in person.facts if fact["id"] not in erasure.facts]
     await found_rows.mend(semantic, scope, staying, erasure)
     tell("working memory")
     await _rewrite_state(context, plan.after)
