@@ -175,7 +175,7 @@ async def _plan(
     left = {message.id for message in after.get("messages", [])}
     messages = values.get("messages", [])
     cut = frozenset(str(message.id) for message in messages if message.id not in left)
-    questions = frozenset(tick["question"]["id"] for tick in dropped(values, erasure))
+    questions = frozenset(parked["question"]["id"] for parked in dropped(values, erasure))
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
     rules = Context(erasure, questions, at, messages=cut, informed=frozenset(informed))
@@ -198,11 +198,15 @@ async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step)
         "informed": list(plan.rules.informed),
     }
     # Stored first, so that entries which stay are indexed again whatever happens.
-    again = [one for one in erasure.entries.values() if one and one["id"] in plan.rows.stale]
-    await open_forget.begin(store, scope, what, [journal.unindexed(scope, one) for one in again])
+    stale = [
+        journal.unindexed(scope, entry)
+        for entry in erasure.entries.values()
+        if entry and entry["id"] in plan.rows.stale
+    ]
+    await open_forget.begin(store, scope, what, stale)
     tell(f"facts: {len(erasure.facts)}")
     await found_rows.erase(semantic, scope, erasure.facts, plan.rows.gone)
-    staying = [one for one in person.facts if one["id"] not in erasure.facts]
+    staying = [fact for fact in person.facts if fact["id"] not in erasure.facts]
     await found_rows.mend(semantic, scope, staying, erasure)
     tell("working memory")
     await _rewrite_state(context, plan.after)

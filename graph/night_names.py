@@ -30,14 +30,14 @@ class Names:
     def told_by(cls, operations: Sequence[Operation]) -> Names:
         """What the operations themselves say of their targets. Pure."""
         found = cls()
-        for one in told(operations):
-            value = one["after"] or one["before"]
-            if one["kind"] in ("add_fact", "remove_fact"):
-                found.facts[one["target"]] = value
-            elif one["kind"] in ("add_entry", "prune_entry"):
-                found.entries[one["target"]] = value
-            elif one["kind"] == "observe_entity":
-                found.profiles[one["target"]] = value["name"]
+        for operation in told(operations):
+            value = operation["after"] or operation["before"]
+            if operation["kind"] in ("add_fact", "remove_fact"):
+                found.facts[operation["target"]] = value
+            elif operation["kind"] in ("add_entry", "prune_entry"):
+                found.entries[operation["target"]] = value
+            elif operation["kind"] == "observe_entity":
+                found.profiles[operation["target"]] = value["name"]
         return found
 
     def fact(self, op: str) -> dict[str, Any]:
@@ -67,10 +67,11 @@ async def names_of(
     names.entries |= {id_: dict(entry) for id_, entry in read.items() if id_ not in names.entries}
     profiles = await entities.read(store, scope, wanted)
     names.profiles |= {id_: one["name"] for id_, one in profiles.items()}
-    left = [one for one in wanted if one not in names.entries | names.facts | names.profiles]
+    known = names.entries | names.facts | names.profiles
+    left = [id_ for id_ in wanted if id_ not in known]
     facts = await semantic.by_op(scope, left)
     names.facts |= {op: dict(fact) for op, fact in facts.items()}
-    for id_ in (one for one in left if one not in facts):
+    for id_ in (id_ for id_ in left if id_ not in facts):
         fact = await semantic.get(scope, id_)
         if fact is not None:
             names.facts[id_] = dict(fact)
@@ -78,14 +79,14 @@ async def names_of(
 
 
 def _named(operations: Sequence[Operation]) -> Iterable[str]:
-    for one in told(operations):
-        yield one["target"]
-        value = one["after"] or one["before"]
-        if one["kind"] in ("link", "unlink"):
+    for operation in told(operations):
+        yield operation["target"]
+        value = operation["after"] or operation["before"]
+        if operation["kind"] in ("link", "unlink"):
             yield value["other"]
-            yield from links.fact_ops(one)
-        elif one["kind"] == "change_fact":
-            for side in (one["before"], one["after"]):
+            yield from links.fact_ops(operation)
+        elif operation["kind"] == "change_fact":
+            for side in (operation["before"], operation["after"]):
                 yield from (op for op in [(side or {}).get("superseded_by")] if op)
                 yield from (side or {}).get("disputed", ())
 

@@ -134,9 +134,9 @@ def test_a_shortened_id_means_the_only_one_that_begins_so(given: str, found: str
 
 
 def test_an_ambiguous_id_is_an_error_that_names_a_few() -> None:
-    with pytest.raises(InputError, match="^3 nights have ids that begin with n: .* night_2_b$"):
+    with pytest.raises(InputError, match=r"^3 nights have ids that begin with n: .* night_2_b$"):
         match_id("n", IDS, "nights")
-    with pytest.raises(InputError, match="n0, n1, n2 and 2 more$"):
+    with pytest.raises(InputError, match=r"n0, n1, n2 and 2 more$"):
         match_id("n", [f"n{number}" for number in range(5)], "nights")
 
 

@@ -29,13 +29,15 @@ CLIENT = cast(
 )
 
 
-async def test_the_checkpoints_of_a_thread_that_the_server_lost_go_too(tmp_path: Path) -> None:
+async def test_erasing_includes_checkpoints_of_threads_unknown_to_the_server(
+    tmp_path: Path,
+) -> None:
     async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
         adas, bens = (agents.agent("default", user=user) for user in ("ada@example.org", "ben"))
         await adas.ainvoke(said(f"My parrot is called {SECRET}"))
         await bens.ainvoke(said("My cat is called Miso"))
         saver: Any = adas.graph.checkpointer
-        process = Process(agents._home, adas.resources, adas.store, saver)
+        process = Process(agents.home, adas.resources, adas.store, saver)
         counted = await erase_user("ada@example.org", CLIENT, process)
         assert (counted["threads"], counted["records"] > 0) == (0, True)
         assert (await adas.aget_state()).values == {}
@@ -44,6 +46,6 @@ async def test_the_checkpoints_of_a_thread_that_the_server_lost_go_too(tmp_path:
 
 
 def holding(folder: Path) -> list[Path]:
-    """The files in which the word still stands."""
+    """The files that still contain the secret."""
     files = [one for one in folder.rglob("*") if one.is_file()]
     return [one for one in files if SECRET.encode() in one.read_bytes()]
