@@ -17,7 +17,9 @@ from graph.context import match_id
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import inbox, journal
+from memory.apply import apply_operations
 from memory.errors import CircadianError, InputError, StateError
+from memory.operations import add_entry
 from memory.resources import KEY
 from memory.scope import Scope
 from tests.agents import entries, opened, said
@@ -239,7 +241,10 @@ async def test_archives_are_recalled_by_people_and_by_the_agent(
     agent: AsyncAgent, model: ScriptedChatModel, clock: Clock
 ) -> None:
     archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
-    await agent.store.abatch(journal.puts(agent.scope, archive))
+    semantic = agent.resources.semantic
+    await apply_operations(
+        [add_entry(archive, "archive")], store=agent.store, semantic=semantic, scope=agent.scope
+    )
     [hit] = await agent.recall("Who sold the harp?")
     assert (hit["id"], hit["sources"]) == (archive["id"], ["e1"])
     await agent.ainvoke(said("Who sold the harp?"))
