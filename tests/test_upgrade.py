@@ -1,7 +1,7 @@
-"""A data folder that the first released form made, in today's program.
+"""A data folder whose table of facts has the first form, in today's program.
 
 `tests/fixtures/first_schema.tar.gz` is such a folder: five messages of three people, a project, a
-goal and one night, made with the offline model and never opened since.
+goal and one night, made with the offline model. Its records have the current form.
 """
 
 from __future__ import annotations
