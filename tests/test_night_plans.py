@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.store.memory import InMemoryStore
 
 from memory.apply import entries_after
+from memory.night import new_night, plans_of
 from memory.night_plans import Plans
+from memory.night_steps import NightContext, Thought
+from memory.night_steps import plan as make_plan
 from memory.operations import add_fact, change_fact, mark_entry, score_entry, settle_fact
 from memory.records import JournalEntry, Operation, PlanRecord
+from memory.scope import Scope
+from memory.settings import Settings
 from tests.facts import draft
 from tests.night_memories import entry, fact
 
@@ -96,3 +103,29 @@ def test_each_plan_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert id_ not in {one["id"] for one in plans.pending()}
         assert len(plans.operations()) == order + 1
     assert sum(read) == len(ENTRIES)
+
+
+async def test_a_plan_with_the_same_inputs_is_not_thought_out_again() -> None:
+    thought = list[str]()
+
+    async def think() -> Thought:
+        thought.append("once")
+        return Thought()
+
+    context = NightContext(
+        state=cast(Any, {}),
+        config={},
+        settings=Settings(),
+        resources=cast(Any, None),
+        store=InMemoryStore(),
+        scope=Scope("local", "thread"),
+        record=new_night(datetime(2026, 5, 3, tzinfo=UTC), [], []),
+        plans=Plans(),
+    )
+    first = await make_plan(context, "reflect", ["j1"], think)
+    assert await make_plan(context, "reflect", ["j1"], think) == first
+    assert len(thought) == 1
+    second = await make_plan(context, "reflect", ["j1"], think, iteration=1)
+    assert (len(thought), second["order"], second["key"] != first["key"]) == (2, 1, True)
+    stored = await plans_of(context.store, context.scope, context.record["id"])
+    assert list(stored) == [first, second]
