@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.chat import HELP
-from graph.cli.parser.program import shared_options_behind
+from graph.cli.commands.chat import HELP
+from graph.cli.program import COMMANDS, load, shared_options_last
 from memory.folder import open_folder
 from memory.models.offline import OfflineChatModel
 from tests.agents import opened
@@ -186,10 +186,15 @@ def test_the_help_tells_every_command_in_a_whole_sentence(capsys: Capture) -> No
     lines = circadian(capsys, "--help").out.partition("Commands:\n")[2].splitlines()
     assert len(lines) > 20
     assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
-    names = [line.split()[0] for line in lines]
-    assert {"recall", "correct", "forget", "export", "import", "reindex"} <= set(names)
-    for name in names:
-        assert circadian(capsys, name, "--help").status == 0
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture, name: str) -> None:
+    assert (load(name).help or "").splitlines()[0] == COMMANDS[name].help
+    done = circadian(capsys, name, "--help")
+    assert (done.status, COMMANDS[name].help in done.out) == (0, True)
+    assert done.out.startswith(f"Usage: circadian {name} [OPTIONS]")
 
 
 def test_status_counts_those_whom_the_agent_knows(capsys: Capture, data: Path) -> None:
@@ -270,7 +275,7 @@ def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path
 def test_leading_shared_options_move_behind_the_command(
     given: list[str], expected: list[str]
 ) -> None:
-    assert shared_options_behind(given) == expected
+    assert shared_options_last(given) == expected
 
 
 def test_two_agents_of_one_folder_know_nothing_of_each_other(capsys: Capture, data: Path) -> None:

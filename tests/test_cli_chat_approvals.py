@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli import approvals
-from graph.cli.asking import CHOICES, UNCLEAR
+from graph.cli import turn
+from graph.cli.commands.chat import CHOICES, UNCLEAR
 from memory.errors import InputError
 from tests import launching
 from tests.commandline import Done, circadian
@@ -255,7 +255,7 @@ def test_on_a_pipe_an_answer_that_comes_too_late_takes_no_other_line(
     async def late(*args: object) -> None:
         raise InputError("no question waits")
 
-    monkeypatch.setattr(approvals, "decide", late)
+    monkeypatch.setattr(turn, "decide", late)
     with serving(monkeypatch, LAUNCH, HELLO):
         ended = piped(capsys, data, monkeypatch, "Launch it", "y", "n")
     assert "circadian: no question waits\n" in ended.err

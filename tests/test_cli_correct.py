@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.correct import correction_view
+from graph.cli.views import correction_view
 from memory.models.offline import OfflineChatModel
 from memory.records import Fact
 from tests.agents import opened

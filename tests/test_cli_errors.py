@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import waiting
+from graph.cli import access
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
 from memory.scope import LOCAL_USER, thread_id
@@ -229,7 +229,7 @@ def test_who_is_waited_for_is_told(
     file = data / "one.jsonl"
     file.write_text('{"id": "e1", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"}\n')
     args = (command, str(file) if command == "replay" else "Hi", "--data", data)
-    monkeypatch.setattr(waiting, "PATIENCE", 0.05)
+    monkeypatch.setattr(access, "PATIENCE", 0.05)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
     lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
     asyncio.run(lock.acquire())

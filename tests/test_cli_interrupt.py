@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import chat
-from graph.cli.chat import HELP
+from graph.cli.commands import chat
+from graph.cli.commands.chat import HELP
 from tests.commandline import circadian
 
 Capture = pytest.CaptureFixture[str]

@@ -11,7 +11,8 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from graph.cli.log import _DID, log_view, moment
+from graph.cli.commands.log import moment
+from graph.cli.views.log import _DID, log_view
 from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry, Outcome, What

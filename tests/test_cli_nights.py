@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.commands import go_to_sleep
-from graph.cli.console import Screen
+from graph.cli.access import Session
+from graph.cli.commands.nights import go_to_sleep
 from graph.cli.options import Options
+from graph.cli.views import Screen
 from memory.settings import Deployment
 from tests.agents import opened
 from tests.clock import Clock
@@ -207,7 +208,7 @@ async def held(data: Path, *, as_json: bool) -> int:
     clock, options = Clock(), Options.of(Deployment(), data=data, json=as_json)
     async with opened(data, ruler(6), clock, settings=GATED) as agent:
         await a_day_with_a_rule(agent, clock, 19)
-        return await go_to_sleep(options, agent, Screen(json=as_json))
+        return await go_to_sleep(Session(options, Screen(json=as_json), agent))
 
 
 def test_a_night_that_is_held_back_is_shown_with_both_ways_to_go_on(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli.recall import memory_view, recall_view, recalled, short_ids
+from graph.cli.commands.recall import recalled
+from graph.cli.views import memory_view, recall_view, short_ids
 from graph.everything import everything
 from memory.models.offline import OfflineChatModel
 from memory.records import Fact, RecallHit

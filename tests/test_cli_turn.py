@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.turn import sent_line, what_next
+from graph.cli.views import sent_line, what_next
 from memory.models.offline import OfflineChatModel
 from memory.reports import FailureReport
 from memory.tick import SentMessage

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from graph.awake import awake
-from graph.cli.following import follow
+from graph.cli.listener import follow
 from memory import audit
 from memory.errors import ModelError
 from memory.night_stream import NightEvent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import demo
+from graph.cli.commands import demo
 from graph.cli.replay_file import steps
 from tests.commandline import circadian
 

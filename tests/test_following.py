@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.following import follow
+from graph.cli.listener import Listener, follow
 from graph.decisions import decide
 from graph.handle import AsyncAgent
 from memory.night_stream import NightEvent
@@ -19,7 +19,7 @@ from tests.clock import Clock
 from tests.scripted import call, calls, scripted
 
 
-class Ear:
+class Ear(Listener):
     """Notes what it hears, in order."""
 
     def __init__(self) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
-from graph.cli.render import status_view
+from graph.cli.views import breakers_gauge, prompt_gauge, spending_gauge, status_view
 from graph.status import status
 from memory.models.offline import OfflineChatModel
 from memory.prompt_health import prompt_health

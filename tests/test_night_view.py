@@ -7,8 +7,8 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.night_changes import KNOWN_BY, taken_back
-from graph.cli.night_view import night_view, nights_view
+from graph.cli.views import night_view, nights_view, taken_back
+from graph.cli.views.changes import KNOWN_BY
 from graph.night_names import Names
 from graph.nights import NightLine
 from memory.dreaming.attributes import Synthesis, consolidated, ripe

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli.approvals import MOST, edit, question_view
-from graph.cli.console import visible
-from graph.cli.turn import still_waiting
+from graph.cli.commands.approvals import edit
+from graph.cli.views import question_view, still_waiting
+from graph.cli.views.question import LONGEST, visible
 from memory.errors import InputError
 from memory.tick import Question
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_seen_is_written_out() -> None:
 
 
 def test_a_very_long_argument_is_cut_and_says_so() -> None:
-    shown = plain(question(args={"text": "x" * (MOST + 1_500)}))
+    shown = plain(question(args={"text": "x" * (LONGEST + 1_500)}))
     assert any("… 1,500 more characters (circadian status --json has all)" in o for o in shown)
     many = plain(question(args={"text": "line\n" * 1_000}))
     assert len(many) < 250

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.replay import Clock, Tally
+from graph.cli.commands.replay import Clock, Tally
 from graph.cli.replay_file import MOST_AT_ONCE, Step, steps
 from memory.errors import InputError
 from memory.reports import Report, empty_report

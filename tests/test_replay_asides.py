@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.replay import Clock, Tally, replay
+from graph.cli.commands.replay import Clock, Tally, play
 from graph.cli.replay_file import Step
 from graph.handle import AsyncAgent
 from memory.models.offline import OfflineChatModel
@@ -155,6 +155,6 @@ async def test_while_a_service_is_left_alone_the_replay_goes_no_further(
     write(file, [event(number) for number in range(3)])
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
-        tally: Tally = await replay(agent, file, clock, watcher)
+        tally: Tally = await play(agent, file, clock, watcher)
     assert (watcher.runs, tally.stopped) == (runs, not attempts)
     assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs

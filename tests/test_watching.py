@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli.console import Screen
-from graph.cli.watching import Lines, Watch
+from graph.cli.commands.run import Lines, Watch
+from graph.cli.views import Screen
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
 from graph.scheduler import MODES

@@ -1,1 +1,23 @@
-"""The command line: `app` has the commands, the others what they do and show."""
+"""The command line. Here: the exit status and the one line on stderr of a command that failed.
+
+Light to import, so that Ctrl-C is no traceback even while everything else is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+
+INTERRUPTED = 130
+
+
+def fail(message: str, status: int) -> int:
+    """Write `message` as one line on stderr; returns `status`."""
+    sys.stderr.write(f"circadian: {' '.join(message.split())}\n")
+    return status
+
+
+def interrupted() -> int:
+    """Report a Ctrl-C, which is no error: nothing that was received is lost."""
+    return fail(
+        "interrupted; whatever was received is kept, the next run goes on", status=INTERRUPTED
+    )
