@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graph.cli import fail, interrupted
+from graph.cli.exits import fail, interrupted
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException

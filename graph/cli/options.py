@@ -14,7 +14,7 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperCommand
 
-from graph.cli import interrupted
+from graph.cli.exits import interrupted
 from memory.errors import InputError
 from memory.settings import Deployment
 
@@ -75,7 +75,7 @@ class Options:
 
 
 def _option(kind: Any, metavar: str, help: str) -> Any:
-    return Annotated[kind | None, typer.Option(metavar=metavar, help=help, show_default=False)]
+    return Annotated[kind | None, typer.Option(metavar=metavar, help=help)]
 
 
 COMMON = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graph.cli import interrupted
+from graph.cli.exits import interrupted
 from graph.cli.options import LOADED, WITH_VALUE
 
 
@@ -36,7 +36,7 @@ COMMANDS = {
     "retry": Entry("requests", "Put events that were set aside back into the inbox."),
     "recall": Entry("recall", "Search long-term memory, or look through it."),
     "correct": Entry("facts", "Supersede a fact with what is true."),
-    "forget": Entry("facts", "Erase a person, a thing or one fact, and all that came of it."),
+    "forget": Entry("facts", "Erase a person, a thing or one fact, and what came of it."),
     "export": Entry("transfer", "Write the agent's whole memory as JSON Lines."),
     "import": Entry("transfer", "Take in an exported memory."),
     "reindex": Entry("reindex", "Embed what has no vector yet; with another --embedder, all."),

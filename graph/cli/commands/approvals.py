@@ -27,7 +27,6 @@ QuestionId = Annotated[
     typer.Argument(
         metavar="ID",
         help="The question, or how its id begins; not needed where only one waits.",
-        show_default=False,
     ),
 ]
 
@@ -43,7 +42,6 @@ async def approve(
             "--edit",
             metavar="JSON",
             help="An object that takes the place of the arguments.",
-            show_default=False,
         ),
     ] = None,
 ) -> int:
@@ -56,8 +54,7 @@ async def refuse(
     options: Options,
     question: QuestionId = None,
     reason: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Why; the model is told.", show_default=False),
+        str | None, typer.Option(metavar="TEXT", help="Why; the model is told.")
     ] = None,
 ) -> int:
     """Answer a question with no, and go on."""

@@ -48,8 +48,7 @@ async def correct(
     fact: Annotated[str, typer.Argument(metavar="FACT", help=FACT_ID)],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true.")],
     by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="NAME", help="Who says so [the owner].", show_default=False),
+        str | None, typer.Option("--by", metavar="NAME", help="Who says so [the owner].")
     ] = None,
 ) -> int:
     """Supersede a fact with what is true."""
@@ -68,16 +67,12 @@ async def correct(
 async def forget(
     options: Options,
     entity: Annotated[
-        str | None,
-        typer.Argument(metavar="ENTITY", help="A person, place or thing.", show_default=False),
+        str | None, typer.Argument(metavar="ENTITY", help="A person, place or thing.")
     ] = None,
-    fact: Annotated[
-        str | None,
-        typer.Option("--fact", metavar="ID", help=FACT_ID, show_default=False),
-    ] = None,
+    fact: Annotated[str | None, typer.Option("--fact", metavar="ID", help=FACT_ID)] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
 ) -> int:
-    """Erase a person, a thing or one fact, and all that came of it."""
+    """Erase a person, a thing or one fact, and what came of it."""
     if (entity is None) == (fact is None):
         raise InputError("name whom to forget, or one fact with --fact ID")
     async with reading(options) as session:

@@ -29,20 +29,13 @@ async def log(
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="WHEN",
-            help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday.",
-            show_default=False,
+            metavar="WHEN", help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday."
         ),
     ] = None,
     most: Annotated[
         int | None,
         typer.Option(
-            "-n",
-            metavar="N",
-            min=1,
-            max=_ALL,
-            help="The newest N [50; with --since, all].",
-            show_default=False,
+            "-n", metavar="N", min=1, max=_ALL, help="The newest N [50; with --since, all]."
         ),
     ] = None,
 ) -> int:

@@ -31,11 +31,7 @@ async def sleep(
     ] = False,
     apply: Annotated[
         str | None,
-        typer.Option(
-            metavar="NIGHT",
-            help="Apply a dry run, or a night that was held back.",
-            show_default=False,
-        ),
+        typer.Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back."),
     ] = None,
     everything: Everything = False,
 ) -> int:
@@ -64,8 +60,7 @@ async def night(
     options: Options,
     night_id: Annotated[str, typer.Argument(metavar="ID", help=NIGHT_ID)],
     discard: Annotated[
-        bool,
-        typer.Option("--discard", help="Let a dry run, or a night that was held back, go."),
+        bool, typer.Option("--discard", help="Let a dry run, or a night that was held back, go.")
     ] = False,
     everything: Everything = False,
 ) -> int:

@@ -20,10 +20,7 @@ RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 @command()
 async def recall(
     options: Options,
-    query: Annotated[
-        str | None,
-        typer.Argument(metavar="QUERY", help="What to look for.", show_default=False),
-    ] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for.")] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -32,7 +29,6 @@ async def recall(
             min=1,
             max=1_000_000,
             help="At most N memories [10; with --all, every one].",
-            show_default=False,
         ),
     ] = None,
     everything: Annotated[

@@ -5,20 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from graph import reindexing
-from graph.cli import INTERRUPTED
 from graph.cli.access import must_be_made
+from graph.cli.exits import INTERRUPTED
 from graph.cli.options import Options, command
 from graph.cli.views import Screen, counted, one_line
 from graph.reindexing import Reindexing
@@ -58,30 +49,14 @@ async def reindex(options: Options) -> int:
 
 async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
     """Reindex behind a progress bar."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen.out, transient=True, disable=not screen.live) as bar:
-        task = bar.add_task("waiting until no agent runs", total=None)
+    with screen.progress() as progress:
+        progress("waiting until no agent runs", 0, None)
 
         def tell(done: int, total: int) -> None:
             far.done, far.total = done, total
-            bar.update(task, description="embedding", completed=done, total=total)
+            progress("embedding", done, total)
 
         return await reindexing.reindex(options.data, options.embedder, progress=tell)
-
-
-class _Rate(ProgressColumn):
-    """Memories per second."""
-
-    def render(self, task: Task) -> Text:
-        """The rate over the last seconds."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f}/s", style="dim")
 
 
 def _lines(done: Reindexing) -> list[str]:

@@ -8,14 +8,13 @@ marker, that one request is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from graph.cli.access import Session, running
@@ -211,24 +210,16 @@ class Days:
         self._session, self._screen = session, session.screen
         self._today: str | None = None
         self._heard = self._answered = 0
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=self._screen.out,
-            transient=True,
-            disable=not self._screen.live,
-        )
-        self._task = self._progress.add_task("replaying", total=lines)
+        self._done, self._lines = 0, lines
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._tell = self._stack.enter_context(self._screen.progress())
         return self
 
     def __exit__(self, *error: object) -> None:
         self._close_day()
-        self._progress.stop()
+        self._stack.close()
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run, and count what the day brought."""
@@ -242,12 +233,13 @@ class Days:
         if report["night"] is not None:
             self._close_day()
             self._screen.show(night_line(report["night"]))
-        self._progress.advance(self._task, step.lines)
+        self.skip(step)
         return report
 
     def skip(self, step: Step) -> None:
         """Only the bar moves."""
-        self._progress.advance(self._task, step.lines)
+        self._done += step.lines
+        self._tell("replaying", self._done, self._lines)
 
     def _close_day(self) -> None:
         if self._today is not None and self._heard:

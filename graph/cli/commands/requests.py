@@ -46,9 +46,7 @@ async def clear_stop(options: Options) -> int:
 @command()
 async def retry(
     options: Options,
-    event: Annotated[
-        str | None, typer.Argument(metavar="ID", help="This event alone.", show_default=False)
-    ] = None,
+    event: Annotated[str | None, typer.Argument(metavar="ID", help="This event alone.")] = None,
 ) -> int:
     """Put events that were set aside back into the inbox."""
     async with reading(options) as (_, screen, agent):

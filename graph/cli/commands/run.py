@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from rich.live import Live
 from rich.text import Text
 
-from graph.cli import INTERRUPTED
 from graph.cli.access import running
+from graph.cli.exits import INTERRUPTED
 from graph.cli.listener import LOOKING_BACK, Listener, News
 from graph.cli.options import Options, command
 from graph.cli.views import (

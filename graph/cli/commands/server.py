@@ -26,14 +26,11 @@ MOST_DAYS = 3_660
 @command()
 async def schedule(
     options: Options,
-    url: Annotated[str, typer.Option(metavar="URL", help="The server.", show_default=False)],
+    url: Annotated[str, typer.Option(metavar="URL", help="The server.")],
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="TOKEN",
-            envvar="CIRCADIAN_TOKEN",
-            help="Whose agent it is [CIRCADIAN_TOKEN].",
-            show_default=False,
+            metavar="TOKEN", envvar="CIRCADIAN_TOKEN", help="Whose agent it is [CIRCADIAN_TOKEN]."
         ),
     ] = None,
     every: Annotated[

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from rich.progress import Progress as Bar
-from rich.progress import TaskID
 from rich.text import Text
 
 from graph import transfer
@@ -32,10 +28,7 @@ STANDARD = "-"
 @command()
 async def export(
     options: Options,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Else it is printed.", show_default=False),
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Else it is printed.")] = None,
 ) -> int:
     """Write the agent's whole memory as JSON Lines."""
     async with reading(options) as session:
@@ -60,7 +53,7 @@ async def import_(
     screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
         session = Session(options, screen, agent)
-        with _progress(screen) as progress:
+        with screen.progress() as progress:
             async with session.waiting():
                 done = await transfer.import_memory(agent, lines, progress=progress)
     into = one_line(options.agent)
@@ -107,17 +100,3 @@ def _standard_input() -> list[str]:
         return sys.stdin.readlines()
     except UnicodeDecodeError:
         raise InputError("standard input is not UTF-8 text") from None
-
-
-@contextmanager
-def _progress(screen: Screen) -> Iterator[transfer.Progress]:
-    """On a terminal, a bar for each part of the work."""
-    with Bar(console=screen.out, transient=True, disable=not screen.live) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=of)
-            bar.update(tasks[what], completed=done, total=of)
-
-        yield tell

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -91,6 +92,26 @@ class Screen:
         """The one line on stderr that says why a command failed."""
         line = Text.assemble(("circadian: ", "red"), one_line(text))
         self.err.print(line, soft_wrap=True)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:
+        """A bar, where one may move. Call what it yields with the work, how much is done, of what.
+
+        The total is None while it is unknown.
+        """
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        bar = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=self.out,
+            transient=True,
+            disable=not self.live,
+        )
+        with bar:
+            task = bar.add_task("", total=None)
+            yield lambda what, done, of: bar.update(
+                task, description=what, completed=done, total=of
+            )
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
