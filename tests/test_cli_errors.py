@@ -189,7 +189,7 @@ def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 1
 
 
-def test_send_tells_every_failure_of_its_run(
+def test_send_reports_every_failure_of_its_run(
     capsys: Capture, data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def post() -> None:
@@ -212,7 +212,7 @@ def test_a_message_without_quotes_is_one_line_that_says_so(capsys: Capture, data
     assert "quotes" not in circadian(capsys, "status", "extra").error
 
 
-def test_a_message_that_is_no_text_is_one_line_and_status_2(
+def test_a_binary_message_is_one_line_and_status_2(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
@@ -222,7 +222,7 @@ def test_a_message_that_is_no_text_is_one_line_and_status_2(
 
 
 @pytest.mark.parametrize("command", ["send", "replay"])
-def test_who_is_waited_for_is_told(
+def test_a_waiting_command_names_the_process_it_waits_for(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
@@ -241,7 +241,7 @@ def test_who_is_waited_for_is_told(
     assert "waiting for" not in circadian(capsys, "tick", "--data", data).err
 
 
-def test_a_night_that_breaks_says_that_what_it_did_is_kept(capsys: Capture, data: Path) -> None:
+def test_a_failed_night_says_that_its_work_is_kept(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
     for file in data.glob("facts.db*"):
         file.unlink()
