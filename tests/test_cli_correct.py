@@ -119,12 +119,6 @@ def test_an_unquoted_text_asks_for_quotes(capsys: Capture, data: Path, paris: Fa
     assert (done.status, "put the text in quotes" in done.error) == (2, True)
 
 
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "correct", "x", OSLO, "--data", data)
-    assert (done.status, "no data folder" in done.error) == (2, True)
-    assert not data.exists()
-
-
 def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:
     new: Fact = {**paris, "id": "new-id", "text": "Os\x1b[31mlo"}
     seen = styled(correction_view(new, paris))

@@ -56,7 +56,15 @@ def test_bad_usage_is_one_line_and_status_2(capsys: Capture, args: list[str]) ->
     assert done.error.startswith("circadian: ")
 
 
-@pytest.mark.parametrize("command", [["status"], ["recall", "x"], ["retry"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["status"], ["recall", "x"], ["retry"], ["log"], ["nights"], ["night", "last"]),
+        *(["undo", "last"], ["prompt"], ["prompt", "--rollback", "0"], ["correct", "x", "y"]),
+        *(["forget", "Zora", "--yes"], ["export"], ["reindex"], ["approve"], ["refuse"]),
+        ["sleep", "--apply", "last"],
+    ],
+)
 def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list[str]) -> None:
     done = circadian(capsys, *command, "--data", data)
     assert done.status == 2

@@ -144,13 +144,3 @@ def test_an_import_reads_standard_input(
     done = circadian(capsys, tmp_path / "new", "import", "-")
     assert done.status == 0
     assert "imported into the agent default" in done.out
-
-
-def test_forget_and_export_need_a_data_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (("forget", "Zora", "--yes"), ("export",)):
-        told = circadian(capsys, tmp_path / "none", *command)
-        assert told.status == 2
-        assert "no data folder" in told.error
-    assert not (tmp_path / "none").exists()

@@ -95,13 +95,6 @@ def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
     assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
 
 
-def test_without_a_data_folder_none_is_made(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "log", "--data", data)
-    assert done.status == 2
-    assert "no data folder at" in done.error
-    assert not data.exists()
-
-
 def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
     keep(data, *calls(AT))
     done = circadian(capsys, "log", "--since", "noonish", "--data", data)

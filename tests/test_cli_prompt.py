@@ -126,13 +126,6 @@ def test_an_unknown_version_lists_the_kept_versions(capsys: Capture, data: Path)
     assert circadian(capsys, "prompt", "--data", data, "--json").document["version"] == 3
 
 
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, tmp_path: Path) -> None:
-    done = circadian(capsys, "prompt", "--data", tmp_path / "none")
-    assert done.status == 2
-    assert "no data folder" in done.error
-    assert not (tmp_path / "none").exists()
-
-
 async def test_the_users_prompt_is_shown_and_never_changed(tmp_path: Path, clock: Clock) -> None:
     settings = Settings(user_prompt="Speak French.")
     async with opened(tmp_path, scripted("Hello."), clock, settings=settings) as agent:

@@ -251,9 +251,3 @@ def test_the_environments_embedder_is_the_one_asked_for(
     make(WordEmbeddings())
     monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
     assert reindexed(capsys, data, "--json").document["embedder"] == "offline"
-
-
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, data: Path) -> None:
-    done = reindexed(capsys, data)
-    assert (done.status, "no data folder" in done.error) == (2, True)
-    assert not data.exists()
