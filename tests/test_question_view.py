@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from graph.cli.commands.approvals import edit
-from graph.cli.views import question_view, still_waiting
-from graph.cli.views.question import LONGEST, visible
+from graph.cli.views import question_view, still_waiting, visible
+from graph.cli.views.question import LONGEST
 from memory.errors import InputError
 from memory.tick import Question
 

@@ -79,7 +79,7 @@ class Listener:
         """A node of `awake` or `sleep` has run."""
 
     async def news(self, news: Sequence[News]) -> None:
-        """What a part of the stream added to the run's report, events and night steps included."""
+        """What a part of the stream added: events that a tick takes, and items of the report."""
 
     def _chunk(self, message: Any, metadata: Mapping[str, Any]) -> None:
         """Pass on what the model says in a tick; its other calls are not for the reader."""
@@ -91,11 +91,11 @@ class Listener:
         graph = namespace[0].partition(":")[0] if namespace else ""
         if len(namespace) == 1:
             self.step(graph, node)
-        if len(namespace) == 1 and graph == "sleep":
-            yield "step", node
-        elif len(namespace) == 1 and isinstance(update, Mapping):
+        if not isinstance(update, Mapping):
+            return
+        if len(namespace) == 1 and graph != "sleep":
             self._ticked(node, update)
-        elif not namespace and isinstance(update, Mapping):
+        elif not namespace:
             yield from self._reported(update.get("report"))
             event, takes = update.get("event"), update.get("turn") == "tick"
             if node == "intake" and takes and event and not update.get("resuming"):

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "demo": Entry("demo", "Play the built-in story: three days, two nights, a restart."),
     "chat": Entry("chat", "Talk with the agent. Ctrl-D leaves."),
-    "send": Entry("send", "Send a message and print the reply."),
+    "send": Entry("requests", "Send a message and print the reply."),
     "replay": Entry("replay", "Replay a file of events and requests."),
     "run": Entry("run", "Run on its own: answer, work on goals, sleep at its hour."),
     "tick": Entry("requests", "Take one step on the goals, or on what is pending."),
@@ -45,7 +45,7 @@ COMMANDS = {
     "undo": Entry("nights", "Restore memory as it was before a night."),
     "status": Entry("status", "Show the agent at a glance, even while it runs."),
     "log": Entry("log", "Show what was done, by whom and why."),
-    "prompt": Entry("prompt", "Show the user's prompt, the agent's own and its versions."),
+    "prompt": Entry("status", "Show the user's prompt, the agent's own and its versions."),
     "doctor": Entry("doctor", "Check the installation, the data folder and the model."),
     "schedule": Entry("server", "Let an agent tick and sleep on a server by itself."),
     "token": Entry("server", "Make a signed token for a user of a server."),

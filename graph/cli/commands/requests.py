@@ -1,7 +1,9 @@
-"""`circadian tick`, `wake`, `stop`, `clear-stop` and `retry`."""
+"""`circadian send`, `tick`, `wake`, `stop`, `clear-stop` and `retry`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Coroutine
 from typing import Annotated, Any
 
 import typer
@@ -11,12 +13,34 @@ from rich.text import Text
 from graph.cli.access import Session, reading, running
 from graph.cli.listener import LOOKING_BACK
 from graph.cli.options import Options, command
-from graph.cli.turn import show_question, talked, unanswered, why_stopped
+from graph.cli.turn import (
+    converse,
+    event_of,
+    show_question,
+    talked,
+    unanswered,
+    why_stopped,
+)
 from graph.cli.views import cost_line, mode_line, night_view, one_line, sent_line, stop_line
 from graph.status import status
 from memory import inbox
+from memory.errors import InputError
 from memory.reports import Report, TickReport
 from memory.state import Request
+
+
+@command()
+def send(
+    options: Options,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it.")],
+    sender: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="Who says it [the owner].")
+    ] = None,
+    channel: Annotated[str | None, typer.Option(metavar="C", help="Where it is said.")] = None,
+) -> Coroutine[Any, Any, int]:
+    """Send a message and print the reply."""
+    # Read before anything runs: Ctrl-C ends a blocking read only outside of the event loop.
+    return _send(options, _message(text), sender, channel)
 
 
 @command()
@@ -54,6 +78,26 @@ async def retry(
     lines = [Text(f"back in the inbox: {one_line(id_)}") for id_ in ids]
     screen.result({"retried": ids}, *(lines or [Text("Nothing is set aside.")]))
     return 0
+
+
+def _message(text: str) -> str:
+    """`text`, or standard input for `-`."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise InputError("standard input is not UTF-8 text") from None
+
+
+async def _send(options: Options, text: str, sender: str | None, channel: str | None) -> int:
+    if not text.strip():
+        raise InputError("the message is empty")
+    async with running(options) as session:
+        turn = await converse(session, event_of(text, sender, channel))
+        if turn.parked is not None:
+            show_question(session, turn.parked["question"])
+        return turn.status
 
 
 async def _request(options: Options, what: Request) -> int:

@@ -61,7 +61,7 @@ OPTIONS = {
 }
 """The option for each setting."""
 
-_VALUE = {"note": "text", "overheard": "event_id", "step": "step"}
+_VALUE = {"note": "text", "overheard": "event_id"}
 """The key of news that are a single value."""
 _KEPT = {
     "event": ("id", "sender", "channel", "text"),
@@ -236,7 +236,7 @@ class Watch(Listener):
                 self._once(f"{record['error']} ({kept})", "red")
             case "note":
                 self._once(record)
-        if what not in ("note", "step", "failure"):
+        if what not in ("note", "failure"):
             self._said = None
 
     def _tick(self, tick: TickReport) -> None:
@@ -290,6 +290,11 @@ class Lines(Listener):
         """The last line."""
         self.say("ended", at_once=at_once)
 
+    def step(self, graph: str, node: str) -> None:
+        """A line for each step of a night."""
+        if graph == "sleep":
+            self.say("step", step=node)
+
     async def news(self, news: Sequence[News]) -> None:
         """A line for each."""
         for what, record in news:
@@ -318,7 +323,7 @@ class Lines(Listener):
                 )
             case "night":
                 self.say("night", **_night(record))
-            case "note" | "overheard" | "step":
+            case "note" | "overheard":
                 self.say(what, **{_VALUE[what]: record})
             case "event" | "tick":
                 self.say(what, **{key: record[key] for key in _KEPT[what]})
