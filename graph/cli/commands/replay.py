@@ -215,6 +215,7 @@ class Days:
 
     def __enter__(self) -> Self:
         self._tell = self._stack.enter_context(self._screen.progress())
+        self._tell("replaying", 0, self._lines)
         return self
 
     def __exit__(self, *error: object) -> None:
