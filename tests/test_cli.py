@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.chat import HELP
-from graph.cli.parser.program import shared_options_behind
+from graph.cli.commands.chat import HELP
+from graph.cli.program import COMMANDS, load, shared_options_last
 from memory.folder import open_folder
 from memory.models.offline import OfflineChatModel
 from tests.agents import opened
@@ -118,14 +118,14 @@ def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
     assert {"score_entry", "add_fact", "link"} <= {one["kind"] for one in night["operations"]}
 
 
-def test_sleep_tells_what_was_learned_from_whom(capsys: Capture, data: Path) -> None:
+def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "sleep", "--data", data).out
     assert "make it into facts" in out
     assert "Learned 1 fact\n • I moved to Oslo in March (Zoe, " in out
 
 
-def test_under_the_emergency_stop_there_is_no_night(capsys: Capture, data: Path) -> None:
+def test_sleep_under_the_emergency_stop_fails_and_says_why(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
     circadian(capsys, "stop", "--data", data)
     circadian(capsys, "send", "Good evening", "--data", data)
@@ -154,7 +154,7 @@ def test_a_night_with_nothing_to_do_says_so(capsys: Capture, data: Path) -> None
     assert circadian(capsys, "sleep", "--data", data, "--json").document["id"] is None
 
 
-def test_tick_stop_clear_stop_and_wake_tell_mode_and_report(capsys: Capture, data: Path) -> None:
+def test_requests_as_json_are_mode_phase_and_report(capsys: Capture, data: Path) -> None:
     for command in ("tick", "stop", "clear-stop", "wake"):
         done = circadian(capsys, command, "--data", data, "--json")
         assert done.status == 0
@@ -174,7 +174,7 @@ def test_under_the_emergency_stop_a_message_waits(capsys: Capture, data: Path) -
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Hello."]
 
 
-def test_reading_needs_no_key_of_the_model(
+def test_reading_needs_no_model_key(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
@@ -183,17 +183,31 @@ def test_reading_needs_no_key_of_the_model(
         assert circadian(capsys, *command, "--data", data).status == 0
 
 
-def test_the_help_tells_every_command_in_a_whole_sentence(capsys: Capture) -> None:
+def test_help_lists_every_command_with_a_whole_sentence(capsys: Capture) -> None:
     lines = circadian(capsys, "--help").out.partition("Commands:\n")[2].splitlines()
     assert len(lines) > 20
     assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
-    names = [line.split()[0] for line in lines]
-    assert {"recall", "correct", "forget", "export", "import", "reindex"} <= set(names)
-    for name in names:
-        assert circadian(capsys, name, "--help").status == 0
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
 
 
-def test_status_counts_those_whom_the_agent_knows(capsys: Capture, data: Path) -> None:
+def test_help_imports_no_command_and_no_langgraph() -> None:
+    code = "import sys; from graph.cli.app import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    commands = {name for name in loaded if name.startswith("graph.cli.commands")}
+    assert ("graph.cli.program" in loaded, commands) == (True, set())
+    assert not {"langgraph", "langchain_core", "rich", "numpy"} & loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture, name: str) -> None:
+    assert (load(name).help or "").splitlines()[0] == COMMANDS[name].help
+    done = circadian(capsys, name, "--help")
+    assert (done.status, COMMANDS[name].help in done.out) == (0, True)
+    assert done.out.startswith(f"Usage: circadian {name} [OPTIONS]")
+
+
+def test_status_counts_known_entities(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     assert " · 1 entity · " in circadian(capsys, "status", "--data", data).out
 
@@ -217,7 +231,7 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
 
 
-def test_in_chat_help_and_quit_alone_are_commands(
+def test_chat_takes_help_and_quit_without_a_slash(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for leave in ("quit", "Exit", "/exit"):
@@ -236,7 +250,7 @@ def test_send_reads_the_message_from_standard_input(
     assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
 
 
-def test_an_agent_that_never_ran_is_named_where_others_have(capsys: Capture, data: Path) -> None:
+def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data: Path) -> None:
     open_folder(data)
     assert circadian(capsys, "status", "--data", data).err == ""
     circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
@@ -271,10 +285,10 @@ def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path
 def test_leading_shared_options_move_behind_the_command(
     given: list[str], expected: list[str]
 ) -> None:
-    assert shared_options_behind(given) == expected
+    assert shared_options_last(given) == expected
 
 
-def test_two_agents_of_one_folder_know_nothing_of_each_other(capsys: Capture, data: Path) -> None:
+def test_two_agents_of_one_folder_share_nothing(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--agent", "one")
     other = circadian(capsys, "status", "--data", data, "--agent", "two", "--json").document
     assert (other["tick"], other["goals"], other["memory"]["journal"]) == (0, [], 0)
@@ -283,7 +297,7 @@ def test_two_agents_of_one_folder_know_nothing_of_each_other(capsys: Capture, da
 # Plain text
 
 
-def test_output_that_is_no_terminal_holds_no_escape_codes_and_no_padding(tmp_path: Path) -> None:
+def test_plain_output_has_no_escape_codes_and_no_padding(tmp_path: Path) -> None:
     data = tmp_path / "data"
     lines = [
         in_a_process(*command, "--data", data).stdout

@@ -81,7 +81,7 @@ def test_the_commands_repeat_the_options_that_were_given_and_no_others(
     assert other.endswith(" --agent 'my two'")
 
 
-def test_as_json_the_tick_that_waits_is_told_as_far_as_it_is_done(
+def test_send_as_json_gives_a_waiting_tick_as_far_as_it_got(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     goal = ("add_goal", {"description": "Reach the moon"})
@@ -100,7 +100,7 @@ def test_as_json_the_tick_that_waits_is_told_as_far_as_it_is_done(
     assert (question["tool"], question["args"]) == ("launch", {"target": "the moon"})
 
 
-def test_another_message_is_answered_and_a_line_says_that_a_question_waits(
+def test_another_message_is_answered_with_a_note_on_the_waiting_question(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, text("Hello."), text("Hello again.")):
@@ -120,7 +120,7 @@ def test_another_message_is_answered_and_a_line_says_that_a_question_waits(
 # Answering
 
 
-def test_approved_the_tool_runs_once_and_only_the_rest_is_shown(
+def test_approve_runs_the_tool_once_and_shows_the_rest_of_the_tick(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     goal = ("add_goal", {"description": "Reach the moon"})
@@ -146,7 +146,7 @@ def test_as_json_approve_gives_the_tick_that_went_on(
     assert done.document["approvals"] == []
 
 
-def test_with_other_arguments_those_are_run(
+def test_approve_with_arguments_runs_those(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     for option in ("--args", "--edit"):
@@ -166,7 +166,7 @@ def test_with_other_arguments_those_are_run(
         ("{}", "the arguments do not fit launch: target: Field required"),
     ],
 )
-def test_arguments_that_do_not_fit_change_nothing(
+def test_approve_with_unfit_arguments_changes_nothing(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, args: str, problem: str
 ) -> None:
     with serving(monkeypatch, LAUNCH):
@@ -178,7 +178,7 @@ def test_arguments_that_do_not_fit_change_nothing(
     assert launches.done == []
 
 
-def test_refused_it_does_not_run_and_the_model_is_told_why(
+def test_refuse_does_not_run_the_tool_and_tells_the_model_why(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, text("Then not.")) as server:
@@ -191,7 +191,7 @@ def test_refused_it_does_not_run_and_the_model_is_told_why(
     assert "local refused it: too early" in server.requests[-1]["messages"][-1]["content"]
 
 
-def test_the_beginning_of_an_id_is_enough_and_one_alone_needs_none(
+def test_a_question_is_named_by_a_prefix_or_not_at_all_if_it_is_alone(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, FLIES, LAUNCH, FLIES, LAUNCH, FLIES):
@@ -205,7 +205,7 @@ def test_the_beginning_of_an_id_is_enough_and_one_alone_needs_none(
     assert len(launches.done) == 3
 
 
-def test_where_several_wait_or_none_is_meant_one_line_lists_them(
+def test_an_ambiguous_or_unknown_question_lists_those_that_wait(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, asking(("launch", {"target": "Mars"}))):
@@ -224,7 +224,7 @@ def test_where_several_wait_or_none_is_meant_one_line_lists_them(
     assert launches.done == []
 
 
-def test_where_nothing_waits_it_says_so(capsys: Capture, data: Path) -> None:
+def test_approve_without_a_waiting_question_says_so(capsys: Capture, data: Path) -> None:
     none = circadian(capsys, "approve", "--data", data)
     assert (none.status, data.exists()) == (2, False)
     assert "no data folder" in none.error
@@ -258,7 +258,7 @@ def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(
     assert launches.done == ["the moon"]
 
 
-def test_a_tick_that_fails_after_the_answer_says_what_becomes_of_it(
+def test_a_tick_that_fails_after_the_answer_says_what_happens_next(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, error(400, "this request is wrong")):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli import approvals
-from graph.cli.asking import CHOICES, UNCLEAR
+from graph.cli import turn
+from graph.cli.commands.chat import CHOICES, UNCLEAR
 from memory.errors import InputError
 from tests import launching
 from tests.commandline import Done, circadian
@@ -103,7 +103,7 @@ def test_no_may_say_why(
     assert '"local refused it"' in server.requests[3]["messages"][-1]["content"]
 
 
-def test_what_is_no_answer_is_asked_again(
+def test_an_unclear_answer_is_asked_again(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, FLIES):
@@ -142,7 +142,7 @@ def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
 
 
 @pytest.mark.parametrize("leaving", ["l", "Later", KeyboardInterrupt, EOFError])
-def test_it_can_be_left_for_later(
+def test_a_question_can_be_left_for_later(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, leaving: Typed
 ) -> None:
     with serving(monkeypatch, LAUNCH, HELLO):
@@ -167,7 +167,7 @@ def test_an_edit_that_is_left_empty_asks_again(
 # Later
 
 
-def test_a_question_that_waits_is_told_at_the_beginning_and_answered_by_a_command(
+def test_chat_starts_with_the_waiting_question_and_a_command_answers_it(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, LAUNCH, asking(("launch", {"target": "Mars"})), FLIES, FLIES):
@@ -216,7 +216,7 @@ def test_on_a_pipe_the_next_line_answers(
 
 
 @pytest.mark.parametrize("line", ["no way to know", "yes please", "e", "l"])
-def test_on_a_pipe_a_line_that_may_be_a_message_is_one(
+def test_on_a_pipe_an_ambiguous_line_is_a_message(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, line: str
 ) -> None:
     with serving(monkeypatch, LAUNCH, HELLO) as server:
@@ -247,7 +247,7 @@ def test_on_a_pipe_a_tick_that_fails_after_the_answer_is_the_exit_status(
     assert "this request is wrong (kept in the inbox, attempt 1 of 3)" in ended.err
 
 
-def test_on_a_pipe_an_answer_that_comes_too_late_takes_no_other_line(
+def test_on_a_pipe_a_late_answer_consumes_no_further_line(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     """Somebody else answers between the question and the line."""
@@ -255,7 +255,7 @@ def test_on_a_pipe_an_answer_that_comes_too_late_takes_no_other_line(
     async def late(*args: object) -> None:
         raise InputError("no question waits")
 
-    monkeypatch.setattr(approvals, "decide", late)
+    monkeypatch.setattr(turn, "decide", late)
     with serving(monkeypatch, LAUNCH, HELLO):
         ended = piped(capsys, data, monkeypatch, "Launch it", "y", "n")
     assert "circadian: no question waits\n" in ended.err

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.correct import correction_view
+from graph.cli.views import correction_view
 from memory.models.offline import OfflineChatModel
 from memory.records import Fact
 from tests.agents import opened
@@ -46,7 +46,7 @@ def facts(capsys: Capture, data: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_it_shows_the_old_fact_as_superseded_and_the_new_one_with_its_id(
+def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
     capsys: Capture, data: Path, paris: Fact
 ) -> None:
     done = circadian(capsys, "correct", paris["id"][:8], OSLO, "--by", "Ada", "--data", data)
@@ -58,7 +58,7 @@ def test_it_shows_the_old_fact_as_superseded_and_the_new_one_with_its_id(
     assert (new["text"], old["superseded_by"]) == (OSLO, new["id"])
 
 
-def test_as_json_it_is_both_facts(capsys: Capture, data: Path, paris: Fact) -> None:
+def test_correct_as_json_is_both_facts(capsys: Capture, data: Path, paris: Fact) -> None:
     done = circadian(capsys, "correct", paris["id"], OSLO, "--data", data, "--json")
     document = done.document
     assert list(document) == ["fact", "superseded"]
@@ -67,7 +67,7 @@ def test_as_json_it_is_both_facts(capsys: Capture, data: Path, paris: Fact) -> N
     assert document["superseded"]["superseded_by"] == document["fact"]["id"]
 
 
-def test_said_again_it_shows_the_same_and_changes_nothing(
+def test_the_same_correction_twice_changes_nothing(
     capsys: Capture, data: Path, paris: Fact
 ) -> None:
     command = ("correct", paris["id"], OSLO, "--data", data, "--json")
@@ -76,7 +76,9 @@ def test_said_again_it_shows_the_same_and_changes_nothing(
     assert len(facts(capsys, data)) == 2
 
 
-def test_what_stands_already_is_said_to(capsys: Capture, data: Path, paris: Fact) -> None:
+def test_correcting_a_fact_to_its_own_text_says_so(
+    capsys: Capture, data: Path, paris: Fact
+) -> None:
     command = ("correct", paris["id"], PARIS, "--data", data)
     done = circadian(capsys, *command)
     assert (done.status, done.out) == (0, "The fact says so already: nothing was changed.\n")
@@ -93,7 +95,7 @@ def test_what_stands_already_is_said_to(capsys: Capture, data: Path, paris: Fact
         (None, "The assistant is clever", "not the assistant"),
     ],
 )
-def test_what_cannot_be_corrected_is_one_line(
+def test_an_impossible_correction_is_one_line(
     capsys: Capture, data: Path, paris: Fact, fact: str | None, text: str, says: str
 ) -> None:
     given = paris["id"] if fact is None else fact
@@ -112,20 +114,12 @@ def test_a_superseded_fact_names_the_one_that_holds(
     assert f"what holds now is {facts(capsys, data)[0]['id']}: '{OSLO}'" in done.error
 
 
-def test_a_text_without_quotes_is_told_to_be_quoted(
-    capsys: Capture, data: Path, paris: Fact
-) -> None:
+def test_an_unquoted_text_asks_for_quotes(capsys: Capture, data: Path, paris: Fact) -> None:
     done = circadian(capsys, "correct", paris["id"], *OSLO.split(), "--data", data)
     assert (done.status, "put the text in quotes" in done.error) == (2, True)
 
 
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "correct", "x", OSLO, "--data", data)
-    assert (done.status, "no data folder" in done.error) == (2, True)
-    assert not data.exists()
-
-
-def test_on_a_terminal_the_old_text_is_crossed_out_and_none_steers_it(paris: Fact) -> None:
+def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:
     new: Fact = {**paris, "id": "new-id", "text": "Os\x1b[31mlo"}
     seen = styled(correction_view(new, paris))
     assert f"\x1b[9m{PARIS}" in seen

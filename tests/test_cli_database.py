@@ -90,7 +90,7 @@ def test_before_anything_is_kept_it_says_so(capsys: Capture, database: str) -> N
         ("0.8.0", 95, True, "95 of 100 connections open, a pool takes up to 8, few are left"),
     ],
 )
-def test_a_server_that_lacks_something_is_told_of(
+def test_doctor_names_what_the_server_lacks(
     capsys: Capture,
     database: str,
     monkeypatch: Patch,
@@ -120,7 +120,7 @@ def test_a_database_that_is_down_is_one_problem_without_its_password(
         assert "sesame" not in failed.err + done.out
 
 
-def test_an_address_that_is_none_is_a_problem(capsys: Capture, monkeypatch: Patch) -> None:
+def test_an_invalid_address_is_a_problem(capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "sesame")
     found = checks(circadian(capsys, "doctor", "--json"))["database"]
     assert not found["ok"]

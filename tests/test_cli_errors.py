@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import waiting
+from graph.cli import access
 from memory.lock import AgentLock
 from memory.models.offline import OfflineChatModel
 from memory.scope import LOCAL_USER, thread_id
@@ -56,7 +56,15 @@ def test_bad_usage_is_one_line_and_status_2(capsys: Capture, args: list[str]) ->
     assert done.error.startswith("circadian: ")
 
 
-@pytest.mark.parametrize("command", [["status"], ["recall", "x"], ["retry"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["status"], ["recall", "x"], ["retry"], ["log"], ["nights"], ["night", "last"]),
+        *(["undo", "last"], ["prompt"], ["prompt", "--rollback", "0"], ["correct", "x", "y"]),
+        *(["forget", "Zora", "--yes"], ["export"], ["reindex"], ["approve"], ["refuse"]),
+        ["sleep", "--apply", "last"],
+    ],
+)
 def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list[str]) -> None:
     done = circadian(capsys, *command, "--data", data)
     assert done.status == 2
@@ -189,7 +197,7 @@ def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 1
 
 
-def test_send_tells_every_failure_of_its_run(
+def test_send_reports_every_failure_of_its_run(
     capsys: Capture, data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def post() -> None:
@@ -212,7 +220,7 @@ def test_a_message_without_quotes_is_one_line_that_says_so(capsys: Capture, data
     assert "quotes" not in circadian(capsys, "status", "extra").error
 
 
-def test_a_message_that_is_no_text_is_one_line_and_status_2(
+def test_a_binary_message_is_one_line_and_status_2(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
@@ -222,14 +230,14 @@ def test_a_message_that_is_no_text_is_one_line_and_status_2(
 
 
 @pytest.mark.parametrize("command", ["send", "replay"])
-def test_who_is_waited_for_is_told(
+def test_a_waiting_command_names_the_process_it_waits_for(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     file = data / "one.jsonl"
     file.write_text('{"id": "e1", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"}\n')
     args = (command, str(file) if command == "replay" else "Hi", "--data", data)
-    monkeypatch.setattr(waiting, "PATIENCE", 0.05)
+    monkeypatch.setattr(access, "PATIENCE", 0.05)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
     lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
     asyncio.run(lock.acquire())
@@ -241,7 +249,7 @@ def test_who_is_waited_for_is_told(
     assert "waiting for" not in circadian(capsys, "tick", "--data", data).err
 
 
-def test_a_night_that_breaks_says_that_what_it_did_is_kept(capsys: Capture, data: Path) -> None:
+def test_a_failed_night_says_that_its_work_is_kept(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
     for file in data.glob("facts.db*"):
         file.unlink()

@@ -36,9 +36,7 @@ def facts(capsys: pytest.CaptureFixture[str], data: Path) -> list[dict[str, Any]
     return [one for one in found if one["kind"] == "fact"]
 
 
-def test_without_yes_it_says_what_would_go_and_how(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_without_yes_only_previews(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = len(facts(capsys, data))
     told = circadian(capsys, data, "forget", "zora")
     assert told.status == 0
@@ -49,7 +47,7 @@ def test_without_yes_it_says_what_would_go_and_how(
     assert "quibbles" in {one.split(": ")[1] for one in holding(data, ["quibbles"])}
 
 
-def test_with_yes_it_is_gone_from_every_file(
+def test_forget_with_yes_erases_from_every_file(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = circadian(capsys, data, "forget", "zora", "--yes", "--json")
@@ -60,7 +58,7 @@ def test_with_yes_it_is_gone_from_every_file(
     assert [one["speaker"] for one in facts(capsys, data)] == ["Ben"]
 
 
-def test_of_a_name_that_nobody_has_one_line_says_so(
+def test_forgetting_an_unknown_name_is_one_line(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for args in (("Nobody",), ("Nobody", "--yes")):
@@ -70,7 +68,7 @@ def test_of_a_name_that_nobody_has_one_line_says_so(
 
 
 @pytest.mark.parametrize("args", [(), ("Zora", "--fact", "x")])
-def test_a_person_or_a_fact_must_be_named_and_not_both(
+def test_forget_takes_either_an_entity_or_a_fact(
     data: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
 ) -> None:
     told = circadian(capsys, data, "forget", *args, "--yes")
@@ -146,13 +144,3 @@ def test_an_import_reads_standard_input(
     done = circadian(capsys, tmp_path / "new", "import", "-")
     assert done.status == 0
     assert "imported into the agent default" in done.out
-
-
-def test_where_no_memory_is_there_is_nothing_to_forget_or_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (("forget", "Zora", "--yes"), ("export",)):
-        told = circadian(capsys, tmp_path / "none", *command)
-        assert told.status == 2
-        assert "no data folder" in told.error
-    assert not (tmp_path / "none").exists()

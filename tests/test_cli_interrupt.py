@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import chat
-from graph.cli.chat import HELP
+from graph.cli.commands import chat
+from graph.cli.commands.chat import HELP
 from tests.commandline import circadian
 
 Capture = pytest.CaptureFixture[str]
@@ -34,13 +34,13 @@ sys.exit(main(["chat", "--data", {data!r}]))
 
 
 @pytest.mark.parametrize("name", ["typer", "memory.settings", "graph.cli.logs", "langgraph"])
-def test_interrupted_while_it_imports_it_says_so_in_one_line(tmp_path: Path, name: str) -> None:
+def test_an_interrupted_import_says_so_in_one_line(tmp_path: Path, name: str) -> None:
     code = IMPORTED.format(name=name, data=str(tmp_path / "data"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()) == (130, [LINE])
 
 
-def test_interrupted_it_says_so_in_one_line(capsys: Capture, tmp_path: Path) -> None:
+def test_an_interrupted_send_says_so_in_one_line(capsys: Capture, tmp_path: Path) -> None:
     """The server never answers; Ctrl-C ends the wait with status 130."""
     command = [sys.executable, "-m", "graph.cli", "send", "hi", "--data", str(tmp_path / "data")]
     command += ["--model", "openai:none", "--embedder", "offline"]

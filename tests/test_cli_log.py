@@ -11,7 +11,8 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from graph.cli.log import _DID, log_view, moment
+from graph.cli.commands.log import moment
+from graph.cli.views.log import _DID, log_view
 from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry, Outcome, What
@@ -57,7 +58,7 @@ def view(*entries: AuditEntry, color: bool = False, width: int = 100) -> str:
 # The command
 
 
-def test_what_a_message_set_off_is_told(capsys: Capture, data: Path) -> None:
+def test_log_shows_what_a_message_caused(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Add a goal: mend the fence", "--data", data)
     done = circadian(capsys, "log", "--data", data)
     assert done.status == 0
@@ -67,7 +68,7 @@ def test_what_a_message_set_off_is_told(capsys: Capture, data: Path) -> None:
     assert done.err == ""
 
 
-def test_as_json_it_is_a_list_of_entries_oldest_first(capsys: Capture, data: Path) -> None:
+def test_log_as_json_is_a_list_of_entries_oldest_first(capsys: Capture, data: Path) -> None:
     entries = calls(AT, AT + timedelta(days=1), AT + timedelta(days=2))
     keep(data, *entries)
     assert circadian(capsys, "log", "--json", "--data", data).document == entries
@@ -87,21 +88,14 @@ def test_since_a_time_and_the_newest_of_many(capsys: Capture, data: Path) -> Non
     assert [one["at"][11:16] for one in late.document] == ["09:58", "09:59"]
 
 
-def test_nothing_logged_is_said(capsys: Capture, data: Path) -> None:
+def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
     keep(data, *calls(AT))
     done = circadian(capsys, "log", "--since", "2h", "--data", data)
     assert (done.status, done.out) == (0, "Nothing is logged.\n")
     assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
 
 
-def test_without_a_data_folder_none_is_made(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "log", "--data", data)
-    assert done.status == 2
-    assert "no data folder at" in done.error
-    assert not data.exists()
-
-
-def test_a_time_that_is_none_is_bad_usage(capsys: Capture, data: Path) -> None:
+def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
     keep(data, *calls(AT))
     done = circadian(capsys, "log", "--since", "noonish", "--data", data)
     assert (done.status, done.out) == (2, "")
@@ -127,7 +121,7 @@ def test_a_time_that_is_none_is_bad_usage(capsys: Capture, data: Path) -> None:
         ("2026-03-02T09:00:00Z", datetime(2026, 3, 2, 9, tzinfo=UTC)),
     ],
 )
-def test_times_that_are_understood(given: str, meant: datetime) -> None:
+def test_since_understands_times(given: str, meant: datetime) -> None:
     assert moment(given, NOW) == meant
     assert moment(given, NOW).tzinfo is UTC
 
@@ -136,7 +130,7 @@ def test_times_that_are_understood(given: str, meant: datetime) -> None:
     "given",
     ["", "3", "3 fortnights", "-2h", "h", "2026-13-01", "999999999w", "0001-01-01T00:00+23:00"],
 )
-def test_times_that_are_not(given: str) -> None:
+def test_since_refuses_other_text(given: str) -> None:
     with pytest.raises(InputError, match="is no time"):
         moment(given, NOW)
 

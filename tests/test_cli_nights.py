@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.commands import go_to_sleep
-from graph.cli.console import Screen
+from graph.cli.access import Session
+from graph.cli.commands.nights import go_to_sleep
 from graph.cli.options import Options
+from graph.cli.views import Screen
 from memory.settings import Deployment
 from tests.agents import opened
 from tests.clock import Clock
@@ -137,7 +138,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
 
 
 @pytest.mark.parametrize(("args", "status", "line"), REFUSED)
-def test_what_cannot_be_done_is_one_line(
+def test_an_impossible_night_command_is_one_line(
     capsys: Capture, data: Path, args: list[str], status: int, line: str
 ) -> None:
     done = run(capsys, data, *args)
@@ -157,9 +158,7 @@ def test_without_any_night_there_is_none_to_show(capsys: Capture, tmp_path: Path
     assert "there has been no night yet" in run(capsys, tmp_path / "new", "night", "last").error
 
 
-def test_what_memory_changed_under_is_refused_with_what_changed(
-    capsys: Capture, data: Path
-) -> None:
+def test_apply_is_refused_where_memory_has_changed_since(capsys: Capture, data: Path) -> None:
     run(capsys, data, "sleep", "--dry-run")
     name = run(capsys, data, "nights", "--json").document[-1]["id"]
     run(capsys, data, "sleep")
@@ -169,9 +168,7 @@ def test_what_memory_changed_under_is_refused_with_what_changed(
     assert f"circadian night {name} --discard" in done.error
 
 
-def test_the_log_says_what_was_only_tried_out_and_what_a_person_decided(
-    capsys: Capture, data: Path
-) -> None:
+def test_log_tells_dry_runs_and_decisions_apart(capsys: Capture, data: Path) -> None:
     names = []
     for deed in (["night", "last", "--discard"], ["sleep", "--apply", "last"]):
         run(capsys, data, "sleep", "--dry-run")
@@ -191,9 +188,7 @@ def test_the_log_says_what_was_only_tried_out_and_what_a_person_decided(
     assert all("none applied" in line for line in told if "tried out" in line)
 
 
-def test_what_a_later_night_built_on_is_not_undone_and_it_is_said_on_what(
-    capsys: Capture, data: Path
-) -> None:
+def test_undo_is_refused_where_a_later_night_built_on_it(capsys: Capture, data: Path) -> None:
     run(capsys, data, "sleep")
     later = run(capsys, data, "nights", "--json").document[-1]["id"]
     done = run(capsys, data, "undo", FIRST)
@@ -207,7 +202,7 @@ async def held(data: Path, *, as_json: bool) -> int:
     clock, options = Clock(), Options.of(Deployment(), data=data, json=as_json)
     async with opened(data, ruler(6), clock, settings=GATED) as agent:
         await a_day_with_a_rule(agent, clock, 19)
-        return await go_to_sleep(options, agent, Screen(json=as_json))
+        return await go_to_sleep(Session(options, Screen(json=as_json), agent))
 
 
 def test_a_night_that_is_held_back_is_shown_with_both_ways_to_go_on(

@@ -47,7 +47,7 @@ def data(tmp_path: Path, clock: Clock) -> Path:
     return tmp_path / "data"
 
 
-def test_as_json_it_is_both_prompts_and_all_versions(
+def test_prompt_as_json_is_both_prompts_and_all_versions(
     capsys: Capture, data: Path, clock: Clock
 ) -> None:
     done = circadian(capsys, "prompt", "--data", data, "--json")
@@ -98,39 +98,32 @@ def test_a_rollback_is_a_new_version_by_the_person_and_is_logged(
     assert (entry["who"], entry["tick"]) == ("local", None)
 
 
-def test_no_prompt_steers_the_terminal(capsys: Capture, data: Path) -> None:
+def test_prompts_are_cleaned_of_control_characters(capsys: Capture, data: Path) -> None:
     out = circadian(capsys, "prompt", "--rollback", "2", "--data", data).out
     assert "\n  Be [bold]loud[/bold].[31m\n" in out
     assert "\x1b" not in out
 
 
-def test_back_to_version_0_the_prompt_is_empty(capsys: Capture, data: Path) -> None:
+def test_rollback_to_version_0_empties_the_prompt(capsys: Capture, data: Path) -> None:
     document = circadian(capsys, "prompt", "--rollback", "0", "--data", data, "--json").document
     assert (document["version"], document["text"], len(document["versions"])) == (4, "", 4)
 
 
-def test_back_to_what_is_in_force_changes_nothing_and_says_so(capsys: Capture, data: Path) -> None:
+def test_rollback_to_the_current_text_changes_nothing_and_says_so(
+    capsys: Capture, data: Path
+) -> None:
     done = circadian(capsys, "prompt", "--rollback", "3", "--data", data)
     assert done.status == 0
     assert "version 3 is in force already: nothing was changed" in done.out
     assert circadian(capsys, "prompt", "--data", data, "--json").document["version"] == 3
 
 
-def test_an_unknown_version_is_one_line_that_names_those_that_are_kept(
-    capsys: Capture, data: Path
-) -> None:
+def test_an_unknown_version_lists_the_kept_versions(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "prompt", "--rollback", "9", "--data", data)
     assert (done.status, done.out) == (2, "")
     assert done.error.endswith("the prompt has no version 9; kept are 0, 1, 2, 3 (0: empty)")
     assert circadian(capsys, "prompt", "--rollback", "-1", "--data", data).status == 2
     assert circadian(capsys, "prompt", "--data", data, "--json").document["version"] == 3
-
-
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, tmp_path: Path) -> None:
-    done = circadian(capsys, "prompt", "--data", tmp_path / "none")
-    assert done.status == 2
-    assert "no data folder" in done.error
-    assert not (tmp_path / "none").exists()
 
 
 async def test_the_users_prompt_is_shown_and_never_changed(tmp_path: Path, clock: Clock) -> None:

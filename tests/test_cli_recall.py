@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli.recall import memory_view, recall_view, recalled, short_ids
+from graph.cli.commands.recall import recalled
+from graph.cli.views import memory_view, recall_view, short_ids
 from graph.everything import list_memories
 from memory.models.offline import OfflineChatModel
 from memory.records import Fact, RecallHit
@@ -73,7 +74,7 @@ def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
 # Searching
 
 
-def test_as_json_it_has_exactly_the_keys_of_the_contract(capsys: Capture, data: Path) -> None:
+def test_recall_as_json_has_exactly_the_keys_of_the_contract(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
     circadian(capsys, "send", "My cat is called Miso", "--data", data)
     hits = circadian(capsys, "recall", "Oslo", "-k", "1", "--data", data, "--json").document
@@ -81,7 +82,7 @@ def test_as_json_it_has_exactly_the_keys_of_the_contract(capsys: Capture, data: 
     assert hits[0]["text"] == "I moved to Oslo in March"
 
 
-def test_for_people_it_names_date_speaker_and_source(capsys: Capture, data: Path) -> None:
+def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "recall", "Oslo", "--data", data).out
     line = next(line for line in out.splitlines() if "Zoe" in line)
@@ -97,7 +98,7 @@ def test_a_fact_is_shown_with_an_id_that_can_be_typed_back(
     assert line.split()[1] == facts[2]["id"][:8]
 
 
-def test_what_no_longer_holds_is_left_out_unless_it_is_asked_for(
+def test_superseded_facts_are_recalled_only_on_request(
     capsys: Capture, data: Path, facts: list[Fact]
 ) -> None:
     asked = ("recall", "Where does Ada live?", "--data", data)
@@ -128,7 +129,7 @@ def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
     assert "parts" not in recalled(found)
 
 
-def test_explained_as_json_the_parts_come_behind_the_contract(
+def test_explain_as_json_adds_the_parts_after_the_contract(
     capsys: Capture, data: Path, facts: list[Fact]
 ) -> None:
     asked = ("recall", "bees", "--explain", "--data", data)
@@ -137,7 +138,7 @@ def test_explained_as_json_the_parts_come_behind_the_contract(
     assert circadian(capsys, *asked).status == 0
 
 
-def test_a_memory_whose_score_shows_as_nothing_is_left_out() -> None:
+def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
     assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
     assert "0.00" not in seen
@@ -155,7 +156,7 @@ def test_a_memory_whose_score_shows_as_nothing_is_left_out() -> None:
         ([" "], "the query is empty"),
     ],
 )
-def test_what_cannot_be_asked_is_one_line(
+def test_an_impossible_recall_is_one_line(
     capsys: Capture, data: Path, facts: list[Fact], args: list[str], says: str
 ) -> None:
     done = circadian(capsys, "recall", *args, "--data", data)
@@ -166,7 +167,7 @@ def test_what_cannot_be_asked_is_one_line(
 # Looking through all of it
 
 
-def test_all_is_every_fact_and_what_no_fact_stands_for_newest_first(
+def test_all_lists_every_fact_and_unconsolidated_entry_newest_first(
     capsys: Capture, data: Path, facts: list[Fact]
 ) -> None:
     paris, oslo, bees = facts
@@ -202,7 +203,7 @@ def _shown(fact: Fact) -> dict[str, Any]:
     return {"kind": "fact", "sources": [], "at": fact["valid_from"], "access_count": 2}
 
 
-def test_a_query_keeps_what_has_all_of_its_words(
+def test_all_with_a_query_keeps_memories_with_all_its_words(
     capsys: Capture, data: Path, facts: list[Fact]
 ) -> None:
     def texts(query: str) -> list[str]:
@@ -215,7 +216,7 @@ def test_a_query_keeps_what_has_all_of_its_words(
     assert texts("submarine") == []
 
 
-def test_all_is_bounded_when_asked_and_says_what_is_left_out(
+def test_all_with_a_limit_says_how_many_are_left_out(
     capsys: Capture, data: Path, facts: list[Fact]
 ) -> None:
     done = circadian(capsys, "recall", "--all", "-k", "2", "--data", data)
@@ -226,13 +227,13 @@ def test_all_is_bounded_when_asked_and_says_what_is_left_out(
     assert len(circadian(capsys, *asked).document) == 2
 
 
-def test_where_nothing_is_kept_it_says_so(capsys: Capture, data: Path) -> None:
+def test_an_empty_memory_says_so(capsys: Capture, data: Path) -> None:
     circadian(capsys, "stop", "--data", data)
     done = circadian(capsys, "recall", "--all", "--data", data)
     assert (done.status, done.out, done.err) == (0, "Nothing is remembered yet.\n", "")
 
 
-def test_looking_through_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> None:
+def test_listing_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> None:
     async def look() -> list[dict[str, Any]]:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
             await list_memories(agent.context)
@@ -247,7 +248,7 @@ def test_another_agents_memory_is_not_shown(capsys: Capture, data: Path, facts: 
     assert (other.document, other.error) == ([], "no agent other here yet")
 
 
-def test_no_memory_steers_the_terminal() -> None:
+def test_memories_are_cleaned_of_control_characters() -> None:
     row = {**_row("evil \x1b]0;owned\x07[bold]text"), "speaker": "Z\x1b[31moe\nBen"}
     for seen in (plain(memory_view([row])), plain(recall_view([hit("x\x1b[31m\x07")]))):
         assert "\x1b" not in seen
@@ -260,7 +261,7 @@ def _row(text: str) -> dict[str, Any]:
     return {**hit(text), **made}
 
 
-def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:
+def test_ids_are_shortened_as_far_as_they_stay_distinct() -> None:
     assert short_ids(["aaaaaaaa-1", "bbbbbbbb-2"]) == {
         "aaaaaaaa-1": "aaaaaaaa",
         "bbbbbbbb-2": "bbbbbbbb",

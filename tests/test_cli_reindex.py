@@ -142,7 +142,7 @@ def test_asked_for_another_embedder_every_command_names_the_way(
 
 
 @pytest.mark.parametrize("embedder", ["nonsense", "openai:text-embedding-3-small"])
-def test_an_embedder_that_cannot_be_had_changes_nothing(
+def test_an_unavailable_embedder_changes_nothing(
     capsys: Capture, data: Path, make: Callable[[str], None], embedder: str
 ) -> None:
     make("offline")
@@ -154,7 +154,7 @@ def test_an_embedder_that_cannot_be_had_changes_nothing(
     assert reindexed(capsys, data).out == NOTHING
 
 
-def test_interrupted_it_says_how_far_it_got_and_the_same_command_goes_on(
+def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
     capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
@@ -187,7 +187,7 @@ def test_interrupted_it_says_how_far_it_got_and_the_same_command_goes_on(
     assert sorted(one["text"] for one in found) == ALL
 
 
-def test_where_the_embedder_fails_what_is_done_stays_done(
+def test_after_an_embedder_failure_finished_work_stays(
     capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
@@ -251,9 +251,3 @@ def test_the_environments_embedder_is_the_one_asked_for(
     make(WordEmbeddings())
     monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
     assert reindexed(capsys, data, "--json").document["embedder"] == "offline"
-
-
-def test_without_a_data_folder_it_says_so_and_makes_none(capsys: Capture, data: Path) -> None:
-    done = reindexed(capsys, data)
-    assert (done.status, "no data folder" in done.error) == (2, True)
-    assert not data.exists()

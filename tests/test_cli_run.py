@@ -126,7 +126,7 @@ def test_it_answers_what_is_posted_and_what_is_sent_beside_it(
     assert "Traceback" not in runner.error()
 
 
-def test_told_to_end_in_a_slow_model_call_it_keeps_the_answer(
+def test_the_first_signal_in_a_slow_model_call_keeps_the_answer(
     tmp_path: Path, running: Callable[..., Runner]
 ) -> None:
     data = tmp_path / "data"
@@ -148,7 +148,7 @@ def test_told_to_end_in_a_slow_model_call_it_keeps_the_answer(
 
 
 @pytest.mark.parametrize("how", ["twice", "kill"])
-def test_stopped_at_once_in_a_slow_model_call_nothing_is_lost(
+def test_the_second_signal_in_a_slow_model_call_loses_nothing(
     tmp_path: Path, running: Callable[..., Runner], how: str
 ) -> None:
     data = tmp_path / "data"
@@ -172,7 +172,7 @@ def test_stopped_at_once_in_a_slow_model_call_nothing_is_lost(
     assert state(data)["tick"] == 1
 
 
-def test_come_up_within_its_hours_it_goes_through_its_night_and_a_message_wakes_it(
+def test_started_within_its_hours_it_sleeps_and_a_message_wakes_it(
     tmp_path: Path, running: Callable[..., Runner]
 ) -> None:
     data = tmp_path / "data"

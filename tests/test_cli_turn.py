@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.turn import sent_line, what_next
+from graph.cli.views import sent_line, what_next
 from memory.models.offline import OfflineChatModel
 from memory.reports import FailureReport
 from memory.tick import SentMessage
@@ -32,7 +32,7 @@ def data(tmp_path: Path, monkeypatch: Patch) -> Path:
 # What was said to others
 
 
-def test_a_message_to_somebody_else_is_a_line_and_without_words_the_only_one(
+def test_a_message_to_somebody_else_is_a_line(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, asking(("send_message", BEN))):
@@ -43,7 +43,9 @@ def test_a_message_to_somebody_else_is_a_line_and_without_words_the_only_one(
     assert footer.startswith("tick 1 · 1 call · ")
 
 
-def test_words_beside_it_are_the_answer(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
+def test_words_beside_a_sent_message_are_the_reply(
+    capsys: Capture, data: Path, monkeypatch: Patch
+) -> None:
     told = asking(("send_message", BEN), said="I told him.")
     with serving(monkeypatch, told, told):
         done = circadian(capsys, "send", "Tell Ben", "--data", data)
@@ -63,7 +65,7 @@ def test_words_beside_it_are_the_answer(capsys: Capture, data: Path, monkeypatch
         ("a\nb\x1b[2J", "→ Ben (#a b[2J): Hello\nthere"),
     ],
 )
-def test_a_sent_message_steers_no_terminal(channel: str | None, line: str) -> None:
+def test_a_sent_message_is_cleaned_of_control_characters(channel: str | None, line: str) -> None:
     sent: SentMessage = {
         "id": "sent_1",
         "to": "B\x1ben",
@@ -75,7 +77,7 @@ def test_a_sent_message_steers_no_terminal(channel: str | None, line: str) -> No
     assert sent_line(sent).plain == line
 
 
-def test_tick_shows_it_too(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
+def test_tick_shows_sent_messages(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
     goal = asking(("add_goal", {"description": "Tell Ben when dinner is"}))
     with serving(monkeypatch, goal, text("Noted."), asking(("send_message", BEN))):
         circadian(capsys, "send", "Tell Ben about dinner some day", "--data", data)
@@ -97,7 +99,7 @@ def test_a_message_that_is_left_alone_says_why(capsys: Capture, data: Path) -> N
     assert (status["inbox"]["waiting"], status["memory"]["journal"]) == (0, 0)
 
 
-def test_what_becomes_of_a_failed_tick() -> None:
+def test_what_next_tells_what_becomes_of_a_failed_tick() -> None:
     def failure(event_id: str | None, attempts: int, *, aside: bool = False) -> FailureReport:
         return {"event_id": event_id, "error": "x", "attempts": attempts, "set_aside": aside}
 
@@ -132,7 +134,7 @@ def test_a_failure_that_sets_the_stop_says_so_and_how_to_clear_it(
     assert "EMERGENCY STOP (circadian clear-stop)\nStopped  5 failures in a row, the last:" in seen
 
 
-def test_tools_that_keep_failing_set_the_stop_and_the_answer_is_shown_all_the_same(
+def test_the_reply_is_shown_even_if_its_tools_set_the_stop(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
     with serving(monkeypatch, asking(*[("explode", {})] * 5), text("It broke five times.")):
@@ -157,7 +159,7 @@ def test_a_tick_of_its_own_that_sets_the_stop_says_so(
     assert circadian(capsys, "stop", "--data", data).status == 0
 
 
-def test_a_stop_that_a_person_set_names_no_failure(capsys: Capture, data: Path) -> None:
+def test_a_stop_set_by_a_person_names_no_failure(capsys: Capture, data: Path) -> None:
     args = ("--data", data, "--model", "offline")
     circadian(capsys, "stop", *args)
     done = circadian(capsys, "send", "Hello", *args)
@@ -173,7 +175,7 @@ def test_a_stop_that_a_person_set_names_no_failure(capsys: Capture, data: Path) 
 # Another run
 
 
-def test_an_answer_that_another_run_gave_is_shown_whole(
+def test_a_reply_that_another_run_gave_is_shown_whole(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
 from graph import nights
-from graph.cli.night_view import night_view
+from graph.cli.views import night_view
 from graph.handle import AsyncAgent
 from memory.compaction import MARK, MASK, history_share
 from memory.dreaming import gate

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from graph.cli.console import Screen, Words, bar, clean, counted, date, day, short_id
+from graph.cli.views import Screen, Words, bar, clean, counted, date, day, short_id
 
 
 def screen(*, terminal: bool, width: int = 20) -> Screen:
@@ -32,7 +32,7 @@ def test_on_a_terminal_a_reply_breaks_between_words() -> None:
     assert printed(shown).splitlines() == ["The quick brown fox ", "jumps over the lazy", "dog"]
 
 
-def test_elsewhere_a_reply_stays_as_it_is() -> None:
+def test_without_a_terminal_a_reply_is_not_wrapped() -> None:
     shown = screen(terminal=False)
     words = Words(shown)
     for piece in ("The quick brown", " fox jumps over the\n\n  lazy dog"):
@@ -50,7 +50,7 @@ def test_a_word_longer_than_the_line_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("evil", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\x00"])
-def test_text_is_cleaned_of_what_steers_a_terminal(evil: str) -> None:
+def test_clean_removes_control_characters(evil: str) -> None:
     assert evil[0] not in clean(f"a{evil}b")
     assert clean("a\tb\nc ünïcödé 🌱") == "a\tb\nc ünïcödé 🌱"
 
@@ -62,7 +62,7 @@ def test_a_bar_is_as_full_as_its_percentage(percentage: float, full: int) -> Non
     assert bar(percentage, "green", width=10).plain == "█" * full + "░" * (10 - full)
 
 
-def test_of_a_uuid_a_person_sees_the_beginning() -> None:
+def test_short_id_cuts_a_uuid() -> None:
     assert short_id("aea331bb-2018-45d5-a134-62abc8dcead0") == "aea331bb…"
     assert short_id("sat-03") == "sat-03"
 
@@ -76,7 +76,7 @@ def test_dates_and_counts_read_like_sentences() -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_note_does_not_run_into_what_moves_on_the_same_terminal(terminal: bool) -> None:
+def test_a_note_stays_clear_of_a_spinner_on_the_same_terminal(terminal: bool) -> None:
     shown, err = screen(terminal=True, width=60), io.StringIO()
     shown.err = Console(file=err, force_terminal=terminal, width=60)
     with shown.waiting("thinking"):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli.log import log_view
+from graph.cli.views import log_view
 from graph.corrections import correct, find_fact
 from graph.handle import AsyncAgent
 from memory import audit, journal

@@ -12,10 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from graph.awake import awake
-from graph.cli.following import follow
+from graph.cli.listener import Listener, follow
 from memory import audit
 from memory.errors import ModelError
-from memory.night_stream import NightEvent
 from memory.settings import Settings
 from memory.tick import ToolOutcome
 from tests.agents import entries, opened, said
@@ -139,16 +138,12 @@ async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: C
     heard: list[str] = []
     used: list[ToolOutcome] = []
 
-    class Ear:
+    class Ear(Listener):
         def words(self, text: str, message_id: str) -> None:
             heard.append(text)
 
-        def asked(self, tools: list[str]) -> None: ...
-
         def used(self, outcomes: list[ToolOutcome]) -> None:
             used.extend(outcomes)
-
-        def night(self, event: NightEvent) -> None: ...
 
     async with opened(data, delegating(tasks("oak"), "It is oak."), clock, settings=ON) as agent:
         await follow(agent, said("Which wood?", id="e1"), Ear())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli import demo
+from graph.cli.commands import demo
 from graph.cli.replay_file import steps
 from tests.commandline import circadian
 
@@ -88,7 +88,7 @@ def test_without_the_story_there_is_one_line(
     assert "the story is missing" in done.error
 
 
-def test_a_part_that_fails_ends_the_demo(
+def test_a_failed_part_ends_the_demo(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = tmp_path / "story"

@@ -37,7 +37,7 @@ def checks(done: Done) -> dict[str, Any]:
     return {check["name"]: check for check in done.document["checks"]}
 
 
-def test_it_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
+def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     done = circadian(capsys, "doctor", "--data", data, "--json")
     assert done.status == 0
@@ -56,9 +56,7 @@ def test_it_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -
     assert {"store.db", "checkpoints.db"} <= set(names)
 
 
-def test_it_calls_the_model_when_asked_to(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     command = ("doctor", "--data", data, "--model", "openai:none")
     with OpenAIServer(text("ready"), error(401, "no such key")) as server:
@@ -71,7 +69,7 @@ def test_it_calls_the_model_when_asked_to(
     assert "no such key" in refused.out
 
 
-def test_it_tells_of_a_forget_that_was_broken_off(capsys: Capture, data: Path) -> None:
+def test_doctor_reports_an_unfinished_forget(capsys: Capture, data: Path) -> None:
     async def begun() -> None:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
             what: open_forget.Begun = {
@@ -91,7 +89,7 @@ def test_it_tells_of_a_forget_that_was_broken_off(capsys: Capture, data: Path) -
     assert circadian(capsys, "doctor", "--data", data).status == 0
 
 
-def test_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) -> None:
+def test_doctor_finds_nothing_wrong_without_a_data_folder(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "doctor", "--data", data)
     assert (done.status, done.err) == (0, "")
     line = next(line for line in done.out.splitlines() if line.startswith("note"))
@@ -102,14 +100,14 @@ def test_without_a_data_folder_finds_nothing_wrong(capsys: Capture, data: Path) 
     assert not data.exists()
 
 
-def test_it_finds_a_file_where_the_data_folder_should_be(capsys: Capture, data: Path) -> None:
+def test_doctor_finds_a_file_in_place_of_the_data_folder(capsys: Capture, data: Path) -> None:
     data.write_text("in the way")
     done = circadian(capsys, "doctor", "--data", data)
     assert done.status == 1
     assert "problem  data folder" in done.out
 
 
-def test_it_calls_the_embedder_of_the_folder_when_asked_to(
+def test_call_asks_the_embedder_of_the_folder(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("doctor", "--data", data, "--model", "offline")
@@ -131,9 +129,7 @@ def test_it_calls_the_embedder_of_the_folder_when_asked_to(
     assert "no such key" in wrong["detail"]
 
 
-def test_another_embedder_than_the_recorded_one_is_told_with_the_way_to_it(
-    capsys: Capture, data: Path
-) -> None:
+def test_another_embedder_than_the_recorded_one_names_reindex(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     done = circadian(capsys, "doctor", "--data", data, "--embedder", "openai:none", "--json")
     found = checks(done)
@@ -143,7 +139,7 @@ def test_another_embedder_than_the_recorded_one_is_told_with_the_way_to_it(
     assert found["facts.db"]["ok"]
 
 
-def test_memories_that_wait_for_a_vector_are_a_note_that_says_what_to_do(
+def test_memories_without_a_vector_are_a_note_that_names_reindex(
     capsys: Capture, data: Path
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
@@ -197,7 +193,7 @@ def unembedded(data: Path, text: str) -> None:
     table.close()
 
 
-def test_it_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
+def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     (data / "store.db").write_bytes(b"not a database" * 100)
     done = circadian(capsys, "doctor", "--data", data)
@@ -205,7 +201,7 @@ def test_it_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     assert "problem  store.db" in done.out
 
 
-def test_it_says_who_holds_the_agent(capsys: Capture, data: Path) -> None:
+def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
     asyncio.run(lock.acquire())
@@ -218,7 +214,7 @@ def test_it_says_who_holds_the_agent(capsys: Capture, data: Path) -> None:
 # What the environment adds
 
 
-def test_nothing_that_is_not_named_is_missing(capsys: Capture, data: Path) -> None:
+def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:
     found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
     assert [found[name]["ok"] for name in ("working folder", "extensions", "MCP servers")] == [
         *(True, True, True)
@@ -229,7 +225,7 @@ def test_nothing_that_is_not_named_is_missing(capsys: Capture, data: Path) -> No
     )
 
 
-def test_what_is_named_is_tried_out_and_counted(
+def test_additions_are_tried_and_counted(
     capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     (tmp_path / "files").mkdir()
@@ -247,7 +243,7 @@ def test_what_is_named_is_tried_out_and_counted(
     )
 
 
-def test_the_servers_are_started_and_their_tools_counted(
+def test_mcp_servers_are_started_and_their_tools_counted(
     capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     file = tmp_path / "mcp.json"
@@ -267,7 +263,7 @@ def test_the_servers_are_started_and_their_tools_counted(
         ("CIRCADIAN_MCP", "MCP servers", "cannot be read"),
     ],
 )
-def test_what_cannot_be_had_is_a_problem_and_the_rest_is_looked_at(
+def test_a_broken_addition_is_a_problem_and_the_other_checks_run(
     capsys: Capture, data: Path, monkeypatch: Patch, variable: str, name: str, problem: str
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)

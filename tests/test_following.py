@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.following import follow
+from graph.cli.listener import Listener, follow
 from graph.decisions import decide
 from graph.handle import AsyncAgent
 from memory.night_stream import NightEvent
@@ -20,7 +20,7 @@ from tests.clock import Clock
 from tests.scripted import call, calls, scripted
 
 
-class Ear:
+class Ear(Listener):
     """Notes what it hears, in order."""
 
     def __init__(self) -> None:
@@ -55,9 +55,7 @@ async def test_words_and_tools_come_in_the_order_of_the_tick(tmp_path: Path, clo
     ]
 
 
-async def test_of_a_look_at_its_own_work_nothing_is_told_but_that_it_goes_on(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_look_at_its_own_work_is_only_announced(tmp_path: Path, clock: Clock) -> None:
     model = scripted(
         "Hello.",
         calls(("review_journal", {}), text="Let me see."),
@@ -75,7 +73,7 @@ async def test_of_a_look_at_its_own_work_nothing_is_told_but_that_it_goes_on(
     assert len(model.calls) == 5
 
 
-async def test_a_tick_that_goes_on_tells_its_rest_alone(
+async def test_a_resumed_tick_tells_only_its_rest(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launches = launching.set_up(monkeypatch, tmp_path)
@@ -91,7 +89,7 @@ async def test_a_tick_that_goes_on_tells_its_rest_alone(
     assert launches.done == ["the moon"]
 
 
-async def test_a_tool_that_a_person_is_asked_about_is_not_said_to_be_at_work(
+async def test_a_tool_with_an_open_question_is_not_announced(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launching.set_up(monkeypatch, tmp_path)
@@ -99,7 +97,7 @@ async def test_a_tool_that_a_person_is_asked_about_is_not_said_to_be_at_work(
         assert await heard(agent, said("Launch it")) == []
 
 
-async def test_planning_is_told(tmp_path: Path, clock: Clock) -> None:
+async def test_planning_is_announced(tmp_path: Path, clock: Clock) -> None:
     large = "Plan and hold the harvest festival: find a field, order tables, hire a band, invite"
     steps = ["Find a field", "Order tables", "Hire a band"]
     model = scripted(
@@ -111,7 +109,9 @@ async def test_planning_is_told(tmp_path: Path, clock: Clock) -> None:
     assert told == ["at planning", "ran decompose_goal", "said Planned."]
 
 
-async def test_delegating_is_told_and_no_word_of_a_sub_agent(tmp_path: Path, clock: Clock) -> None:
+async def test_delegating_is_announced_without_the_words_of_sub_agents(
+    tmp_path: Path, clock: Clock
+) -> None:
     two = calls(("delegate_task", {"task": "Oak?"}), ("delegate_task", {"task": "Ash?"}))
     model = scripted(two, call("noop"), "It is oak.", "It is ash.", "Both.")
     settings = Settings(sub_agents_enabled=True)
@@ -122,7 +122,7 @@ async def test_delegating_is_told_and_no_word_of_a_sub_agent(tmp_path: Path, clo
     ]
 
 
-async def test_a_night_is_told_step_by_step_and_no_word_of_it(tmp_path: Path, clock: Clock) -> None:
+async def test_a_night_is_told_step_by_step_without_words(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, scripted("Hello.", otherwise=night_model), clock) as agent:
         await agent.ainvoke(said("Hi"))
         told = await heard(agent, {"request": "sleep"})

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.gauges import breakers_gauge, prompt_gauge, spending_gauge
-from graph.cli.render import status_view
+from graph.cli.views import breakers_gauge, prompt_gauge, spending_gauge, status_view
 from graph.status import status
 from memory.models.offline import OfflineChatModel
 from memory.prompt_health import prompt_health
@@ -39,13 +38,13 @@ def gauge(budgets: dict[str, Any] = BUDGETS, version: int = 0, *, verbose: bool 
     return prompt_gauge(prompt_health(TOKENS, budgets, 100_000), version, verbose=verbose)
 
 
-def test_where_all_is_well_the_prompt_is_one_line() -> None:
+def test_a_healthy_prompt_is_one_line() -> None:
     line = "history 2,000, tools 1,900, system_prompt 400 tokens, ..."
     assert plain(gauge()) == [line]
     assert plain(gauge(version=3), width=120) == [f"{line} · its own guidelines in version 3"]
 
 
-def test_asked_for_each_part_that_costs_anything_is_shown() -> None:
+def test_verbose_shows_each_part_that_has_tokens() -> None:
     lines = plain(gauge(verbose=True))
     assert lines[1].split() == ["part", "tokens", "share", "budget"]
     assert [line.split() for line in lines[3:]] == [
@@ -68,7 +67,7 @@ def test_an_empty_prompt_is_no_error() -> None:
     assert plain(prompt_gauge(prompt_health({}, {}, 100), 0, verbose=True))
 
 
-def test_what_was_spent_stands_beside_what_there_may_be() -> None:
+def test_spending_is_shown_with_its_limits() -> None:
     line = "12,040 of 1,000,000 tokens today · 3 of 60 ticks of its own this hour"
     assert plain(spending_gauge(SPENT)) == [line]
     assert plain(spending_gauge({**SPENT, "over": "Only events are answered."})) == [
@@ -77,7 +76,7 @@ def test_what_was_spent_stands_beside_what_there_may_be() -> None:
     ]
 
 
-def test_services_are_told_where_one_is_left_alone() -> None:
+def test_services_are_shown_while_one_is_left_alone() -> None:
     assert breakers_gauge({"model": "closed", "memory": "closed"}) is None
     told = breakers_gauge({"model": "open", "embedder": "closed", "memory": "half_open"})
     assert told is not None
@@ -121,21 +120,21 @@ async def test_questions_come_first_and_are_short(now: dict[str, Any]) -> None:
     assert lines.index(next(line for line in lines if line.startswith("Context"))) < 11
 
 
-async def test_the_recommended_action_is_told_when_the_context_fills(now: dict[str, Any]) -> None:
+async def test_status_gives_advice_when_the_context_fills(now: dict[str, Any]) -> None:
     assert "Proceed normally" not in "\n".join(plain(status_view(now, "default", [])))
     now["context"] |= {"level": "warning", "percentage": 70.0, "advice": "Consider wrapping up"}
     lines = plain(status_view(now, "default", []))
     assert lines[2] == "         Consider wrapping up"
 
 
-async def test_why_it_stopped_is_told_beside_how_to_clear_it(now: dict[str, Any]) -> None:
+async def test_status_says_why_it_stopped_and_how_to_clear_it(now: dict[str, Any]) -> None:
     now["emergency_stop"] = True
     lines = plain(status_view(now, "default", [], stop="5 failures in a row, the last: down"))
     assert lines[0].endswith("EMERGENCY STOP (circadian clear-stop)")
     assert lines[1] == "Stopped  5 failures in a row, the last: down"
 
 
-async def test_spending_is_always_told_and_services_where_one_is_left_alone(
+async def test_status_shows_spending_and_services_that_are_left_alone(
     now: dict[str, Any],
 ) -> None:
     told = "\n".join(plain(status_view(now, "default", [])))

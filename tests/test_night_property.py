@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph.cli.night_view import night_view
+from graph.cli.views import night_view
 from memory import links
 from memory.dreaming import gate
 from memory.night_undo import built_on, inverse

@@ -7,8 +7,8 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.night_changes import KNOWN_BY, taken_back
-from graph.cli.night_view import night_view, nights_view
+from graph.cli.views import night_view, nights_view, taken_back
+from graph.cli.views.changes import KNOWN_BY
 from graph.night_names import Names
 from graph.nights import NightLine
 from memory.dreaming.attributes import Synthesis, consolidated, ripe
@@ -58,7 +58,7 @@ def seen(*operations: Operation, everything: bool = False, width: int = 100, **m
     return plain(found, width)
 
 
-def test_a_superseded_fact_is_shown_with_its_successor_and_the_reason() -> None:
+def test_a_superseded_fact_stands_above_the_new_one_with_the_reason() -> None:
     told = seen(*related("new", "old", "supersedes"))
     assert (
         "Superseded 1 fact\n"
@@ -68,7 +68,7 @@ def test_a_superseded_fact_is_shown_with_its_successor_and_the_reason() -> None:
     assert "Merged" not in told
 
 
-def test_duplicates_are_shown_as_merged() -> None:
+def test_duplicates_are_merged_and_not_superseded() -> None:
     told = seen(*related("same", "new", "duplicates"))
     assert "Merged 1 fact with what says the same\n - The glass arrives on Monday" in told
     assert "\n = The glass" in told
@@ -82,7 +82,7 @@ def test_contradictions_and_links_show_both_facts() -> None:
     assert f"Linked 1 pair of facts\n {linked}" in told
 
 
-def test_a_long_linked_fact_is_shortened() -> None:
+def test_a_linked_fact_is_shortened() -> None:
     long = fact("long", "Ada " + "walks and walks " * 20, speaker="Ada")
     made = settle(
         [Claim("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
@@ -93,7 +93,7 @@ def test_a_long_linked_fact_is_shortened() -> None:
     assert "and..." in told
 
 
-def test_an_undo_is_summed_up_in_one_line() -> None:
+def test_taken_back_is_one_line() -> None:
     operations = [
         *(add_fact(cast(Any, draft(str(n), "Ada grows kale.")), "told") for n in (1, 2)),
         *related("new", "old", "supersedes"),
@@ -106,7 +106,7 @@ def test_an_undo_is_summed_up_in_one_line() -> None:
     assert taken_back([], NAMES) == ""
 
 
-def test_a_new_fact_that_supersedes_is_counted_and_shown_once() -> None:
+def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
     new = {**draft("new", "The glass arrives on Monday."), "speaker": "Ben"}
     more = draft("more", "Ada grows kale.")
     told = seen(
@@ -118,7 +118,7 @@ def test_a_new_fact_that_supersedes_is_counted_and_shown_once() -> None:
     assert told.count("The glass arrives on Monday.") == 1
 
 
-def test_attributes_show_their_earlier_value_and_evidence() -> None:
+def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
         before, ripe(before, 1), [Synthesis("home", "Bergen.", ["o1"])], now=NOW, prune=False
@@ -134,7 +134,7 @@ def test_attributes_show_their_earlier_value_and_evidence() -> None:
     assert "Knows of people and things\n • Ada home: Bergen. → Oslo. (2 observations)" in told
 
 
-def test_insights_prunings_scores_and_contexts_have_their_own_sections() -> None:
+def test_each_kind_of_change_has_its_section() -> None:
     one = entry("e1", source_entity="Ada")
     made = insights(
         [Insight("Ada is busy.", ["e1"], 8)],
@@ -161,13 +161,13 @@ def test_insights_prunings_scores_and_contexts_have_their_own_sections() -> None
     assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
 
 
-def test_a_fact_with_new_tags_only_shows_its_tags() -> None:
+def test_a_fact_that_got_only_tags_is_shown_with_those() -> None:
     light = evolve([Context("old", "", ["glass"])], FACTS, now=NOW, night="n").operations
     assert " • The glass arrives on Friday. [glass]" in seen(*light)
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_long_lists_are_cut_with_a_hint_how_to_see_all(width: int) -> None:
+def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
     many = [score_entry(entry(f"e{n}", source_entity="Ada"), 7, "scored") for n in range(40)]
     told = seen(*many, width=width)
     assert "Weighed 40 journal entries" in told
@@ -204,7 +204,7 @@ def test_long_lists_are_cut_with_a_hint_how_to_see_all(width: int) -> None:
         ({"held": ["a"], "stopped": "x"}, "Left for the next night: 1 journal entry (see below)"),
     ],
 )
-def test_the_outcome_is_shown(more: dict[str, Any], line: str) -> None:
+def test_the_head_says_what_became_of_the_night(more: dict[str, Any], line: str) -> None:
     assert line in seen(**more)
 
 
@@ -213,7 +213,7 @@ def test_a_night_that_changed_nothing_says_so() -> None:
     assert "Nothing in memory" not in seen(errors=["dream: no answer"], complete=False)
 
 
-def test_forgotten_operations_are_not_shown() -> None:
+def test_a_night_with_forgotten_memories_is_shown_without_them() -> None:
     bare = [
         cast(Operation, {**one, "before": None, "after": None})
         for one in related("new", "old", "supersedes")
@@ -221,12 +221,12 @@ def test_forgotten_operations_are_not_shown() -> None:
     assert "Superseded" not in seen(*bare)
 
 
-def test_a_fact_that_is_gone_says_so() -> None:
+def test_a_missing_fact_says_so() -> None:
     told = plain(night_view(report(*related("new", "old", "supersedes")), Names()))
     assert "- (a fact that is gone, old)" in told
 
 
-def test_text_from_people_cannot_steer_the_terminal() -> None:
+def test_a_nights_text_is_cleaned_of_control_characters() -> None:
     evil = draft("evil", "Ada \x1b[2Jgrows\nkale.")
     assert "• Ada [2Jgrows kale." in seen(add_fact(evil, "told"))
 

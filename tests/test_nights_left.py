@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
-from graph.cli.log import log_view
+from graph.cli.views import log_view
 from memory import audit, emergency
 from memory.audit import AuditEntry
 from memory.audit_nights import of_night

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli.approvals import MOST, edit, question_view
-from graph.cli.console import visible
-from graph.cli.turn import still_waiting
+from graph.cli.commands.approvals import edit
+from graph.cli.views import question_view, still_waiting, visible
+from graph.cli.views.question import LONGEST
 from memory.errors import InputError
 from memory.tick import Question
 
@@ -39,7 +39,7 @@ def plain(given: Question, width: int = 80, *, colours: bool = False) -> list[st
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def test_it_says_what_would_be_done_why_and_for_whom() -> None:
+def test_a_question_shows_tool_arguments_reason_and_person() -> None:
     assert plain(question()) == [
         "? It wants to run launch:",
         "  target  the moon",
@@ -48,7 +48,7 @@ def test_it_says_what_would_be_done_why_and_for_whom() -> None:
     ]
 
 
-def test_of_its_own_accord_it_asks_for_its_goals() -> None:
+def test_an_autonomous_question_is_for_its_goals() -> None:
     own = question(sender=None, event_id=None, reason=None, args={})
     assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00"]
 
@@ -71,7 +71,7 @@ def test_text_that_looks_like_the_question_stays_in_its_column() -> None:
     assert [line for line in lines if line.startswith("Nothing")] == []
 
 
-def test_what_cannot_be_seen_is_written_out() -> None:
+def test_control_characters_of_an_argument_are_visible() -> None:
     args = {"command": "ls\x1b[2K\rrm -rf", "name": "a\u202eb"}
     shown = "\n".join(plain(question(args=args)))
     assert r"ls\x1b[2K\rrm -rf" in shown
@@ -80,7 +80,7 @@ def test_what_cannot_be_seen_is_written_out() -> None:
 
 
 def test_a_very_long_argument_is_cut_and_says_so() -> None:
-    shown = plain(question(args={"text": "x" * (MOST + 1_500)}))
+    shown = plain(question(args={"text": "x" * (LONGEST + 1_500)}))
     assert any("… 1,500 more characters (circadian status --json has all)" in o for o in shown)
     many = plain(question(args={"text": "line\n" * 1_000}))
     assert len(many) < 250
@@ -107,7 +107,7 @@ def test_a_difference_is_shown_whole_and_coloured() -> None:
     assert "\x1b[2m+++ version 2" in coloured
 
 
-def test_questions_that_wait_are_a_line() -> None:
+def test_still_waiting_is_one_line() -> None:
     one, two = question(), question(id="ask_2", what="Run x(a='" + "y" * 500 + "')")
     assert still_waiting([one]) == (
         "a question waits: Run launch(target='the moon') (approve or refuse ask_0123456789)"
@@ -119,7 +119,7 @@ def test_questions_that_wait_are_a_line() -> None:
 
 
 @pytest.mark.parametrize("args", ["", "nonsense", "[]", '"x"', "1"])
-def test_other_arguments_must_be_an_object(args: str) -> None:
+def test_edited_arguments_must_be_an_object(args: str) -> None:
     with pytest.raises(InputError, match="the arguments"):
         edit(args)
     assert edit('{"a": 1}') == {"decision": "edit", "args": {"a": 1}}

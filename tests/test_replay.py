@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.replay import Clock, Tally
+from graph.cli.commands.replay import Clock, Tally
 from graph.cli.replay_file import MOST_AT_ONCE, Step, steps
 from memory.errors import InputError
 from memory.reports import Report, empty_report
@@ -70,17 +70,17 @@ def test_events_that_are_context_only_join_the_addressed_one_after_them(file: Pa
     assert kinds(list(steps(file))) == [["e1", "e2", "e3"], ["e4"], ["e5"]]
 
 
-def test_a_request_ends_what_was_gathered(file: Path) -> None:
+def test_a_request_ends_a_batch_of_overheard_events(file: Path) -> None:
     written(file, event(1, addressed=False), {"request": "sleep"}, event(2))
     assert kinds(list(steps(file))) == [["e1"], "sleep", ["e2"]]
 
 
-def test_a_long_stretch_of_overheard_talk_is_cut(file: Path) -> None:
+def test_a_long_batch_of_overheard_events_is_split(file: Path) -> None:
     written(file, *(event(number, addressed=False) for number in range(MOST_AT_ONCE + 1)))
     assert [len(step.events) for step in steps(file)] == [MOST_AT_ONCE, 1]
 
 
-def test_empty_lines_and_a_byte_order_mark_are_nothing(file: Path) -> None:
+def test_empty_lines_and_a_byte_order_mark_are_skipped(file: Path) -> None:
     file.write_text("\ufeff" + json.dumps(event(1)) + "\n\n  \n" + json.dumps(event(2)))
     assert kinds(list(steps(file))) == [["e1"], ["e2"]]
 
@@ -128,14 +128,14 @@ def markers(file: Path) -> list[str]:
     return [step.marker for step in steps(file) if step.request]
 
 
-def test_a_request_is_known_whatever_was_mended_before_it(file: Path) -> None:
+def test_a_requests_marker_survives_mended_lines_before_it(file: Path) -> None:
     sleep = {"request": "sleep", "at": "2026-05-02T22:00:00Z"}
     (before,) = markers(written(file, event(1), event(2), sleep))
     after = markers(written(file, "", event(0), event(1, text="I planted peas"), event(2), sleep))
     assert after == [before]
 
 
-def test_two_requests_at_one_place_are_two(file: Path) -> None:
+def test_two_equal_requests_have_two_markers(file: Path) -> None:
     written(file, event(1), {"request": "tick"}, {"request": "tick"}, event(2), {"request": "tick"})
     assert len(set(markers(file))) == 3
 
@@ -164,7 +164,7 @@ def test_a_night_happens_at_the_time_of_its_line(capsys: Capture, file: Path, da
 # Playing
 
 
-def test_a_replay_tells_what_it_did(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> None:
     written(
         file,
         event(1),
@@ -191,7 +191,7 @@ def test_a_replay_tells_what_it_did(capsys: Capture, file: Path, data: Path) -> 
     assert (now["mode"], now["tick"], now["memory"]["journal"]) == ("awake", 2, 3)
 
 
-def test_replayed_again_everything_is_skipped(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_second_replay_skips_everything(capsys: Capture, file: Path, data: Path) -> None:
     written(file, event(1), event(2, addressed=False), {"request": "tick"}, {"request": "sleep"})
     first = replayed(capsys, file, data, "--json").document
     before = status(capsys, data)
@@ -201,7 +201,7 @@ def test_replayed_again_everything_is_skipped(capsys: Capture, file: Path, data:
     assert status(capsys, data) == before
 
 
-def test_a_broken_line_loses_nothing_before_it_and_runs_nothing_after_it(
+def test_a_malformed_line_loses_nothing_before_it_and_runs_nothing_after_it(
     capsys: Capture, file: Path, data: Path
 ) -> None:
     lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False), "{", event(3)]
@@ -222,7 +222,7 @@ def test_after_a_line_was_mended_the_replay_goes_on_behind_it(
     assert (done["events"], done["skipped"], done["ticks"], done["nights"]) == (4, 3, 2, 0)
 
 
-def test_killed_in_the_middle_and_replayed_again_each_event_is_taken_once(
+def test_replayed_again_after_a_kill_each_event_is_handled_once(
     capsys: Capture, file: Path, data: Path
 ) -> None:
     written(file, *(event(number) for number in range(8)))
@@ -278,9 +278,7 @@ def test_a_file_that_is_not_there_is_one_line_and_makes_no_folder(
     assert not data.exists()
 
 
-def test_for_people_there_is_a_line_a_day_and_a_night(
-    capsys: Capture, file: Path, data: Path
-) -> None:
+def test_a_replay_prints_a_line_per_day_and_night(capsys: Capture, file: Path, data: Path) -> None:
     night = {"request": "sleep", "at": "2026-05-02T22:00:00Z"}
     written(file, event(1), event(2, addressed=False), night, event(3, day=3))
     assert replayed(capsys, file, data).out.splitlines() == [
@@ -308,7 +306,7 @@ def test_the_conversation_shows_who_said_what_when(capsys: Capture, file: Path, 
     assert "09:00            (works on its goals)\n" in out
 
 
-def test_a_failure_that_a_later_run_mends_is_no_failure() -> None:
+def test_a_failure_that_a_later_run_mends_is_not_reported() -> None:
     failed = {"event_id": "e1", "error": "broke", "attempts": 1, "set_aside": False}
     tick: Any = {"event_id": "e1"}
     first: Report = {**empty_report(), "failures": [failed]}  # type: ignore[list-item] # as JSON

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.replay import Clock, Tally, replay
+from graph.cli.commands.replay import Clock, Tally, play
 from graph.cli.replay_file import Step
 from graph.handle import AsyncAgent
 from memory.models.offline import OfflineChatModel
@@ -55,7 +55,7 @@ def replayed(
     return circadian(capsys, "replay", file, "--data", data, *more)
 
 
-def test_events_that_are_left_alone_are_counted_and_end_nothing(
+def test_ignored_events_are_counted_and_end_nothing(
     capsys: Capture, file: Path, data: Path
 ) -> None:
     lines = [event(1), event(2, sender="circadian"), event(3)]
@@ -76,7 +76,7 @@ def test_the_conversation_says_why_one_is_left_alone(
     assert "(left alone: circadian is the assistant itself (setting names).)" in out
 
 
-def test_a_question_ends_no_replay_and_is_counted_as_long_as_it_waits(
+def test_a_question_does_not_end_a_replay_and_is_counted_while_it_waits(
     capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     lines = [event(1), event(2), event(3)]
@@ -110,7 +110,7 @@ def test_the_conversation_shows_each_question_once(
     assert out.count("Circadian  Hi.") == 2
 
 
-def test_what_is_said_to_others_is_shown_and_no_empty_answer(
+def test_sent_messages_are_shown_without_an_empty_reply(
     capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
     sent = asking(("send_message", {"to": "Ben", "text": "Dinner is\x07 at seven."}))
@@ -120,7 +120,7 @@ def test_what_is_said_to_others_is_shown_and_no_empty_answer(
     assert "Circadian" not in out
 
 
-def test_a_look_at_its_own_work_is_no_answer(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: Path) -> None:
     """After 25 ticks, the default, it looks back once."""
     lines = [event(number) for number in range(26)]
     told = replayed(capsys, file, data, lines, "--conversation").out
@@ -149,12 +149,12 @@ class Down:
 
 
 @pytest.mark.parametrize(("attempts", "runs"), [(0, 1), (1, 3)])
-async def test_while_a_service_is_left_alone_the_replay_goes_no_further(
+async def test_a_replay_ends_while_a_service_is_left_alone(
     file: Path, data: Path, attempts: int, runs: int
 ) -> None:
     write(file, [event(number) for number in range(3)])
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
-        tally: Tally = await replay(agent, file, clock, watcher)
+        tally: Tally = await play(agent, file, clock, watcher)
     assert (watcher.runs, tally.stopped) == (runs, not attempts)
     assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs

@@ -12,8 +12,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
-from graph.cli.night_view import night_view
-from graph.cli.render import goals_view, status_view
+from graph.cli.views import goals_view, night_view, status_view
 from graph.prompt import prompt_of
 from graph.status import prompt_tokens, status
 from memory.components import component

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli.console import Screen
-from graph.cli.watching import Lines, Watch
+from graph.cli.commands.run import Lines, Watch
+from graph.cli.views import Screen
 from graph.handle import AsyncAgent
 from graph.night_names import names_of
 from graph.scheduler import MODES
@@ -32,7 +32,7 @@ async def watched(agent: AsyncAgent, watcher: Lines | Watch, given: dict[str, An
         await watcher.part(part)
 
 
-async def test_a_person_sees_who_said_what_the_tools_the_answer_and_why_it_sleeps(
+async def test_watch_shows_messages_tools_replies_and_why_it_sleeps(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
     settings = Settings(time_zone="Asia/Tokyo")
@@ -56,7 +56,7 @@ async def test_a_person_sees_who_said_what_the_tools_the_answer_and_why_it_sleep
     assert "\x1b" not in out
 
 
-async def test_a_night_is_told_in_words_and_not_in_ids(
+async def test_watch_shows_a_night_with_texts_in_place_of_ids(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
     model = scripted("Hello.", otherwise=night_model)
@@ -72,7 +72,7 @@ async def test_a_night_is_told_in_words_and_not_in_ids(
     assert "event_" not in weighed
 
 
-async def test_an_error_that_comes_again_is_shown_once(
+async def test_watch_shows_a_repeated_error_once(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
     model = scripted(*[ModelError("no answer")] * 2, "Here I am.")
@@ -89,7 +89,7 @@ async def test_an_error_that_comes_again_is_shown_once(
     assert sum("the disk is full" in line for line in lines) == 1
 
 
-async def test_a_program_reads_one_object_a_line(
+async def test_lines_are_one_json_object_each(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
     model = scripted(SLEEP, otherwise=night_model)

@@ -1,1 +1,1 @@
-"""The command line: `app` has the commands, the others what they do and show."""
+"""The command line."""

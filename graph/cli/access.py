@@ -1,52 +1,126 @@
-"""How a command opens its agent."""
+"""How a command gets at the agent: open it, say what a person should know, wait for its lock."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from graph.cli.console import Screen
+from graph.cli.listener import Listener, follow
 from graph.cli.options import Options
+from graph.cli.views import Screen
 from graph.handle import AsyncAgent
 from graph.opening import open_agent
-from memory.errors import BusyError, FolderError
+from memory.errors import BusyError, CircadianError, FolderError
 from memory.home import Home, database_url, is_made, open_home
 from memory.models.offline import OfflineChatModel
 from memory.models.seam import OFFLINE
+from memory.reports import Report
 from memory.resources import utc_now
 from memory.scope import LOCAL_USER, thread_id
-from memory.settings import Deployment
+from memory.settings import Deployment, Settings
 from memory.store_access import count_items
 
 NO_LANGUAGE_MODEL = (
     "model: offline (embedded rules, not a language model). "
     "For a real one set OPENAI_API_KEY or give --model."
 )
+PATIENCE = 1.0
+"""Seconds before a command says whom it waits for."""
 
 
-def opening(
-    options: Options, *, clock: Callable[[], datetime] = utc_now, mcp: bool = True
-) -> open_agent:
-    """The agent that `options` name, to be opened; makes the data folder where there is none."""
-    return open_agent(
-        options.data, options.agent, options.model, options.embedder, clock=clock, mcp=mcp
-    )
+class Session(NamedTuple):
+    """One command on an open agent."""
+
+    options: Options
+    screen: Screen
+    agent: AsyncAgent
+
+    def say_model(self) -> None:
+        """Say so when no language model is at work."""
+        if isinstance(self.agent.resources.chat_model, OfflineChatModel):
+            self.screen.note(NO_LANGUAGE_MODEL)
+
+    async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
+        """Run the agent, and say for whom the run waits."""
+        async with self.waiting():
+            return await follow(self.agent, given, listener)
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Say it, once, while another process's lock keeps this command from its work."""
+        if self.screen.json and not self.screen.err.is_terminal:
+            yield
+            return
+        task = asyncio.create_task(self._say_holder())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _say_holder(self) -> None:
+        if (found := await _other_holder(self.options)) is not None:
+            limit = f"up to {self.options.lock_timeout:g} s"
+            self.screen.note(f"waiting for {found}, {limit}")
 
 
 @asynccontextmanager
-async def opened_without_running(options: Options) -> AsyncIterator[AsyncAgent]:
+async def running(
+    options: Options,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    settings: Settings | None = None,
+    announce: bool = True,
+) -> AsyncIterator[Session]:
+    """The agent, to be run. With `announce` it says so when no language model is at work."""
+    async with opening(options, clock=clock, settings=settings) as agent:
+        session = Session(options, Screen(json=options.json), agent)
+        if announce:
+            session.say_model()
+        yield session
+
+
+@asynccontextmanager
+async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[Session]:
     """The agent, not to be run: waits for nobody, needs no model, makes no data folder.
+
+    With `announce` a note tells when the folder has agents and this one is not among them.
 
     Raises:
         FolderError: there is no data folder, or it cannot be used.
-        DatabaseDown: there is a database in its place, and it cannot be reached.
+        DatabaseDown: the database in its place cannot be reached.
     """
     await must_be_made(options)
+    screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
-        yield agent
+        if announce and not await _is_known(agent):
+            screen.note(f"no agent {options.agent} here yet")
+        yield Session(options, screen, agent)
+
+
+def opening(
+    options: Options,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    settings: Settings | None = None,
+    mcp: bool = True,
+) -> open_agent:
+    """The agent that `options` name, to be opened; makes the data folder where there is none."""
+    return open_agent(
+        options.data,
+        options.agent,
+        options.model,
+        options.embedder,
+        clock=clock,
+        settings=settings,
+        mcp=mcp,
+    )
 
 
 async def must_be_made(options: Options) -> None:
@@ -59,25 +133,18 @@ async def must_be_made(options: Options) -> None:
     raise FolderError(f"no data folder at {options.folder}; `circadian send` makes one")
 
 
-def say_model(screen: Screen, agent: AsyncAgent) -> None:
-    """Say it when no language model is at work."""
-    if isinstance(agent.resources.chat_model, OfflineChatModel):
-        screen.note(NO_LANGUAGE_MODEL)
-
-
-async def say_unknown(screen: Screen, agent: AsyncAgent, name: str) -> None:
-    """Say it when the folder has agents, and this one is not among them."""
+async def _is_known(agent: AsyncAgent) -> bool:
+    """Whether the agent has run, or nobody has in this folder."""
     mine = agent.scope.namespace()
     if (await agent.aget_state()).values or await count_items(agent.store, mine):
-        return
-    if await count_items(agent.store, mine[:1]):
-        screen.note(f"no agent {name} here yet")
+        return True
+    return not await count_items(agent.store, mine[:1])
 
 
 def home_as_recorded(options: Options) -> Home:
-    """What keeps the agent, with the embedder recorded there whatever is asked for. Blocking.
+    """The open data folder or database, with the embedder recorded there. Blocking; to be closed.
 
-    To be closed. Errors as `open_home`.
+    Raises as `open_home`.
     """
     undecided = Deployment().model_copy(update={"embedder": None, "offline": False})
     return open_home(undecided, data=options.data)
@@ -90,3 +157,18 @@ async def holder(home: Home, agent: str) -> str | None:
             return None
     except BusyError as error:
         return str(error).partition(" in use by ")[2].partition(": wait")[0]
+
+
+async def _other_holder(options: Options) -> str | None:
+    """Wait until some process runs the agent; None if that is this one, or nobody can tell."""
+    ours = f"process {os.getpid()} (circadian)"
+    found: str | None = None
+    with suppress(CircadianError):  # the run itself reports what is wrong
+        home = await asyncio.to_thread(home_as_recorded, options)
+        try:
+            while found is None:
+                await asyncio.sleep(PATIENCE)
+                found = await holder(home, options.agent)
+        finally:
+            await asyncio.to_thread(home.close)
+    return None if found == ours else found

@@ -1,4 +1,4 @@
-"""Logging of the command line: level and format by variable, and no secret in any line."""
+"""Logging: level and format by environment variable, and no secret in any line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from memory.settings import Deployment
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 FORMATS = ("text", "json")
 
-_TOLD_ANYWAY = ("circadian.tick", "circadian.night")
-"""Loggers of failures that every command reports itself; logged too only from INFO down."""
+_REPORTED_ANYWAY = ("circadian.tick", "circadian.night")
+"""Loggers of failures that every command reports anyway; they log only at INFO or below."""
 
 
 def set_up(deployment: Deployment) -> None:
     """Log to stderr as CIRCADIAN_LOG_LEVEL and CIRCADIAN_LOG_FORMAT say.
 
-    The level holds for this project; other libraries log from WARNING up.
+    The level is that of this project; other libraries log from WARNING up.
 
     Raises:
         InputError: an unknown level or format.
@@ -38,32 +38,32 @@ def set_up(deployment: Deployment) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     if LEVELS.index(level) > LEVELS.index("INFO"):
-        handler.addFilter(_not_told_anyway)
+        handler.addFilter(_not_reported_anyway)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("circadian").setLevel(level)
     logging.getLogger("memory").setLevel(level)
 
 
 class TextLines(logging.Formatter):
-    """A line for people: time, level, logger, message, fields; a traceback where one was given."""
+    """A line for people: time, level, logger, message, fields; then the traceback, if any."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line, with the fields that it does not say already and that fit into one."""
+        """The line with those fields that are short and not part of the message."""
         said = re.split(r"[\s:,]+", record.getMessage())
         shown = ((name, _short(value)) for name, value in fields_of(record).items())
         told = " ".join(f"{name}={text}" for name, text in shown if text and text not in said)
         return super().formatMessage(record) + (f" [{told}]" if told else "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record without secrets. Here and not in a filter, so that tracebacks are covered."""
+        """The record without secrets: redacted here, not in a filter, to cover tracebacks."""
         return redact(super().format(record), os.environ)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: at, level, logger, message, and fields and error where given."""
+    """One JSON object per line: at, level, logger, message; fields and error if there are any."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON, without secrets."""
@@ -81,18 +81,18 @@ class JsonLines(logging.Formatter):
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record says beside its sentence: `extra={"circadian": {...}}`."""
+    """The fields of a record, given as `extra={"circadian": {...}}`."""
     given = getattr(record, "circadian", None)
     return dict(given) if isinstance(given, Mapping) else {}
 
 
 def _short(value: Any) -> str:
-    """A field in a line of text; empty for one that is empty, or is no plain value."""
+    """A field in a line of text; empty if it is no plain value."""
     if value is None or isinstance(value, Mapping | list):
         return ""
     text = " ".join(str(value).split())
     return json.dumps(text, ensure_ascii=False) if " " in text else text
 
 
-def _not_told_anyway(record: logging.LogRecord) -> bool:
-    return record.name not in _TOLD_ANYWAY
+def _not_reported_anyway(record: logging.LogRecord) -> bool:
+    return record.name not in _REPORTED_ANYWAY

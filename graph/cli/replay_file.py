@@ -1,4 +1,4 @@
-"""Reading a replay file: line by line, strictly, each line an event or a request.
+"""The replay file: JSON Lines, each line an event or a request, read strictly.
 
 An event is `{"id", "at", "sender", "text", "channel"?, "addressed"?}`, a request
 `{"request": "sleep" | "wake" | "tick", "at"?}`. Empty lines are skipped.
@@ -20,13 +20,13 @@ from memory.operations import operation_id
 from memory.records import Event
 
 MOST_AT_ONCE = 200
-"""Events that go into one run, so that a long stretch of overheard talk shows progress."""
+"""Events per run, so that a long stretch of overheard talk shows progress."""
 
 _EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
 
 
 class RequestLine(BaseModel):
-    """A request, as a line gives it."""
+    """A line that is a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -41,28 +41,28 @@ class RequestLine(BaseModel):
 
 @dataclass(frozen=True)
 class Step:
-    """What goes into one run: a request, or events of which at most the last is addressed."""
+    """The input of one run: a request, or events of which at most the last is addressed."""
 
     events: tuple[Event, ...] = ()
     request: Literal["sleep", "wake", "tick"] | None = None
     at: str | None = None
     """The time of a request (UTC)."""
     marker: str = ""
-    """What a request is known by, once it was carried out."""
+    """The id of a request among what was handled."""
     lines: int = 1
-    """Lines of the file that it covers."""
+    """Lines of the file that the step covers."""
 
     @property
     def ids(self) -> list[str]:
-        """What it is known by among what was handled."""
+        """The ids of the step among what was handled."""
         return [event["id"] for event in self.events] or [self.marker]
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """The runs of a file, in order. Events that are context only join the addressed one after them.
+    """The steps of a file, in order. Overheard events join the addressed event after them.
 
     Raises:
-        InputError: at the first malformed line, after everything before it was given.
+        InputError: at the first malformed line, after the steps before it were yielded.
     """
     heard: list[Event] = []
     anchor, requests = f"file {path.name}", 0
@@ -84,12 +84,12 @@ def steps(path: Path) -> Iterator[Step]:
 
 
 def count_lines(path: Path) -> int:
-    """The lines that are not empty. Raises InputError where the file cannot be read."""
+    """The number of lines that are not empty. Raises InputError if the file cannot be read."""
     return sum(1 for _ in _raw_lines(path))
 
 
 def _together(heard: list[Event]) -> Iterator[Step]:
-    """The events gathered so far as one step, if any; empties the list."""
+    """Yield the events gathered so far as one step, if any, and empty the list."""
     if heard:
         step = Step(events=tuple(heard), lines=len(heard))
         heard.clear()
@@ -97,9 +97,10 @@ def _together(heard: list[Event]) -> Iterator[Step]:
 
 
 def _request(line: RequestLine, anchor: str, position: int) -> Step:
-    """A request is known by what it asks, its time, and its place behind the last event.
+    """The step of a request, whose id comes from the request, its time and its place.
 
-    Not by its line number: mending or adding lines before it must not make it a new one.
+    The place counts from the last event, not from the start of the file: lines mended or added
+    before it must not make it a new request.
     """
     marker = "replay:" + operation_id("replay", line.request, line.at or "", anchor, str(position))
     return Step(request=line.request, at=line.at, marker=marker)
@@ -137,7 +138,7 @@ def _valid_request(value: dict[str, Any]) -> RequestLine:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, with their numbers from 1."""
+    """The lines that are not empty, with their numbers, from 1."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):

@@ -1,31 +1,41 @@
-"""One run for a person: shown while it goes on, then what became of the tick that it was for."""
+"""A message, or the answer to a question: the run on it, and what became of its tick."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from graph.cli.console import FIRST_WORDS, Screen, clean, context_meter, counted, one_line
-from graph.cli.following import follow
-from graph.cli.options import Options
-from graph.cli.talk import Silent, Talk, tool_line
-from graph.cli.waiting import telling_waits
+from graph.cli.access import Session
+from graph.cli.views import (
+    CLEAR,
+    FIRST_WORDS,
+    Talk,
+    answer_line,
+    clean,
+    footer,
+    mode_line,
+    question_view,
+    sent_line,
+    still_waiting,
+    stop_line,
+    tool_line,
+    what_next,
+)
+from graph.decisions import decide
 from graph.handle import AsyncAgent
 from graph.status import status
 from memory import approvals, audit, inbox
-from memory.audit_nights import CAUSES
 from memory.errors import BusyError
 from memory.models.words import shortened
-from memory.reports import FailureReport, ModeChange, Report, TickReport, empty_report
-from memory.tick import ParkedTick, Question, SentMessage
-
-CLEAR = "`circadian clear-stop` clears the stop"
+from memory.reports import FailureReport, Report, TickReport, empty_report
+from memory.tick import ParkedTick, Question
 
 _NEWEST = 50
-"""Entries of the audit log among which the stop that stands is looked for."""
+"""Entries of the audit log that are searched for the emergency stop."""
 
 
 class Turn(NamedTuple):
@@ -33,160 +43,122 @@ class Turn(NamedTuple):
 
     report: Report
     tick: TickReport | None
-    """Its tick; None: it failed, or waits."""
+    """Its tick; None if that failed, or waits."""
     parked: ParkedTick | None
-    """Its tick as far as it is done, where a person is asked first."""
+    """Its tick as far as it got, if a person is asked first."""
     waiting: list[Question]
-    """All questions that nobody has answered yet, oldest first."""
+    """All unanswered questions, oldest first."""
     context: dict[str, Any]
     """How full the context is now."""
     stop: str | None
-    """Why the emergency stop stands; None: it does not."""
+    """Why the emergency stop stands; None if it does not."""
 
     @property
     def status(self) -> int:
-        """The exit status: a question is no failure."""
+        """The exit status. A question is no failure."""
         lost = self.tick is None and self.parked is None
         return int(lost or self.stop is not None)
 
 
-async def converse(
-    options: Options, agent: AsyncAgent, screen: Screen, event: Mapping[str, Any]
-) -> Turn:
-    """One message and its answer. A question is left to the caller to show.
+def event_of(text: str, sender: str | None = None, channel: str | None = None) -> dict[str, Any]:
+    """A message as an event with an id of its own; without a sender it is the owner's."""
+    event: dict[str, Any] = {"id": str(uuid.uuid4()), "text": text, "channel": channel}
+    return event | ({"sender": sender} if sender is not None else {})
+
+
+async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
+    """Send one message and print its answer. A question is left to the caller to show.
 
     Raises:
         BusyError: another process holds the agent; the message is kept.
     """
     try:
-        report = await shown(options, agent, screen, {"events": [event]})
+        report = await talked(session, {"events": [event]})
     except BusyError as error:
         raise BusyError(f"{error}; the message is kept in the inbox") from error
-    await _tell_others(agent, screen, report, event["id"])
-    turn = await turn_of(agent, report, event["id"])
-    most = agent.settings.max_failed_ticks
-    tell(screen, turn, why_not(turn, event["id"], most, "The message is kept in the inbox"))
-    return turn
+    await _note_other_failures(session, report, event["id"])
+    return await _concluded(session, report, event["id"], "The message is kept in the inbox")
 
 
-async def shown(
-    options: Options,
-    agent: AsyncAgent,
-    screen: Screen,
-    given: Mapping[str, Any],
-    doing: str = "thinking",
-) -> Report:
-    """Run, showing words and tools as they come, and whom the run waits for."""
-    talk = Silent() if screen.json else Talk(screen, doing)
+async def answered(session: Session, question: Question, answer: Mapping[str, Any]) -> Turn:
+    """Keep the answer to a question, then go on with its tick and print that.
+
+    Raises:
+        InputError: the answer does not fit the tool; the question still waits.
+        BusyError: another process holds the agent; the answer is kept.
+    """
+    await decide(session.agent.context, question["id"], dict(answer))
+    session.screen.show(answer_line(question, answer))
+    doing = "thinking" if answer["decision"] == "refuse" else question["tool"]
     try:
-        async with telling_waits(options, screen):
-            return await follow(agent, given, talk)
-    finally:
-        if isinstance(talk, Talk):
-            talk.end()
+        report = await talked(session, {}, doing)
+    except BusyError as error:
+        raise BusyError(f"{error}; the answer is kept, and the next run acts on it") from error
+    return await _concluded(session, report, question["event_id"], "The answer is kept")
 
 
-async def turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> Turn:
-    """What a run made of the event; None: of the goals."""
-    parked = await asking(agent)
-    mine = [one for one in parked if one["question"]["event_id"] == event_id]
-    now = await status(agent.context)
-    return Turn(
-        report=report,
-        tick=await _tick_of(agent, report, event_id),
-        parked=mine[0] if mine else None,
-        waiting=[one["question"] for one in parked],
-        context=now["context"],
-        stop=(await why_stopped(agent) or "") if now["emergency_stop"] else None,
-    )
+async def talked(session: Session, given: Mapping[str, Any], doing: str = "thinking") -> Report:
+    """Run, showing words and tools as they come."""
+    with Talk(session.screen, doing) as talk:
+        return await session.follow(given, talk)
 
 
-async def asking(agent: AsyncAgent) -> list[ParkedTick]:
-    """The ticks whose questions nobody has answered yet, oldest first."""
+async def unanswered(agent: AsyncAgent) -> list[ParkedTick]:
+    """The ticks with an unanswered question, oldest first."""
     parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
     given = await approvals.answers(agent.store, agent.scope, parked)
-    return [one for one in parked if one["question"]["id"] not in given]
+    return [tick for tick in parked if tick["question"]["id"] not in given]
 
 
 async def why_stopped(agent: AsyncAgent) -> str | None:
-    """Why, by whom and when the emergency stop was set, from the log; None: it does not say."""
+    """Why, by whom and when the emergency stop was set; None if the log does not say."""
     newest = await audit.read(agent.store, agent.scope, limit=_NEWEST)
     stops = [entry for entry in newest if entry["what"] == "emergency_stop"]
     return stops[-1]["why"] if stops else None
 
 
-def tell(screen: Screen, turn: Turn, problem: str) -> None:
-    """Print what became of it; `problem` where there is no tick and no question."""
+def show_question(session: Session, question: Question) -> None:
+    """Print the question and the commands that answer it."""
+    screen = session.screen
+    screen.show("", question_view(question), "Nothing is done before you answer:")
+    for name in ("approve", "refuse"):
+        line = session.options.command_line(name, question["id"], with_model=True)
+        screen.line(f"  {line}")
+
+
+async def _concluded(session: Session, report: Report, event_id: str | None, kept: str) -> Turn:
+    """Print what became of the event; None stands for the goals. `kept`: said if it is kept."""
+    agent, screen = session.agent, session.screen
+    turn = await _turn_of(agent, report, event_id)
     if turn.tick is None and turn.parked is None:
-        screen.problem(problem)
-        return
+        screen.problem(_why_no_answer(turn, event_id, agent.settings.max_failed_ticks, kept))
+        return turn
     screen.result(_document(turn), *_views(turn))
     if turn.stop is not None:
         screen.problem(stop_line(turn.stop))
     mine = turn.parked["question"]["id"] if turn.parked else None
-    others = [one for one in turn.waiting if one["id"] != mine]
+    others = [question for question in turn.waiting if question["id"] != mine]
     if others and not screen.json:
         screen.note(still_waiting(others))
+    return turn
 
 
-def still_waiting(questions: Sequence[Question]) -> str:
-    """That questions wait, and how to get at them, in a line."""
-    if len(questions) == 1:
-        question = questions[0]
-        what = shortened(one_line(question["what"]), 2 * FIRST_WORDS)
-        return f"a question waits: {what} (approve or refuse {question['id']})"
-    ids = ", ".join(one["id"] for one in questions)
-    return f"{len(questions)} questions wait: {ids} (status shows them)"
-
-
-def stop_line(why: str) -> str:
-    """That the emergency stop stands, and how to clear it; a failure is told beside it."""
-    reason = why.partition(", the last: ")[0]
-    return f"emergency stop{f' ({reason})' if reason else ''}: {CLEAR}"
-
-
-def sent_line(sent: SentMessage) -> Text:
-    """`→ Ben (#kitchen): text`."""
-    channel = sent["channel"]
-    place = f" (#{one_line(channel).removeprefix('#')})" if channel else ""
-    to, text = one_line(sent["to"]), clean(sent["text"])
-    return Text.assemble(("→ ", "cyan"), (to, "bold"), (place, "dim"), ": ", text)
-
-
-def mode_line(change: ModeChange) -> Text:
-    """`falls asleep at its hour · its hour has come (02:00 UTC, 4 h)`."""
-    did, style = ("falls asleep", "blue") if change["mode"] == "sleep" else ("wakes", "yellow")
-    line = Text.assemble((did, style), f" {CAUSES[change['why']]}")
-    return line.append(f" · {one_line(change['reason'])}", style="dim")
-
-
-def what_next(failure: FailureReport, most: int) -> str:
-    """What becomes of an event whose tick failed."""
-    if failure["event_id"] is None:
-        return "that tick is dropped"
-    if failure["set_aside"]:
-        return f"set aside after {failure['attempts']} attempts"
-    if not failure["attempts"]:
-        return "kept in the inbox"
-    return f"kept in the inbox, attempt {failure['attempts']} of {most}"
-
-
-def why_not(turn: Turn, event_id: str | None, most: int, kept: str) -> str:
-    """Why there is no answer, and what happens next. `kept`: what is kept, in a sentence."""
-    stopped = "" if turn.stop is None else f"; {stop_line(turn.stop)}"
-    for ignored in turn.report["ignored"]:
-        if ignored["event_id"] == event_id:
-            return f"the message is left alone: {ignored['reason']}"
-    for failure in turn.report["failures"]:
-        if failure["event_id"] == event_id:
-            return f"{failure['error']} ({what_next(failure, most)}){stopped}"
-    why = " ".join(turn.report["notes"]) or "the run ended before its turn."
-    clear = "" if turn.stop is None else f"; {CLEAR}"
-    return f"{why} {kept}{clear}"
+async def _turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> Turn:
+    parked = await unanswered(agent)
+    mine = [tick for tick in parked if tick["question"]["event_id"] == event_id]
+    now = await status(agent.context)
+    return Turn(
+        report=report,
+        tick=await _tick_of(agent, report, event_id),
+        parked=mine[0] if mine else None,
+        waiting=[tick["question"] for tick in parked],
+        context=now["context"],
+        stop=(await why_stopped(agent) or "") if now["emergency_stop"] else None,
+    )
 
 
 async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> TickReport | None:
-    """The tick on the event. One that another run took, as while this one waited, is looked up."""
+    """The tick on the event. The run of another process may have taken it: look there as well."""
     found = [tick for tick in report["ticks"] if tick["event_id"] == event_id]
     if found or event_id is None:
         return found[-1] if found else None
@@ -203,13 +175,24 @@ async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
     return None
 
 
+def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> str:
+    """Why there is no answer, and what happens next."""
+    stopped = "" if turn.stop is None else f"; {stop_line(turn.stop)}"
+    for ignored in turn.report["ignored"]:
+        if ignored["event_id"] == event_id:
+            return f"the message is left alone: {ignored['reason']}"
+    for failure in turn.report["failures"]:
+        if failure["event_id"] == event_id:
+            return f"{failure['error']} ({what_next(failure, most)}){stopped}"
+    why = " ".join(turn.report["notes"]) or "the run ended before its turn."
+    clear = "" if turn.stop is None else f"; {CLEAR}"
+    return f"{why} {kept}{clear}"
+
+
 def _document(turn: Turn) -> dict[str, Any]:
-    """The tick as `send --json` prints it; of one that waits, as far as it is done."""
-    tick, parked = turn.tick, turn.parked
-    if tick is not None:
-        done: dict[str, Any] = {**tick}
-    else:
-        assert parked is not None
+    """The tick as `send --json` prints it; a tick that waits, as far as it got."""
+    done: dict[str, Any] = dict(turn.tick or {})
+    if turn.tick is None and (parked := turn.parked) is not None:
         context = parked["context"]["context_type"]
         told = {"reply": "", "tick": None, "context_type": context, "pattern": parked["pattern"]}
         done = {**parked["loop"], **told}
@@ -228,7 +211,7 @@ def _document(turn: Turn) -> dict[str, Any]:
 
 
 def _views(turn: Turn) -> list[RenderableType]:
-    """What is left to show of a tick: its words and tools were shown as they came."""
+    """What is left to show of a tick whose words and tools were shown as they came."""
     tick = turn.tick
     if tick is None:
         return []
@@ -236,30 +219,22 @@ def _views(turn: Turn) -> list[RenderableType]:
     if tick not in turn.report["ticks"]:
         parts += map(tool_line, tick["tools"])
         parts += [Text(clean(tick["reply"]))] if tick["reply"] else []
-    slept = [one for one in turn.report["mode_changes"] if one["mode"] == "sleep"]
+    slept = [change for change in turn.report["mode_changes"] if change["mode"] == "sleep"]
     parts += [*map(sent_line, tick["sent"]), *map(mode_line, slept)]
-    return [*parts, _footer(tick, turn.context)]
+    return [*parts, footer(tick, turn.context)]
 
 
-def _footer(tick: TickReport, context: dict[str, Any]) -> Text:
-    """What the tick cost, and how full the context is now."""
-    calls, tokens = counted(tick["llm_calls"], "call"), counted(tick["tokens"], "token")
-    return Text.assemble(
-        (f"tick {tick['tick']} · {calls} · {tokens} · context ", "dim"),
-        context_meter(context, width=10),
-    )
-
-
-async def _tell_others(agent: AsyncAgent, screen: Screen, report: Report, event_id: str) -> None:
+async def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
     """A line for each failure of the run that is not this message's."""
-    others = [one for one in report["failures"] if one["event_id"] != event_id]
+    others = [failure for failure in report["failures"] if failure["event_id"] != event_id]
     if not others:
         return
+    agent = session.agent
     rows = await inbox.waiting(agent.store, agent.scope)
     rows += await inbox.set_aside(agent.store, agent.scope)
     texts = {row["event"]["id"]: row["event"]["text"] for row in rows}
-    for one in others:
-        screen.note(_other(one, texts, agent.settings.max_failed_ticks))
+    for failure in others:
+        session.screen.note(_other(failure, texts, agent.settings.max_failed_ticks))
 
 
 def _other(failure: FailureReport, texts: Mapping[str, str], most: int) -> str:

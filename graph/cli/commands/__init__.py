@@ -1,0 +1,1 @@
+"""The commands, by theme. `graph.cli.program` lists them and imports the one that is called."""

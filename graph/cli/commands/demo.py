@@ -1,0 +1,232 @@
+"""`circadian demo`: the story in `examples/`, each part played in a process of its own.
+
+The code does not know the story. What it shows at the end comes from the agent: what it recalls for
+the last question, and its projects and goals before and after the restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.access import NO_LANGUAGE_MODEL, reading
+from graph.cli.commands.recall import recalled
+from graph.cli.exits import INTERRUPTED
+from graph.cli.options import Options, command
+from graph.cli.replay_file import steps
+from graph.cli.views import Screen, counted, date, day, one_line, ruled_table
+from graph.status import status
+from memory.errors import CircadianError, FolderError, InputError
+from memory.models.offline import OfflineChatModel
+from memory.models.seam import choose_model
+from memory.models.words import shortened
+from memory.records import Event, RecallHit
+
+ROOT = Path(__file__).resolve().parents[3]
+STORY = ROOT / "examples" / "story"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the agent knows when the story is over."""
+
+    question: Event
+    reply: str
+    hit: RecallHit
+    told: Event
+    """The event of the first day that the recalled memory came from."""
+
+
+@command()
+async def demo(options: Options) -> int:
+    """Play the built-in story: three days, two nights, a restart."""
+    screen = Screen(json=options.json)
+    parts = _parts()
+    fresh = _fresh_folder(options.data)
+    options = replace(options, data=fresh, folder=fresh)
+    if isinstance(choose_model(options.model, offline=options.offline), OfflineChatModel):
+        screen.note(NO_LANGUAGE_MODEL)
+    processes: list[int] = []
+    states: list[dict[str, Any]] = []
+    for part in parts:
+        if processes:
+            screen.show("", _restart(processes[-1]))
+        processes.append(await _play(options, part))
+        states.append(await _state(options))
+    ending = await _ending(options, [event for part in parts for event in _events(part)])
+    screen.result(
+        _document(options, processes, states, ending),
+        "",
+        _heading("Recalled"),
+        _recalled_view(ending),
+        "",
+        _heading("Survived the restart"),
+        _survived(processes, states),
+        "",
+    )
+    screen.line(f"To look around: {_command()} chat --data {options.folder}")
+    return 0
+
+
+def _command() -> str:
+    """`circadian` as the person's shell finds it."""
+    if shutil.which("circadian"):
+        return "circadian"
+    return os.path.relpath(Path(sys.executable).with_name("circadian"))
+
+
+def _parts() -> list[Path]:
+    parts = sorted(STORY.glob("*.jsonl"))
+    if not parts:
+        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; use a full checkout")
+    return parts
+
+
+def _fresh_folder(given: Path | None) -> Path:
+    """The folder given, which must be empty, or a new temporary one."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
+    if given.exists() and (not given.is_dir() or any(given.iterdir())):
+        raise FolderError(f"{given} is not an empty folder; the demo begins with a new one")
+    return given
+
+
+async def _play(options: Options, part: Path) -> int:
+    """Replay one part in a new process; returns its id.
+
+    The process has a group of its own, so that Ctrl-C reaches it only once, from here.
+    """
+    shared = {
+        "--data": str(options.folder),
+        "--agent": options.agent,
+        "--model": options.model,
+        "--embedder": options.embedder,
+    }
+    given = [word for name, value in shared.items() if value for word in (name, value)]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "graph.cli", "replay", str(part), *given),
+        "--json" if options.json else "--conversation",
+        stdout=asyncio.subprocess.DEVNULL if options.json else None,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        process_group=0,
+    )
+    try:
+        status = await process.wait()
+    except asyncio.CancelledError:
+        if await _interrupt(process) == INTERRUPTED:
+            raise typer.Exit(INTERRUPTED) from None  # the part has said so
+        raise
+    if status:
+        raise CircadianError(f"{part.name} was not played to its end; see above")
+    return process.pid
+
+
+async def _interrupt(process: asyncio.subprocess.Process) -> int:
+    if process.returncode is None:
+        process.send_signal(signal.SIGINT)
+    return await process.wait()
+
+
+async def _state(options: Options) -> dict[str, Any]:
+    async with reading(options) as (_, _, agent):
+        return await status(agent.context)
+
+
+def _events(part: Path) -> list[Event]:
+    return [event for step in steps(part) for event in step.events]
+
+
+async def _ending(options: Options, events: Sequence[Event]) -> Ending:
+    """The last question, its answer, and a memory of the story's first day recalled for it."""
+    question = [event for event in events if event["addressed"]][-1]
+    first_day = {event["id"]: event for event in events if day(event["at"]) == day(events[0]["at"])}
+    async with reading(options) as (_, _, agent):
+        messages = (await agent.aget_state()).values["messages"]
+        hits = await agent.recall(question["text"])
+    for hit in hits:
+        told = [first_day[source] for source in hit["sources"] if source in first_day]
+        if told:
+            return Ending(question, str(messages[-1].text), hit, told[0])
+    raise CircadianError("nothing of the first day was recalled for the last question")
+
+
+def _document(
+    options: Options, processes: list[int], states: list[dict[str, Any]], ending: Ending
+) -> dict[str, Any]:
+    """What `demo --json` prints."""
+    told = ending.told
+    return {
+        "data": str(options.folder),
+        "processes": processes,
+        "question": ending.question["text"],
+        "reply": ending.reply,
+        "recalled": recalled(ending.hit),
+        "told": {k: told[k] for k in ("id", "at", "sender", "text", "channel")},
+        "before_restart": states[0],
+        "after": states[-1],
+    }
+
+
+def _recalled_view(ending: Ending) -> RenderableType:
+    """The question, the memory, and where it comes from."""
+    question, told = ending.question, ending.told
+    place = f", {told['channel']}" if told["channel"] else ""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold")
+    rows.add_column()
+    rows.add_row("Asked", _said(question["text"], f"{question['sender']}, {date(question['at'])}"))
+    rows.add_row("Recalled", _said(ending.hit["text"], f"score {ending.hit['score']:.2f}"))
+    source = f"event {told['id']}, told by {told['sender']} on {date(told['at'])}{place}"
+    rows.add_row("Source", Text(one_line(source), style="green"))
+    return rows
+
+
+def _said(text: str, origin: str) -> Text:
+    return Text.assemble(one_line(text), (f"  ({one_line(origin)})", "dim"))
+
+
+def _survived(processes: list[int], states: list[dict[str, Any]]) -> Table:
+    """Projects, goals and memory as the first process left them, and as they are now."""
+    table = ruled_table("", *(f"process {processes[end]} ended with" for end in (0, -1)))
+    before, after = _lines(states[0]), _lines(states[-1])
+    for name in {**before, **after}:
+        table.add_row(Text(name), Text(before.get(name, "-")), Text(after.get(name, "-")))
+    return table
+
+
+def _lines(state: dict[str, Any]) -> dict[str, str]:
+    """The values to compare, by name."""
+    slots = state["projects"]["slots"]
+    lines = {f"project {one_line(key)}": slot["status"] for key, slot in slots.items()}
+    for goal in state["goals"]:
+        level = "  " if goal["parent_id"] else ""
+        name = shortened(f"{level}goal {one_line(goal['description'])}", 48)
+        lines[name] = f"{goal['progress']} %, {goal['status']}"
+    memory = state["session_memory"]
+    lines["session memory"] = counted(len(memory["key_facts"]), "fact")
+    lines["long-term memory"] = counted(state["memory"]["facts"], "fact")
+    return lines
+
+
+def _restart(process: int) -> Rule:
+    text = f"process {process} has ended; a new one goes on from what is on disk"
+    return Rule(Text(text, style="bold magenta"), style="magenta", characters="═")
+
+
+def _heading(text: str) -> Rule:
+    return Rule(Text(text, style="bold"), align="left", style="dim")

@@ -1,0 +1,332 @@
+"""`circadian doctor`: is everything there that the agent needs, and is it sound?"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, NamedTuple, NotRequired, TypeVar
+
+import typer
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool
+from pydantic import SecretStr
+from rich.table import Table
+from rich.text import Text
+from typing_extensions import TypedDict
+
+from graph.cli.access import holder, home_as_recorded, reading
+from graph.cli.options import Options, command
+from graph.cli.views import Screen, counted, one_line
+from graph.handle import AsyncAgent
+from graph.status import status
+from memory.components import registered
+from memory.errors import CircadianError, InputError
+from memory.extensions import load_extensions
+from memory.folder import FOLDER_SCHEMA, Folder
+from memory.forgetting.open_forget import unfinished
+from memory.home import Home, database_url, is_made, open_home
+from memory.models.ask import ask
+from memory.models.embed import embed_query
+from memory.models.offline import OfflineChatModel
+from memory.models.retry import retrying
+from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
+from memory.opened_memory import settle_mem0
+from memory.scope import LOCAL_USER, thread_id
+from memory.settings import Deployment
+from memory.sqlite.integrity import quick_check
+from tools.files import folder_tools
+from tools.mcp import mcp_tools
+from tools.registry import BUILT_IN, checked_tools
+
+T = TypeVar("T")
+OLDEST = (3, 11)
+LIBRARIES = ("langgraph", "mem0ai")
+DATABASE, FOLDER = "database", "data folder"
+
+
+class Check(TypedDict):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    note: NotRequired[bool]
+    """Whether there is something to know, though nothing is wrong."""
+
+
+class _Place(NamedTuple):
+    """Where memory is kept, or is to be."""
+
+    options: Options
+    deployment: Deployment
+    url: SecretStr | None
+    """The database; None stands for a data folder."""
+
+
+@command()
+async def doctor(
+    options: Options,
+    call: Annotated[
+        bool, typer.Option("--call", help="Also call model and embedder once.")
+    ] = False,
+) -> int:
+    """Check the installation, the data folder and the model."""
+    deployment = Deployment()
+    checks = [
+        _check("python", platform.python_version(), ok=sys.version_info >= OLDEST),
+        *(_check(name, version(name)) for name in LIBRARIES),
+        await _model(options, call=call),
+        *await _additions(deployment, options),
+        *await _memory(deployment, options, call=call),
+    ]
+    ok = all(check["ok"] for check in checks)
+    thread = thread_id(LOCAL_USER, options.agent)
+    Screen(json=options.json).result(
+        {"ok": ok, "agent": options.agent, "thread": thread, "checks": checks},
+        Text(f"agent {one_line(options.agent)}, thread {thread}"),
+        _view(checks),
+    )
+    return 0 if ok else 1
+
+
+def _check(name: str, detail: str, *, ok: bool = True, note: bool = False) -> Check:
+    check: Check = {"name": name, "ok": ok, "detail": detail}
+    return {**check, "note": True} if note else check
+
+
+def _problem(name: str, detail: str) -> Check:
+    return _check(name, detail, ok=False)
+
+
+async def _model(options: Options, *, call: bool) -> Check:
+    """The chat model: can it be made, and with `call`, does it answer?"""
+    try:
+        model = choose_model(options.model, offline=options.offline)
+        detail = model_name(model)
+        if isinstance(model, OfflineChatModel):
+            return _check("model", detail)
+        if call:
+            await ask(model, [HumanMessage("Answer with the one word: ready")], attempts=1)
+        answer = "it answers" if call else "a key is set; --call asks it"
+        return _check("model", f"{detail}, {answer}")
+    except CircadianError as error:
+        return _problem("model", str(error))
+
+
+async def _additions(deployment: Deployment, options: Options) -> list[Check]:
+    """What variables add to the agent, each tried, and when a service is left alone."""
+    tools: list[BaseTool] = []
+
+    async def folder(root: Path) -> str:
+        tools.extend(await asyncio.to_thread(folder_tools, root, data=options.folder))
+        return counted(len(tools), "tool")
+
+    async def extensions(module: str) -> str:
+        found = await asyncio.to_thread(load_extensions, module)
+        checked_tools([*tools, *found.tools])
+        registered(found.components)
+        tools.extend(found.tools)
+        components = counted(len(found.components), "component")
+        return f"{counted(len(found.tools), 'tool')}, {components}"
+
+    async def servers(file: Path) -> str:
+        found = await mcp_tools(file, taken={*BUILT_IN, *checked_tools(tools)})
+        return counted(len(found), "tool")
+
+    failed = counted(deployment.breaker_failures, "failed call")
+    left = f"a service is left alone for {deployment.breaker_seconds:g} s after {failed} in a row"
+    return [
+        await _addition("working folder", "CIRCADIAN_FOLDER", deployment.folder, folder),
+        await _addition("extensions", "CIRCADIAN_EXTENSIONS", deployment.extensions, extensions),
+        await _addition("MCP servers", "CIRCADIAN_MCP", deployment.mcp, servers),
+        _check("breaker", left),
+    ]
+
+
+async def _addition(
+    name: str, variable: str, value: T | None, load: Callable[[T], Awaitable[str]]
+) -> Check:
+    """What one variable adds; `load` tries it and describes it."""
+    if value is None:
+        return _check(name, f"none; {variable} names one")
+    try:
+        return _check(name, f"{value}, {await load(value)}")
+    except InputError as error:
+        return _problem(name, str(error))
+
+
+async def _memory(deployment: Deployment, options: Options, *, call: bool) -> list[Check]:
+    """Where memory is kept, what is in it, who runs the agent, and what waits.
+
+    The list ends with what cannot be opened.
+    """
+    place = _Place(options, deployment, database_url(deployment, options.data))
+    checks: list[Check] = []
+    try:
+        if place.url is not None:
+            checks.append(await asyncio.to_thread(_database, place.url))
+        if not await asyncio.to_thread(is_made, deployment, options.data):
+            return [*checks, *await _nothing_yet(place, call=call)]
+        home = await asyncio.to_thread(home_as_recorded, options)
+    except CircadianError as error:
+        return [_problem(FOLDER if place.url is None else DATABASE, str(error))]
+    try:
+        return [*checks, *await _of_home(place, home, call=call)]
+    finally:
+        await asyncio.to_thread(home.close)
+
+
+async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
+    """Nothing is kept yet. A file in place of the folder is a problem."""
+    options = place.options
+    if place.url is None and options.folder.is_file():
+        return [_problem(FOLDER, f"{options.folder} is a file; name a folder with --data")]
+    none = _check(FOLDER, "none yet: circadian send makes one", note=True)
+    if place.url is not None:
+        none = _check("memory", "none there yet: circadian send begins", note=True)
+    name = choose_embedder(options.embedder, offline=options.offline)
+    return [none, await _embedder(name, lambda: load_embedder(name), call=call)]
+
+
+def _database(url: SecretStr) -> Check:
+    """The database's server. Blocking; raises as `examine`."""
+    from memory.postgres.examination import examine
+    from memory.postgres.pool import SIZE
+
+    seen = examine(url)
+    few = seen.most - seen.connections <= SIZE
+    told = [
+        f"{seen.name}, PostgreSQL {seen.server}",
+        f"pgvector {seen.vector}" if seen.vector else "no pgvector: install it on the server",
+        f"answered in {seen.seconds * 1_000:,.0f} ms",
+        f"{seen.connections:,} of {seen.most:,} connections open, a pool takes up to {SIZE}",
+        *(["few are left: raise max_connections"] if few else []),
+    ]
+    return _check(DATABASE, ", ".join(told), ok=seen.vector is not None, note=few)
+
+
+async def _of_home(place: _Place, home: Home, *, call: bool) -> list[Check]:
+    """What is in an open home; the agent is opened only if everything below it is sound."""
+    embedder = await _embedder(
+        home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
+    )
+    refused = await _refused_embedder(place)
+    checks = []
+    if isinstance(home, Folder):
+        checks.append(_check(FOLDER, f"{home.path}, writable, schema {FOLDER_SCHEMA}"))
+    checks.append(refused or embedder)
+    checks += [await _file(path) for path in _files(home)]
+    sound = all(check["ok"] for check in checks if check is not embedder)
+    if sound or refused:
+        checks += [await _vectors(home), await asyncio.to_thread(_mem0, home)]
+    if not sound:
+        return checks
+    found = await holder(home, place.options.agent)
+    checks.append(_check("lock", f"held by {found}" if found else "nobody runs the agent now"))
+    return [*checks, await _agent(place.options)]
+
+
+async def _refused_embedder(place: _Place) -> Check | None:
+    """The problem that `--embedder` names another embedder than the one recorded; else None."""
+    try:
+        wanted = await asyncio.to_thread(
+            open_home, place.deployment, data=place.options.data, embedder=place.options.embedder
+        )
+    except InputError as error:
+        return _problem("embedder", str(error))
+    await asyncio.to_thread(wanted.close)
+    return None
+
+
+async def _embedder(
+    name: str, load: Callable[[], Embeddings], *, call: bool, dimension: int | None = None
+) -> Check:
+    """The embedder: can it be made, with `call` does it embed, and do its vectors fit?"""
+    try:
+        embeddings = await asyncio.to_thread(load)
+        numbers = dimension
+        if call:
+            numbers = len(await embed_query(embeddings, "ready", retrying(attempts=1)))
+    except CircadianError as error:
+        return _problem("embedder", f"{name}: {error}")
+    if dimension is not None and numbers != dimension:
+        wrong = f"{name} gives vectors of {numbers} numbers, and those kept have {dimension}"
+        return _problem("embedder", f"{wrong}: `circadian reindex --embedder {name}`")
+    asked = "it embeds" if call else "--call asks it"
+    return _check("embedder", name if name == OFFLINE else f"{name}, {asked}")
+
+
+def _files(home: Home) -> list[Path]:
+    """The database files; each is made when it is first needed."""
+    if not isinstance(home, Folder):
+        return []
+    return [path for path in (home.checkpoints_db, home.store_db, home.facts_db) if path.exists()]
+
+
+async def _file(path: Path) -> Check:
+    wrong, size = await asyncio.to_thread(lambda: (quick_check(path), path.stat().st_size))
+    return _check(path.name, wrong or f"sound, {size / 1e6:,.1f} MB", ok=wrong is None)
+
+
+async def _vectors(home: Home) -> Check:
+    """Memories without a vector of the embedder in use are found by words alone."""
+    try:
+        waiting = await home.semantic().count_unembedded()
+    except CircadianError as error:
+        return _problem("vectors", str(error))
+    kind = f"{home.embedder}, {home.dimension:,} numbers each"
+    if not waiting:
+        return _check("vectors", f"none is missing ({kind})")
+    waits = counted(waiting, "memory waits", "memories wait")
+    detail = f"{waits} for one ({kind}), found by words until `circadian reindex`"
+    return _check("vectors", detail, note=True)
+
+
+def _mem0(home: Home) -> Check:
+    """Can Mem0 be imported, and is it silent? Blocking: the import takes a second."""
+    with tempfile.TemporaryDirectory() as scratch:
+        settle_mem0(home.mem0_dir if isinstance(home, Folder) else Path(scratch))
+        try:
+            from mem0.memory.telemetry import MEM0_TELEMETRY as telemetry
+        except ImportError as error:
+            return _problem("mem0", f"it cannot be imported ({error}): pip install mem0ai")
+    if telemetry:
+        return _problem("mem0", "it sends telemetry: MEM0_TELEMETRY=False")
+    return _check("mem0", "imports, telemetry off")
+
+
+async def _agent(options: Options) -> Check:
+    try:
+        async with reading(options) as (_, _, agent):
+            if left := await unfinished(agent.store, agent.scope):
+                return _problem("forget", left)
+            return await _inbox(agent)
+    except InputError as error:
+        return _problem("agent", f"it cannot be opened: {error}")
+
+
+async def _inbox(agent: AsyncAgent) -> Check:
+    """What waits, what was set aside, and the emergency stop."""
+    now = await status(agent.context)
+    aside = now["inbox"]["set_aside"]
+    lines = [f"{now['inbox']['waiting']:,} waiting"]
+    lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
+    if now["emergency_stop"]:
+        lines.append("the emergency stop stands (`circadian clear-stop`)")
+    return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
+
+
+def _view(checks: list[Check]) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    for check in checks:
+        mark = Text("ok", style="green") if check["ok"] else Text("problem", style="bold red")
+        if check.get("note"):
+            mark = Text("note", style="yellow")
+        rows.add_row(mark, check["name"], Text(one_line(check["detail"]), style="dim"))
+    return rows

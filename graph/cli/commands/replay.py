@@ -1,0 +1,320 @@
+"""`circadian replay`: a file of events, each handled once, on the clock of the file.
+
+A second replay skips what was handled before: events by their id, requests by a marker kept in the
+inbox's namespace `handled` once the request was carried out. After a kill between a request and its
+marker, that one request is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Protocol, Self
+
+import typer
+from rich.text import Text
+
+from graph.cli.access import Session, running
+from graph.cli.listener import LOOKING_BACK, Listener
+from graph.cli.options import Options, command
+from graph.cli.replay_file import Step, count_lines, steps
+from graph.cli.turn import unanswered
+from graph.cli.views import (
+    ProgressScreen,
+    Transcript,
+    counted,
+    day,
+    night_line,
+    night_view,
+    still_waiting,
+    what_next,
+)
+from graph.handle import AsyncAgent
+from graph.night_names import names_of
+from memory import inbox
+from memory.models.seam import model_name
+from memory.records import HandledMark
+from memory.reports import FailureReport, Report, TickReport
+from memory.resources import utc_now
+from memory.tick import ParkedTick
+
+REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
+
+
+@command()
+async def replay(
+    options: Options,
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl")],
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Print what is said as it goes.")
+    ] = False,
+) -> int:
+    """Replay a file of events and requests.
+
+    What was handled before is skipped; the clock is that of the file.
+    """
+    lines = count_lines(file)
+    clock = Clock()
+    async with running(options, clock=clock, announce=False) as session:
+        _, screen, agent = session
+        if screen.json and screen.err.is_terminal:
+            session.say_model()
+        model = model_name(agent.resources.chat_model)
+        screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
+        player = Conversation(session) if conversation else Days(session, lines)
+        with player:
+            tally = await play(agent, file, clock, player)
+        tally.questions = len(await unanswered(agent))
+        screen.result(tally.as_json(), _summary(tally))
+        for failure in tally.failed.values():
+            screen.problem(_failure(failure, agent.settings.max_failed_ticks))
+    return int(bool(tally.failed))
+
+
+class Clock:
+    """The clock of a replay: the latest `at` so far; before the first one, the wall clock."""
+
+    def __init__(self) -> None:
+        self._latest: datetime | None = None
+
+    def __call__(self) -> datetime:
+        """The time (UTC)."""
+        return self._latest or utc_now()
+
+    def reach(self, times: Iterable[str]) -> None:
+        """Advance to the latest of `times` (UTC). The clock never runs backwards."""
+        for time in times:
+            moment = datetime.fromisoformat(time)
+            self._latest = max(moment, self._latest or moment)
+
+
+@dataclass
+class Tally:
+    """The counts of a replay."""
+
+    events: int = 0
+    skipped: int = 0
+    """Events and requests that had been handled before."""
+    ticks: int = 0
+    context_only: int = 0
+    ignored: int = 0
+    questions: int = 0
+    """Questions that wait for a person at the end."""
+    nights: int = 0
+    failed: dict[str, FailureReport] = field(default_factory=dict)
+    """Events that have failed and not succeeded since, by id."""
+    stopped: bool = False
+    """Whether the replay ended early: events wait that no run takes, as under the emergency stop,
+    or the model is left alone after too many failures.
+    """
+
+    def add(self, report: Report) -> None:
+        """Count a run. An event that failed and then succeeded is no failure any more."""
+        self.ticks += len(report["ticks"])
+        self.context_only += len(report["context_only"])
+        self.ignored += len(report["ignored"])
+        night = report["night"]
+        self.nights += night is not None and night["id"] is not None
+        for failure in report["failures"]:
+            self.failed[failure["event_id"] or ""] = failure
+        for tick in report["ticks"]:
+            self.failed.pop(tick["event_id"] or "-", None)
+        if night is not None:
+            self.failed.pop("", None)
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts, and `failures`, a list."""
+        counts = asdict(self)
+        del counts["stopped"], counts["failed"]
+        return {**counts, "failures": list(self.failed.values())}
+
+
+class Player(Protocol):
+    """Runs the agent on a step, and shows that to a person."""
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Run the agent on `given`, the new part of `step`."""
+        ...
+
+    def skip(self, step: Step) -> None:
+        """Everything in `step` had been handled before."""
+        ...
+
+
+async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> Tally:
+    """Play the file. `clock` must be the agent's own.
+
+    Raises:
+        InputError: a malformed line; everything before it is done, nothing after it.
+        BusyError: another process holds the agent.
+    """
+    tally = Tally()
+    marks = {mark["id"] for mark in (await agent.aget_state()).values.get("handled", [])}
+    for step in steps(path):
+        clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
+        handled = marks | await inbox.already_handled(agent.store, agent.scope, step.ids)
+        fresh = [id_ for id_ in step.ids if id_ not in handled]
+        tally.events += len(step.events)
+        tally.skipped += len(step.ids) - len(fresh)
+        if not fresh:
+            player.skip(step)
+            continue
+        report = await player.run(agent, step, _given(step, fresh))
+        tally.add(report)
+        if step.request and not report["failures"]:
+            mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
+            await inbox.settle(agent.store, agent.scope, [mark])
+        waiting = await _waiting(agent, step, fresh, report)
+        tally.failed |= {failure["event_id"] or "": failure for failure in waiting}
+        if waiting or _left_alone(report):
+            tally.stopped = True
+            break
+    return tally
+
+
+def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
+    """The run's input."""
+    if step.request:
+        return {"request": step.request}
+    return {"events": [event for event in step.events if event["id"] in fresh]}
+
+
+async def _waiting(
+    agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
+) -> list[FailureReport]:
+    """The step's events that no run took: they stand in the inbox, and no person is asked."""
+    told = {*report["context_only"], *report["skipped"]}
+    for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
+        told |= {str(record["event_id"]) for record in some}
+    untold = [id_ for id_ in fresh if step.events and id_ not in told]
+    if untold:
+        parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+        asked = {tick["question"]["event_id"] for tick in parked}
+        untold = [id_ for id_ in untold if id_ not in asked]
+    why = " ".join(report["notes"]) or "the run ended before it was taken"
+    return [{"event_id": id_, "error": why, "attempts": 0, "set_aside": False} for id_ in untold]
+
+
+def _left_alone(report: Report) -> bool:
+    """Whether a tick failed untried: a service is left alone, and the next would fail too."""
+    return any(failed["event_id"] and not failed["attempts"] for failed in report["failures"])
+
+
+class Days:
+    """A line for each day and each night; on a terminal a progress bar below them."""
+
+    def __init__(self, session: Session, lines: int) -> None:
+        self._session, self._screen = session, session.screen
+        self._today: str | None = None
+        self._heard = self._answered = 0
+        self._done, self._lines = 0, lines
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._tell = self._stack.enter_context(self._screen.progress())
+        self._tell("replaying", 0, self._lines)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close_day()
+        self._stack.close()
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Run, and count what the day brought."""
+        if step.events and day(step.events[-1]["at"]) != self._today:
+            self._close_day()
+            self._today = day(step.events[-1]["at"])
+        report = await self._session.follow(given, Listener())
+        self._heard += len(step.events)
+        answers = (tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK)
+        self._answered += sum(tick["event_id"] is not None for tick in answers)
+        if report["night"] is not None:
+            self._close_day()
+            self._screen.show(night_line(report["night"]))
+        self.skip(step)
+        return report
+
+    def skip(self, step: Step) -> None:
+        """Only the bar moves."""
+        self._done += step.lines
+        self._tell("replaying", self._done, self._lines)
+
+    def _close_day(self) -> None:
+        if self._today is not None and self._heard:
+            events = counted(self._heard, "event")
+            self._screen.show(f"{self._today}: {events}, {self._answered} answered")
+        self._today, self._heard, self._answered = None, 0, 0
+
+
+class Conversation(AbstractContextManager["Conversation"]):
+    """What is said, by whom and when, the answers and the tools, and each night's report."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._screen = session, session.screen
+        self._rows = Transcript(self._screen)
+        self._asked: set[str] = set()
+        """Questions that were shown."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing stays open."""
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        """Show the events, run, show the answers."""
+        for event in given.get("events", []):
+            self._rows.event(event, datetime.fromisoformat(event["at"]))
+        if step.request and step.request != "sleep":
+            at = datetime.fromisoformat(step.at) if step.at else None
+            self._rows.row(Text(), Text(REQUESTED[step.request], "dim"), at=at)
+        doing = "falling asleep" if step.request == "sleep" else "thinking"
+        with ProgressScreen(self._screen, doing) as progress:
+            report = await self._session.follow(given, progress)
+        if step.request == "sleep" and report["night"] is not None:
+            names = await names_of(agent.context, report["night"]["operations"])
+            self._screen.show("", night_view(report["night"], names))
+        self._answers(report)
+        return report
+
+    def skip(self, step: Step) -> None:
+        """What was handled before was shown before."""
+
+    def _answers(self, report: Report) -> None:
+        for tick in report["ticks"]:
+            self._tick(tick)
+        for ignored in report["ignored"]:
+            self._rows.aside(f"(left alone: {ignored['reason']})")
+        for question in report["questions"]:
+            if question["id"] not in self._asked:
+                self._rows.aside(f"({still_waiting([question])})")
+            self._asked.add(question["id"])
+        for failure in report["failures"]:
+            self._rows.row(Text(), Text(f"failed: {failure['error']}", style="red"))
+
+    def _tick(self, tick: TickReport) -> None:
+        if tick["context_type"] not in LOOKING_BACK:
+            self._rows.tick(tick)
+            return
+        used = ", ".join(outcome["name"] for outcome in tick["tools"])
+        self._rows.aside(f"(looks back at its own work{f': {used}' if used else ''})")
+
+
+def _summary(tally: Tally) -> Text:
+    """The counts; rare ones only if they are not 0."""
+    ignored = f"{tally.ignored:,} left alone, " if tally.ignored else ""
+    asked = counted(tally.questions, "question waits", "questions wait")
+    return Text.assemble(
+        (counted(tally.events, "event"), "bold"),
+        f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, {ignored}"
+        f"{counted(tally.skipped, 'line')} skipped, {counted(tally.nights, 'night')}",
+        f"; {asked} (circadian status)" if tally.questions else "",
+    )
+
+
+def _failure(failure: FailureReport, most: int) -> str:
+    if failure["event_id"] is None:
+        return failure["error"]
+    kept = "kept in the inbox; the replay ended here"
+    after = what_next(failure, most) if failure["attempts"] else kept
+    return f"{failure['event_id']}: {failure['error']} ({after})"

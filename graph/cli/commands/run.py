@@ -1,0 +1,400 @@
+"""`circadian run`: the agent runs on its own until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
+
+import typer
+from pydantic import ValidationError
+from rich.live import Live
+from rich.text import Text
+
+from graph.cli.access import running
+from graph.cli.exits import INTERRUPTED
+from graph.cli.listener import LOOKING_BACK, Listener, News
+from graph.cli.options import Options, command
+from graph.cli.views import (
+    STEP_NAMES,
+    Screen,
+    Transcript,
+    clean,
+    cost_line,
+    counted,
+    mode_line,
+    night_view,
+    one_line,
+    still_waiting,
+    what_next,
+)
+from graph.night_names import Names, names_of
+from graph.scheduler import Scheduler
+from memory.errors import InputError
+from memory.models.seam import model_name
+from memory.records import Operation
+from memory.reports import NightReport, TickReport
+from memory.resources import utc_now
+from memory.schedule import hours_named, next_start
+from memory.settings import Settings
+from memory.state import Mode
+from memory.tick import ToolOutcome
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PATIENCE = 3.0
+"""Seconds after the second signal in which threads may end by themselves."""
+OPTIONS = {
+    "tick_rate": "--tick-rate",
+    "tick_rate_sleep": "--tick-rate-sleep",
+    "sleep_start_hour": "--sleep-at",
+    "sleep_duration_hours": "--sleep-hours",
+    "time_zone": "--time-zone",
+    "fatigue_threshold": "--fatigue",
+}
+"""The option for each setting."""
+
+_VALUE = {"note": "text", "overheard": "event_id"}
+"""The key of news that are a single value."""
+_KEPT = {
+    "event": ("id", "sender", "channel", "text"),
+    "tick": (
+        *("tick", "event_id", "context_type", "reply", "tools", "sent", "llm_calls", "tokens"),
+    ),
+}
+"""The keys of a record that a line repeats."""
+
+
+@command()
+async def run(
+    options: Options,
+    tick_rate: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds between two looks [5].")
+    ] = None,
+    tick_rate_sleep: Annotated[
+        float | None, typer.Option(metavar="S", help="The same while it is asleep [60].")
+    ] = None,
+    sleep_at: Annotated[
+        int | None, typer.Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
+    ] = None,
+    sleep_hours: Annotated[
+        float | None, typer.Option(metavar="N", help="Wake after so many hours [4].")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
+    ] = None,
+    fatigue: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+    ] = None,
+) -> int:
+    """Run on its own: answer, work on goals, sleep at its hour.
+
+    Ctrl-C or SIGTERM ends it after the step at hand, a second one at once; the next run goes on
+    from there. --json prints a line for each thing that happens.
+    """
+    settings = settings_given(
+        tick_rate=tick_rate,
+        tick_rate_sleep=tick_rate_sleep,
+        sleep_start_hour=sleep_at,
+        sleep_duration_hours=sleep_hours,
+        time_zone=time_zone,
+        fatigue_threshold=fatigue,
+    )
+    async with running(options, settings=settings) as (_, screen, agent):
+        clock = agent.resources.clock
+        names = partial(names_of, agent.context)
+        watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
+        watcher.started(options.agent, model_name(agent.resources.chat_model), _when(settings))
+        with watcher:
+            return await _until_told(Scheduler(agent.context, watcher), watcher)
+
+
+def settings_given(**given: Any) -> Settings:
+    """The settings that the options ask for; an hour switches the schedule on.
+
+    Raises:
+        InputError: a value is out of range, or `--sleep-hours` stands without `--sleep-at`.
+    """
+    said = {key: value for key, value in given.items() if value is not None}
+    if "sleep_duration_hours" in said and "sleep_start_hour" not in said:
+        raise InputError("--sleep-hours says how long; give --sleep-at HOUR too")
+    if "sleep_start_hour" in said:
+        said["sleep_schedule_enabled"] = True
+    try:
+        return Settings.model_validate(said)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{OPTIONS[str(first['loc'][0])]}: {problem}") from None
+
+
+class Watch(Listener):
+    """For a person: a line for what is said and done, and at the foot the current work."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        names: Callable[[Sequence[Operation]], Awaitable[Names]] | None = None,
+    ) -> None:
+        """`names` looks up the names behind the ids in a night's operations."""
+        self._screen, self._settings, self._clock = screen, settings, clock
+        self._names = names
+        self._rows = Transcript(screen)
+        self._said: str | None = None
+        """The note or error that was shown last: it is not repeated."""
+        self._foot = Live(console=screen.out, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._screen.live:
+            self._foot.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._foot.stop()
+
+    def started(self, agent: str, model: str, when: str) -> None:
+        """The agent, the model, and when it sleeps."""
+        name = one_line(model).partition(" (")[0]  # a note has explained the offline model
+        head = Text.assemble(("Circadian", "bold"), f" runs as {one_line(agent)}, model {name}")
+        self._screen.show(head, Text(f"{when}. Ctrl-C ends it.", style="dim"))
+
+    def ending(self) -> None:
+        """The first signal came."""
+        self._rows.aside("ending when the step at hand is finished; once more ends it at once")
+
+    def ended(self, *, at_once: bool) -> None:
+        """The last line."""
+        how = "stopped at once" if at_once else "ended"
+        self._rows.aside(f"{how}; whatever is left waits for the next run")
+
+    def rests(self, why: str, mode: Mode) -> None:
+        """Show why at the foot; if a person has to act, also above it, once."""
+        if "circadian" in why:
+            self._once(why)
+        else:
+            self._said = None
+        said = why.removeprefix("Asleep. ").rstrip(".")
+        self._now(f"{'asleep' if mode == 'sleep' else mode} · {said[0].lower()}{said[1:]}")
+
+    def failed(self, error: str) -> None:
+        """Shown once, however often it comes again."""
+        self._once(error, "red")
+        self._now("trying again")
+
+    def asked(self, tools: list[str]) -> None:
+        """Name the current work at the foot."""
+        self._now(", ".join(tools))
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        """The model goes on."""
+        self._now("thinking")
+
+    def step(self, graph: str, node: str) -> None:
+        """Name the step of a night, or of a tick that nobody's message began."""
+        if graph == "sleep":
+            self._now(f"asleep · {STEP_NAMES.get(node, node.replace('_', ' '))}")
+        elif node == "begin_tick":
+            self._now("thinking")
+
+    async def news(self, news: Sequence[News]) -> None:
+        """Lines for what is new."""
+        for what, record in news:
+            if what == "night":
+                await self._night(record)
+            else:
+                self._tell(what, record)
+        if overheard := sum(what == "overheard" for what, _ in news):
+            self._rows.aside(f"overheard {counted(overheard, 'message')}")
+
+    def _tell(self, what: str, record: Any) -> None:
+        match what:
+            case "event":
+                self._rows.event(record, self._local(self._clock()))
+                self._now("thinking")
+            case "tick":
+                self._tick(record)
+            case "mode":
+                at = datetime.fromisoformat(record["at"])
+                self._rows.row(Text(), mode_line(record), at=self._local(at))
+            case "question":
+                self._rows.aside(still_waiting([record]))
+            case "ignored":
+                self._rows.aside(f"left alone: {record['reason']}")
+            case "failure":
+                told = what_next(record, self._settings.max_failed_ticks)
+                kept = told if record["event_id"] else "it goes on from there"
+                self._once(f"{record['error']} ({kept})", "red")
+            case "note":
+                self._once(record)
+        if what not in ("note", "failure"):
+            self._said = None
+
+    def _tick(self, tick: TickReport) -> None:
+        self._rows.tick(tick, self._local(self._clock()) if tick["event_id"] is None else None)
+        if tick["context_type"] in LOOKING_BACK:
+            self._rows.aside("looked back at its own work")
+        self._rows.aside(cost_line(tick))
+
+    async def _night(self, report: NightReport) -> None:
+        self._said = None
+        if report["id"] is not None:  # else a note says that there was nothing to do
+            names = await self._names(report["operations"]) if self._names else None
+            self._screen.show("", night_view(report, names), "")
+
+    def _once(self, text: str, style: str = "dim") -> None:
+        if text != self._said:
+            at = self._local(self._clock())
+            self._rows.row(Text(), Text(one_line(text), style=style), at=at)
+        self._said = text
+
+    def _now(self, text: str) -> None:
+        if self._screen.live:
+            self._foot.update(Text(f"  {clean(text)}", style="dim"), refresh=True)
+
+    def _local(self, at: datetime) -> datetime:
+        return at.astimezone(ZoneInfo(self._settings.time_zone))
+
+
+class Lines(Listener):
+    """For a program: one JSON object a line, `{"at", "what", ...}`."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], datetime]) -> None:
+        self._screen, self._clock = screen, clock
+        self._last: News | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing stays open."""
+
+    def started(self, agent: str, model: str, when: str) -> None:
+        """The first line."""
+        self.say("started", agent=agent, model=model, when=when)
+
+    def ending(self) -> None:
+        """The first signal came."""
+        self.say("ending")
+
+    def ended(self, *, at_once: bool) -> None:
+        """The last line."""
+        self.say("ended", at_once=at_once)
+
+    def step(self, graph: str, node: str) -> None:
+        """A line for each step of a night."""
+        if graph == "sleep":
+            self.say("step", step=node)
+
+    async def news(self, news: Sequence[News]) -> None:
+        """A line for each."""
+        for what, record in news:
+            self._tell(what, record)
+
+    def rests(self, why: str, mode: Mode) -> None:
+        """Written once, however often it comes again."""
+        self._once("resting", {"mode": mode, "why": why})
+
+    def failed(self, error: str) -> None:
+        """Written once, however often it comes again."""
+        self._once("trouble", {"error": error})
+
+    def say(self, what: str, **more: Any) -> None:
+        """Write a line."""
+        self._last = None
+        self._write(what, more)
+
+    def _tell(self, what: str, record: Any) -> None:
+        self._last = (what, record) if what == "note" and self._last == (what, record) else None
+        match what:
+            case "mode":
+                slept = record["mode"] == "sleep"
+                self.say(
+                    "fell_asleep" if slept else "woke", why=record["why"], reason=record["reason"]
+                )
+            case "night":
+                self.say("night", **_night(record))
+            case "note" | "overheard":
+                self.say(what, **{_VALUE[what]: record})
+            case "event" | "tick":
+                self.say(what, **{key: record[key] for key in _KEPT[what]})
+            case _:
+                self.say(what, **record)
+
+    def _once(self, what: str, more: dict[str, Any]) -> None:
+        if self._last != (what, more):
+            self._write(what, more)
+        self._last = (what, more)
+
+    def _write(self, what: str, more: Mapping[str, Any]) -> None:
+        line = {"at": self._clock().isoformat(), "what": what, **more}
+        self._screen.out.file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._screen.out.file.flush()
+
+
+def _night(report: NightReport) -> dict[str, Any]:
+    """The night without its operations: `circadian night ID` has them."""
+    return {
+        **{key: report[key] for key in ("id", "complete", "steps", "errors")},
+        "operations": len(report["operations"]),
+        "held": len(report["held"]),
+    }
+
+
+async def _until_told(scheduler: Scheduler, watcher: Lines | Watch) -> int:
+    task = asyncio.ensure_future(scheduler.run())
+    with _signals(scheduler, task, watcher):
+        await asyncio.wait({task})
+        at_once = task.cancelled()
+        watcher.ended(at_once=at_once)
+        if not at_once:
+            task.result()
+        return INTERRUPTED if at_once else 0
+
+
+@contextmanager
+def _signals(
+    scheduler: Scheduler, task: asyncio.Future[None], watcher: Lines | Watch
+) -> Iterator[None]:
+    """The first signal ends the run after the current step, a second one at once."""
+    loop, told = asyncio.get_running_loop(), 0
+
+    def tell() -> None:
+        nonlocal told
+        told += 1
+        if told == 1:
+            watcher.ending()
+            scheduler.end()
+        else:
+            task.cancel()
+            # A model or tool in a thread cannot be cancelled, and would be waited for.
+            last = threading.Timer(PATIENCE, os._exit, (INTERRUPTED,))
+            last.daemon = True
+            last.start()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, tell)
+    try:
+        yield
+    finally:
+        for number in SIGNALS if told < 2 else ():
+            loop.remove_signal_handler(number)
+
+
+def _when(settings: Settings) -> str:
+    """How often it looks, and when it sleeps, in a sentence."""
+    pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
+    if not settings.sleep_schedule_enabled:
+        return f"{pace}; it has no hours of sleep"
+    zone = ZoneInfo(settings.time_zone)
+    following = next_start(utc_now(), settings).astimezone(zone)
+    return f"{pace}; sleeps at {hours_named(settings)}; next {following:%A, %H:%M}"

@@ -1,0 +1,137 @@
+"""`circadian schedule` and `circadian token`: an agent on a server."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.options import Options, command
+from graph.cli.views.console import Screen, one_line
+from graph.scheduling import Scheduled, schedule_of
+from memory.errors import InputError
+from memory.resources import utc_now
+from memory.serving import serving_variables
+
+WORDS = {"tick": "works on its goals", "sleep": "falls asleep"}
+MOST_MINUTES = 1_440
+MOST_DAYS = 3_660
+
+
+@command()
+async def schedule(
+    options: Options,
+    url: Annotated[str, typer.Option(metavar="URL", help="The server.")],
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN", envvar="CIRCADIAN_TOKEN", help="Whose agent it is [CIRCADIAN_TOKEN]."
+        ),
+    ] = None,
+    every: Annotated[
+        int, typer.Option(metavar="MINUTES", help="Minutes between two ticks; 0: none.")
+    ] = 10,
+    at: Annotated[
+        str, typer.Option(metavar="HH:MM", help="When it falls asleep; empty: never.")
+    ] = "02:00",
+    zone: Annotated[
+        str, typer.Option("--zone", metavar="ZONE", help="Its time zone, such as Europe/Berlin.")
+    ] = "UTC",
+    show: Annotated[bool, typer.Option("--list", help="Show what is installed.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is installed.")] = False,
+) -> int:
+    """Let an agent tick and sleep on a server by itself."""
+    if show and remove:
+        raise InputError("--list or --remove: one of them")
+    time_zone, crons = _zone(zone), _crons(every, at)
+    async with schedule_of(url, token, options.agent) as standing:
+        if remove:
+            found = await standing.remove()
+            head = "Removed:" if found else "Nothing is scheduled."
+        else:
+            if not show:
+                await standing.install(crons, time_zone)
+            found = await standing.listed()
+            head = f"{options.agent} on {url}:" if found else "Nothing is scheduled."
+    view = [_view(found)] if found else []
+    Screen(json=options.json).result(found, Text(one_line(head)), *view)
+    return 0
+
+
+@command()
+def token(
+    options: Options,
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whom the token is for.")],
+    days: Annotated[float, typer.Option(metavar="N", help="Days that it holds.")] = 30.0,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="May see the server's metrics and health.")
+    ] = False,
+) -> int:
+    """Make a signed token for a user of a server."""
+    try:
+        from graph.server.tokens import token_for
+    except ImportError as error:
+        raise InputError("tokens need: pip install 'circadian-agent[server]'") from error
+    if not 0 < days <= MOST_DAYS:
+        raise InputError(f"--days: more than 0 and at most {MOST_DAYS}, not {days:g}")
+    now = utc_now()
+    made = token_for(user, serving_variables(), now=now, days=days, operator=operator)
+    until = (now + timedelta(days=days)).isoformat(timespec="seconds")
+    screen = Screen(json=options.json)
+    screen.result({"user": user, "token": made, "until": until}, Text(made))
+    screen.note(f"for {user}, until {until}")
+    return 0
+
+
+def _crons(every: int, at: str) -> dict[str, str]:
+    """The cron expression of each request."""
+    crons: dict[str, str] = {}
+    if not 0 <= every <= MOST_MINUTES:
+        raise InputError(f"--every: minutes from 0 to {MOST_MINUTES:,}, not {every}")
+    if every:
+        crons["tick"] = _every(every)
+    if at:
+        try:
+            hour = datetime.strptime(at, "%H:%M").time()  # noqa: DTZ007 - a local hour
+        except ValueError as error:
+            raise InputError(f"--at: a time such as 02:00, not {at!r:.20}") from error
+        crons["sleep"] = f"{hour.minute} {hour.hour} * * *"
+    return crons
+
+
+def _every(minutes: int) -> str:
+    """A cron with equal intervals, which only divisors of an hour or a day give."""
+    if minutes == 1:
+        return "* * * * *"
+    if minutes < 60 and 60 % minutes == 0:
+        return f"*/{minutes} * * * *"
+    hours, rest = divmod(minutes, 60)
+    if rest == 0 and 24 % hours == 0:
+        return f"0 */{hours} * * *" if hours < 24 else "0 0 * * *"
+    raise InputError(
+        f"--every: {minutes} minutes do not divide an hour or a day; such as 10, 30, 60 or 360 do"
+    )
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise InputError(f"no time zone is called {name!r:.60}; such as Europe/Berlin") from error
+
+
+def _view(found: list[Scheduled]) -> RenderableType:
+    rows = Table.grid(padding=(0, 2))
+    for cron in found:
+        following = f"next {cron['next_run'][:16]}" if cron["next_run"] else ""
+        rows.add_row(
+            Text(WORDS.get(cron["request"], cron["request"])),
+            Text(f"{cron['schedule']} ({cron['time_zone']})", "cyan"),
+            Text(following, "dim"),
+        )
+    return rows

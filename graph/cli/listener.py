@@ -1,0 +1,157 @@
+"""Following a run: the parts of its stream, turned into calls that a screen answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+
+from graph.handle import AsyncAgent
+from memory.night_stream import NightEvent, is_night_event
+from memory.reports import Report, empty_report
+from memory.tick import AssembledContext, ToolOutcome
+from memory.turns import ASLEEP, NO_GOAL
+
+LOOKING_BACK = ("reflection", "reflection_cont")
+"""Contexts in which the assistant speaks to itself."""
+MODES = ["messages", "updates", "values", "custom"]
+
+News = tuple[str, Any]
+"""What happened, and its record."""
+_NEWS = {
+    "context_only": "overheard",
+    "ignored": "ignored",
+    "ticks": "tick",
+    "questions": "question",
+    "failures": "failure",
+    "mode_changes": "mode",
+    "notes": "note",
+}
+"""The report's lists, in the order in which new items of them are told."""
+
+
+class Listener:
+    """Reads a run's stream and calls its own hooks, which a screen fills in."""
+
+    report: Report
+
+    def begins(self) -> None:
+        """A run starts; it may have to wait for another process first."""
+        self.report = empty_report()
+        self._known = empty_report()
+        """The report as far as its news were told."""
+        self._told = 0
+        """Tool outcomes of the current tick that were told already."""
+        self._aside = False
+        """The current tick is the assistant's look at its own work: nothing of it is an answer."""
+
+    async def part(self, part: Mapping[str, Any]) -> None:
+        """Take one part of the stream, as LangGraph gives it (version 2, with subgraphs)."""
+        if part["type"] == "messages":
+            self._chunk(*part["data"])
+        elif part["type"] == "custom":
+            if is_night_event(part["data"]):
+                self.night(part["data"])
+        elif part["type"] == "updates":
+            news = [
+                item
+                for node, update in part["data"].items()
+                for item in self._updated(part["ns"], node, update)
+            ]
+            await self.news(news)
+        elif not part["ns"]:
+            self.report = cast(Report, part["data"].get("report") or self.report)
+
+    def words(self, text: str, message_id: str) -> None:
+        """A piece of an answer; pieces with one id belong together."""
+
+    def asked(self, tools: list[str]) -> None:
+        """Now at work: tools by name, or words such as `planning`."""
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        """Tools have run."""
+
+    def night(self, event: NightEvent) -> None:
+        """A step of a night begins, goes on or has ended."""
+
+    def step(self, graph: str, node: str) -> None:
+        """A node of `awake` or `sleep` has run."""
+
+    async def news(self, news: Sequence[News]) -> None:
+        """What a part of the stream added: events that a tick takes, and items of the report."""
+
+    def _chunk(self, message: Any, metadata: Mapping[str, Any]) -> None:
+        """Pass on what the model says in a tick; its other calls are not for the reader."""
+        spoken = metadata.get("langgraph_node") == "act" and isinstance(message, AIMessage)
+        if spoken and not self._aside and (text := str(message.text)):
+            self.words(text, message.id or "")
+
+    def _updated(self, namespace: Sequence[str], node: str, update: Any) -> Iterator[News]:
+        graph = namespace[0].partition(":")[0] if namespace else ""
+        if len(namespace) == 1:
+            self.step(graph, node)
+        if not isinstance(update, Mapping):
+            return
+        if len(namespace) == 1 and graph != "sleep":
+            self._ticked(node, update)
+        elif not namespace:
+            yield from self._reported(update.get("report"))
+            event, takes = update.get("event"), update.get("turn") == "tick"
+            if node == "intake" and takes and event and not update.get("resuming"):
+                yield "event", event
+
+    def _reported(self, report: Report | None) -> Iterator[News]:
+        if report is None:
+            return
+        before, self._known = self._known, report
+        for key, what in _NEWS.items():
+            told, now = cast(Any, before)[key], cast(Any, report)[key]
+            yield from ((what, item) for item in now[len(told) :] if item not in (ASLEEP, NO_GOAL))
+        if report["night"] is not None and before["night"] is None:
+            yield "night", report["night"]
+
+    def _ticked(self, node: str, update: Mapping[str, Any]) -> None:
+        """A node of a tick has run."""
+        if node == "begin_tick":
+            # A tick that waited for a person has told of these before.
+            self._told = len(update["loop"]["tools"])
+        if "context" in update:
+            self._assembled(update["context"])
+        if self._aside:
+            return
+        if node == "draft_plan":
+            self.asked(["planning"])
+        elif node == "act" and update.get("messages"):
+            self._answered(update)
+        elif node == "use_tools":
+            outcomes = update["loop"]["tools"]
+            self.used(outcomes[self._told :])
+            self._told = len(outcomes)
+        if node in ("act", "use_tools", "confirm") and update["loop"]["next"] == "delegate":
+            tasks = len(update["loop"]["delegating"])
+            self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
+
+    def _assembled(self, context: AssembledContext | None) -> None:
+        """The kind of tick is known now."""
+        before = self._aside
+        self._aside = context is not None and context["context_type"] in LOOKING_BACK
+        if self._aside and not before:
+            self.asked(["looking back"])
+
+    def _answered(self, update: Mapping[str, Any]) -> None:
+        """Tools are about to run, unless a person is asked about them first."""
+        calls = getattr(update["messages"][-1], "tool_calls", [])
+        if calls and update["loop"]["next"] == "use_tools":
+            self.asked([call["name"] for call in calls])
+
+
+async def follow(agent: AsyncAgent, given: Mapping[str, Any], listener: Listener) -> Report:
+    """Run the agent on `given`, telling `listener`; returns the run's report.
+
+    Raises as `AsyncAgent.ainvoke`.
+    """
+    listener.begins()
+    async for part in agent.astream(given, stream_mode=MODES, subgraphs=True, version="v2"):
+        await listener.part(part)
+    return listener.report

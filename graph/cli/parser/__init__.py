@@ -1,1 +1,0 @@
-"""The commands and their options, by theme. What they do stands beside this folder."""

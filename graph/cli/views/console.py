@@ -1,0 +1,235 @@
+"""Printing: rich on a terminal, plain text otherwise, JSON on request.
+
+Results go to stdout, notes for people to stderr. Text from people and models is cleaned of control
+characters first: it must not steer a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+PLAIN_WIDTH = 100
+"""Columns of output that is no terminal and so has no width of its own."""
+BAR = 20
+FIRST_WORDS = 40
+"""Characters that a text is quoted by."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORDS = re.compile(r"\s+|\S+")
+LEVEL_STYLE = {"normal": "green", "warning": "yellow", "critical": "red"}
+
+
+class Screen:
+    """The output of one command."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+        self.out = Console(highlight=False, markup=False, emoji=False)
+        self.err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        if not self.out.is_terminal:
+            self.out.width = PLAIN_WIDTH
+
+    @property
+    def live(self) -> bool:
+        """Whether spinners and bars may move: on a terminal, without `--json`."""
+        return self.out.is_terminal and not self.json
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print for people; with `--json` print nothing."""
+        for part in () if self.json else parts:
+            if self.out.is_terminal:
+                self.out.print(part)
+            else:
+                self._plain(part)
+
+    def _plain(self, part: RenderableType) -> None:
+        """Print without the trailing spaces of tables."""
+        with self.out.capture() as printed:
+            self.out.print(part)
+        lines = (line.rstrip() for line in printed.get().splitlines())
+        self.out.file.write("\n".join(lines) + "\n")
+        self.out.file.flush()
+
+    def document(self, value: Any) -> None:
+        """Print the one JSON document."""
+        self.out.file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        self.out.file.flush()
+
+    def result(self, value: Any, *parts: RenderableType) -> None:
+        """Print `value` with `--json`, else `parts`."""
+        if self.json:
+            self.document(value)
+        self.show(*parts)
+
+    def line(self, text: str) -> None:
+        """A line to be copied: it is never wrapped."""
+        if not self.json:
+            self.out.print(Text(clean(text), style="dim"), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """A line on stderr for people.
+
+        Where both are one terminal it goes through stdout, which keeps it clear of spinners.
+        """
+        where = self.out if self.live and self.err.is_terminal else self.err
+        where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
+
+    def problem(self, text: str) -> None:
+        """The one line on stderr that says why a command failed."""
+        line = Text.assemble(("circadian: ", "red"), one_line(text))
+        self.err.print(line, soft_wrap=True)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:
+        """A bar, where one may move. Call what it yields with the work, how much is done, of what.
+
+        The total is None while it is unknown.
+        """
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        bar = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=self.out,
+            transient=True,
+            disable=not self.live,
+        )
+        with bar:
+            task = bar.add_task("", total=None)
+            yield lambda what, done, of: bar.update(
+                task, description=what, completed=done, total=of
+            )
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """A spinner, where one may move."""
+        if not self.live:
+            yield
+            return
+        with self.out.status(Text(clean(text), style="dim"), spinner="dots"):
+            yield
+
+
+class Words:
+    """A reply that is printed as it comes, wrapped between words on a terminal.
+
+    The last word is held back while it grows: only its end tells which line it fits on.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._out = screen.out
+        self._width = screen.out.width if screen.out.is_terminal else None
+        self._column = 0
+        self._held = ""
+
+    def add(self, text: str) -> None:
+        """Print the new words except the last one."""
+        parts = _WORDS.findall(self._held + clean(text))
+        self._held = "" if not parts or parts[-1].isspace() else parts.pop()
+        for part in parts:
+            self._put(part)
+
+    def end(self) -> None:
+        """Print the last word and end the line."""
+        self._put(self._held)
+        self._out.print(Text(""))
+
+    def _put(self, part: str) -> None:
+        length = cell_len(part)
+        if self._width and self._column + length > self._width:
+            self._out.print(Text(""))
+            self._column = 0
+            part = "" if part.isspace() and "\n" not in part else part
+        self._out.print(Text(part), end="", soft_wrap=True)
+        broken = part.rpartition("\n")
+        self._column = cell_len(broken[2]) + (0 if broken[1] else self._column)
+
+
+def clean(text: str) -> str:
+    """`text` without control characters, line breaks and tabs excepted."""
+    return _CONTROL.sub("", text)
+
+
+def visible(text: str) -> str:
+    r"""`text` with control characters written out, such as `\x1b`."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """`text` without control characters, on one line."""
+    return " ".join(clean(text).split())
+
+
+def short_id(event_id: str) -> str:
+    """An event's id for people: a uuid is cut to its beginning."""
+    return f"{event_id[:8]}…" if _UUID.fullmatch(event_id) else one_line(event_id)
+
+
+def bar(percentage: float, style: str, width: int = BAR) -> Text:
+    """A meter of `width` columns; more than 100 % fills it."""
+    full = round(min(max(percentage, 0.0), 100.0) / 100 * width)
+    return Text.assemble(("█" * full, style), ("░" * (width - full), "dim"))
+
+
+def context_meter(context: dict[str, Any], width: int = BAR) -> Text:
+    """How full the context is: a bar, tokens, percent and level."""
+    style = LEVEL_STYLE[context["level"]]
+    return Text.assemble(
+        bar(context["percentage"], style, width),
+        f" {context['percentage']:g} % ",
+        (f"({context['used']:,} of {context['limit']:,} tokens, {context['level']})", "dim"),
+    )
+
+
+def day(at: str) -> str:
+    """A date for people: `Saturday 2 May 2026`."""
+    return f"{datetime.fromisoformat(at):%A} {date(at)}"
+
+
+def date(at: str) -> str:
+    """A date for people, short: `2 May 2026`."""
+    moment = datetime.fromisoformat(at)
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def clock_time(at: str) -> str:
+    """The time of day: `08:15` (UTC)."""
+    return f"{datetime.fromisoformat(at):%H:%M}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 fact`, `2 facts`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def moment(at: str) -> str:
+    """A date and time: `2 May 2026 08:15` (UTC)."""
+    return f"{date(at)} {clock_time(at)}"
+
+
+def day_rule(at: str) -> Rule:
+    """A line across the screen with a date."""
+    return Rule(Text(day(at), style="bold"), align="left", style="dim")
+
+
+def ruled_table(*left: str, right: Sequence[str] = ()) -> Table:
+    """A table with a line under its heads: columns aligned left, then columns aligned right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table

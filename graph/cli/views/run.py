@@ -1,0 +1,219 @@
+"""A run for people: lines on its ticks, and a screen that shows it as it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.listener import LOOKING_BACK, Listener
+from graph.cli.views.console import (
+    Screen,
+    Words,
+    clean,
+    context_meter,
+    counted,
+    day_rule,
+    one_line,
+)
+from graph.cli.views.night import progress
+from memory.audit_nights import CAUSES
+from memory.night_stream import NightEvent
+from memory.reports import FailureReport, ModeChange, TickReport
+from memory.tick import SentMessage, ToolOutcome
+
+CLEAR = "`circadian clear-stop` clears the stop"
+
+
+class ProgressScreen(Listener):
+    """A spinner that names the current work, below the finished steps of a night.
+
+    Nothing stays on the screen; without a terminal nothing is shown.
+    """
+
+    def __init__(self, screen: Screen, doing: str) -> None:
+        self._screen = screen
+        self._steps: dict[str, NightEvent] = {}
+        self._spinner = Spinner("dots", style="dim")
+        self._live: Live | None = None
+        self._doing = doing
+
+    def __enter__(self) -> Self:
+        self._wait(self._doing)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._still()
+
+    def night(self, event: NightEvent) -> None:
+        """Show the step that goes on, and each that has ended."""
+        self._steps[event["step"]] = event
+        self._wait(progress(event))
+
+    def _wait(self, text: str) -> None:
+        if not self._screen.live:
+            return
+        self._spinner.update(text=Text(clean(text), style="dim"))
+        over = [event for event in self._steps.values() if event["event"] == "end"]
+        ended = (Text.assemble(("✓ ", "green"), (progress(event), "dim")) for event in over)
+        shown = Group(*ended, self._spinner)
+        if self._live is None:
+            out = self._screen.out
+            self._live = Live(shown, console=out, transient=True, refresh_per_second=12.5)
+            self._live.start()
+        else:
+            self._live.update(shown)
+
+    def _still(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._live = None
+
+
+class Talk(ProgressScreen):
+    """Also the words of an answer as they come, and a line for each tool."""
+
+    def __init__(self, screen: Screen, doing: str = "thinking") -> None:
+        super().__init__(screen, doing)
+        self._message: str | None = None
+        """The answer whose words are coming."""
+        self._words: Words | None = None
+
+    def __exit__(self, *error: object) -> None:
+        self._still()
+        self._end_line()
+
+    def words(self, text: str, message_id: str) -> None:
+        """Continue the line; the words of another answer begin a new one."""
+        if self._screen.json:
+            return
+        self._still()
+        if self._message != message_id:
+            self._end_line()
+        self._message = message_id
+        self._words = self._words or Words(self._screen)
+        self._words.add(text)
+
+    def asked(self, tools: list[str]) -> None:
+        """Name the current work."""
+        self._end_line()
+        self._wait(", ".join(tools))
+
+    def used(self, outcomes: list[ToolOutcome]) -> None:
+        """A line for each tool."""
+        for outcome in outcomes:
+            self._screen.show(tool_line(outcome))
+        self._wait("thinking")
+
+    def night(self, event: NightEvent) -> None:
+        """Say why there is a night: an unfinished one goes first, one that it wished for last."""
+        which = "first the unfinished night" if self._message is None else "asleep"
+        self._end_line()
+        self._wait(f"{which}: {progress(event)}")
+
+    def _end_line(self) -> None:
+        if self._words is not None:
+            self._words.end()
+        self._words = None
+
+
+class Transcript:
+    """Who said what and when, in columns, under a rule for each day."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._today: str | None = None
+
+    def day(self, at: datetime) -> None:
+        """Begin a new day, if `at` is on another one."""
+        if at.date().isoformat() != self._today:
+            self._today = at.date().isoformat()
+            self._screen.show("", day_rule(at.isoformat()))
+
+    def row(self, who: Text, what: RenderableType, *, at: datetime | None = None) -> None:
+        """Time, name and text; the text is wrapped in its own column."""
+        if at is not None:
+            self.day(at)
+        row = Table.grid(padding=(0, 1))
+        row.add_column(width=5)
+        row.add_column(width=10, no_wrap=True, overflow="ellipsis")
+        row.add_column()
+        row.add_row(Text(f"{at:%H:%M}" if at else "", style="dim"), who, what)
+        self._screen.show(row)
+
+    def aside(self, text: str) -> None:
+        """A remark that nobody said."""
+        self.row(Text(), Text(one_line(text), style="dim"))
+
+    def event(self, event: Mapping[str, Any], at: datetime) -> None:
+        """What somebody said; overheard text is dim."""
+        heard = event.get("addressed", True)
+        text = Text(one_line(event["text"]), style="" if heard else "dim italic")
+        if event["channel"]:
+            text.append(f" ({one_line(event['channel'])})", style="dim")
+        self.row(Text(one_line(event["sender"]), style="cyan" if heard else "dim"), text, at=at)
+
+    def tick(self, tick: TickReport, at: datetime | None = None) -> None:
+        """The tools, the messages to others, the answer. A look at its own work is no answer."""
+        for line in [*map(tool_line, tick["tools"]), *map(sent_line, tick["sent"])]:
+            self.row(Text(), line, at=at)
+            at = None
+        if tick["reply"] and tick["context_type"] not in LOOKING_BACK:
+            self.row(Text("Circadian", style="yellow"), Text(clean(tick["reply"])), at=at)
+
+
+def tool_line(outcome: ToolOutcome) -> Text:
+    """`✓ add_goal`, or `✗ add_goal (failed)`."""
+    mark, style = ("✓", "green") if outcome["ok"] else ("✗", "red")
+    failed = "" if outcome["ok"] else " (failed)"
+    return Text.assemble((f"  {mark} ", style), (clean(outcome["name"]) + failed, "dim"))
+
+
+def sent_line(sent: SentMessage) -> Text:
+    """`→ Ben (#kitchen): text`."""
+    channel = sent["channel"]
+    place = f" (#{one_line(channel).removeprefix('#')})" if channel else ""
+    to, text = one_line(sent["to"]), clean(sent["text"])
+    return Text.assemble(("→ ", "cyan"), (to, "bold"), (place, "dim"), ": ", text)
+
+
+def mode_line(change: ModeChange) -> Text:
+    """`falls asleep at its hour · its hour has come (02:00 UTC, 4 h)`."""
+    did, style = ("falls asleep", "blue") if change["mode"] == "sleep" else ("wakes", "yellow")
+    line = Text.assemble((did, style), f" {CAUSES[change['why']]}")
+    return line.append(f" · {one_line(change['reason'])}", style="dim")
+
+
+def cost_line(tick: TickReport) -> str:
+    """`tick 3 · 2 calls · 1,200 tokens`."""
+    calls, tokens = counted(tick["llm_calls"], "call"), counted(tick["tokens"], "token")
+    return f"tick {tick['tick']} · {calls} · {tokens}"
+
+
+def footer(tick: TickReport, context: dict[str, Any]) -> Text:
+    """The cost of a tick, and how full the context is now."""
+    meter = context_meter(context, width=10)
+    return Text.assemble((f"{cost_line(tick)} · context ", "dim"), meter)
+
+
+def what_next(failure: FailureReport, most: int) -> str:
+    """What becomes of an event whose tick failed; `most` attempts are made."""
+    if failure["event_id"] is None:
+        return "that tick is dropped"
+    if failure["set_aside"]:
+        return f"set aside after {failure['attempts']} attempts"
+    if not failure["attempts"]:
+        return "kept in the inbox"
+    return f"kept in the inbox, attempt {failure['attempts']} of {most}"
+
+
+def stop_line(why: str) -> str:
+    """The emergency stop stands, and how to clear it. A failure behind it is reported beside it."""
+    reason = why.partition(", the last: ")[0]
+    return f"emergency stop{f' ({reason})' if reason else ''}: {CLEAR}"

@@ -1,0 +1,230 @@
+"""`circadian status` for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from graph.cli.views.console import (
+    FIRST_WORDS,
+    LEVEL_STYLE,
+    bar,
+    context_meter,
+    counted,
+    moment,
+    one_line,
+    ruled_table,
+)
+from memory.models.words import shortened
+from memory.prompt_health import ComponentHealth, PromptHealth
+from memory.records import Goal, InboxItem
+from memory.tick import Question
+
+LONGEST_QUESTION = 160
+"""Characters of a question that are shown."""
+LARGEST = 3
+"""Parts of the prompt that are named on its one line."""
+
+_PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
+_GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
+
+
+def status_view(
+    status: Mapping[str, Any],
+    agent: str,
+    aside: Sequence[InboxItem],
+    *,
+    stop: str | None = None,
+    verbose: bool = False,
+) -> RenderableType:
+    """The agent at a glance.
+
+    Args:
+        status: as `graph.status.status` gives it.
+        agent: the agent's name.
+        aside: the events that were set aside.
+        stop: why the emergency stop was set.
+        verbose: whether to list each part of the prompt.
+    """
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold")
+    rows.add_column()
+    if stop is not None:
+        rows.add_row("Stopped", Text(one_line(stop), style="red"))
+    if status["approvals"]:
+        rows.add_row("Asks", _questions(status["approvals"]))
+    rows.add_row("Context", _context(status["context"]))
+    own = status["assistant_prompt"]["version"]
+    rows.add_row("Prompt", prompt_gauge(status["prompt"], own, verbose=verbose))
+    if status["projects"]["slots"]:
+        rows.add_row("Projects", projects_view(status["projects"]))
+    if status["goals"]:
+        rows.add_row("Goals", goals_view(status["goals"]))
+    if remembered := _session_memory(status["session_memory"]):
+        rows.add_row("Session", _bullets(remembered))
+    rows.add_row("Memory", _memory(status))
+    asked = sum(question["event_id"] is not None for question in status["approvals"])
+    rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], asked, aside))
+    rows.add_row("Spent", spending_gauge(status["spending"]))
+    if left_alone := breakers_gauge(status["breakers"]):
+        rows.add_row("Services", left_alone)
+    return Group(_headline(status, agent), rows)
+
+
+def projects_view(projects: Mapping[str, Any]) -> RenderableType:
+    """The active project first, then the others in the order of their creation."""
+    slots, active = projects["slots"], projects["active"]
+    rows = Table.grid(padding=(0, 1))
+    for key in sorted(slots, key=lambda key: key != active):
+        slot = slots[key]
+        mark = Text(_PROJECT_MARK[slot["status"]], style="cyan" if key == active else "dim")
+        style = "bold" if key == active else ""
+        name = Text.assemble((one_line(key), style), (f" ({slot['status']})", "dim"))
+        rows.add_row(mark, name, Text(one_line(slot["summary"]), style="dim"))
+    return rows
+
+
+def goals_view(goals: Sequence[Goal]) -> RenderableType:
+    """The tree of goals with their progress; `goals` holds each goal before its subtasks."""
+    root = Tree("", hide_root=True, guide_style="dim")
+    branches: dict[str, Tree] = {}
+    for goal in goals:
+        above = branches.get(goal["parent_id"] or "", root)
+        branches[goal["id"]] = above.add(_goal(goal))
+    return root
+
+
+def prompt_gauge(prompt: PromptHealth, own_version: int, *, verbose: bool) -> RenderableType:
+    """The largest parts of the prompt on one line; all parts if `verbose` or a problem is known."""
+    parts = [part for part in prompt["components"] if part["tokens"]]
+    largest = sorted(parts, key=lambda part: part["tokens"], reverse=True)[:LARGEST]
+    named = ", ".join(f"{one_line(part['key'])} {part['tokens']:,}" for part in largest)
+    line = Text.assemble(f"{named} tokens", (", ..." if len(parts) > LARGEST else "", "dim"))
+    if own_version:
+        line.append(f" · its own guidelines in version {own_version}", "dim")
+    if not (verbose or prompt["problems"]):
+        return line
+    problems = [Text(one_line(problem), style="yellow") for problem in prompt["problems"]]
+    return Group(line, *problems, _parts(parts))
+
+
+def spending_gauge(spending: Mapping[str, Any]) -> RenderableType:
+    """Today's tokens and this hour's autonomous ticks, with their limits."""
+    line = Text(
+        f"{spending['tokens']:,} of {spending['tokens_per_day']:,} tokens today · "
+        f"{spending['autonomous_ticks']:,} of {spending['autonomous_ticks_per_hour']:,} "
+        "ticks of its own this hour"
+    )
+    if spending["over"] is None:
+        return line
+    return Group(line, Text(one_line(spending["over"]), style="yellow"))
+
+
+def breakers_gauge(breakers: Mapping[str, str]) -> Text | None:
+    """The services that are left alone; None if there are none."""
+    told = {"open": "left alone after too many failures", "half_open": "to be tried again"}
+    lines = [f"{name}: {told[state]}" for name, state in breakers.items() if state in told]
+    return Text("\n".join(lines), style="yellow") if lines else None
+
+
+def _parts(parts: list[ComponentHealth]) -> Table:
+    table = ruled_table("part", right=("tokens", "share", "budget"))
+    for part in parts:
+        budget = "-" if part["budget"] is None else f"{part['budget']:,}"
+        style = "yellow" if part["at_budget"] else ""
+        row = (one_line(part["key"]), f"{part['tokens']:,}", f"{part['share']:g} %", budget)
+        table.add_row(*row, style=style)
+    return table
+
+
+def _headline(status: Mapping[str, Any], agent: str) -> Text:
+    mode = status["mode"] + (f", {status['phase']}" if status["phase"] else "")
+    style = "yellow" if status["mode"] == "awake" else "blue"
+    line = Text.assemble(
+        (one_line(agent), "bold"), "  ", (mode, style), ("  tick ", "dim"), str(status["tick"])
+    )
+    if status["emergency_stop"]:
+        line.append("  EMERGENCY STOP (circadian clear-stop)", style="bold red")
+    return line
+
+
+def _context(context: dict[str, Any]) -> Text:
+    meter = context_meter(context)
+    if context["level"] == "normal":
+        return meter
+    return meter.append(f"\n{context['advice']}", LEVEL_STYLE[context["level"]])
+
+
+def _questions(questions: Sequence[Question]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for question in questions:
+        who = one_line(question["sender"]) if question["sender"] else "its own goals"
+        parts += [
+            Text(shortened(one_line(question["what"]), LONGEST_QUESTION)),
+            Text(f"{question['id']}, for {who}, {moment(question['asked_at'])}", style="dim"),
+        ]
+    return Group(*parts, Text("circadian approve ID, or circadian refuse ID", style="dim"))
+
+
+def _goal(goal: Goal) -> Text:
+    style = _GOAL_STYLE[goal["status"]]
+    gone = " strike" if goal["status"] == "abandoned" else ""
+    return Text.assemble(
+        bar(goal["progress"], style, width=10),
+        f" {goal['progress']:>3} % ",
+        (one_line(goal["description"]), f"default{gone}"),
+        (f"  {goal['priority']}, {goal['status']}, {goal['id']}", "dim"),
+    )
+
+
+def _session_memory(memory: Mapping[str, Any]) -> list[str]:
+    done = [f"done: {task['description']}" for task in memory["completed_tasks"]]
+    return [*memory["key_facts"], *memory["learned_patterns"], *done]
+
+
+def _memory(status: Mapping[str, Any]) -> Text:
+    memory = status["memory"]
+    line = Text.assemble(
+        f"{counted(memory['journal'], 'journal entry', 'journal entries')} ",
+        (f"({memory['pending']:,} for the next night)", "dim"),
+        f" · {counted(memory['facts'], 'fact')} · {counted(memory['links'], 'link')}",
+    )
+    if memory["entities"]:
+        line.append(f" · {counted(memory['entities'], 'entity', 'entities')}")
+    line.append(
+        f" · importance since the last reflection {status['cumulative_importance']:,}", "dim"
+    )
+    if waiting := memory.get("unembedded", 0):
+        waits = counted(waiting, "memory waits", "memories wait")
+        line.append(f"\n{waits} for a vector, found by words until `circadian reindex`", "yellow")
+    return line
+
+
+def _inbox(waiting: int, asked: int, aside: Sequence[InboxItem]) -> RenderableType:
+    line = Text(f"{waiting:,} waiting" if waiting else "empty")
+    if waiting and asked:
+        line.append(f", {asked:,} of them for an answer", "dim")
+    lines = [line]
+    lines += [Text(_set_aside(item), style="red") for item in aside]
+    if aside:
+        them = "it" if len(aside) == 1 else "them"
+        lines.append(Text(f"circadian retry puts {them} back", style="dim"))
+    return Group(*lines)
+
+
+def _set_aside(item: InboxItem) -> str:
+    event = item["event"]
+    words = shortened(event["text"], FIRST_WORDS)
+    return one_line(f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}')
+
+
+def _bullets(lines: Iterable[str]) -> RenderableType:
+    rows = Table.grid(padding=(0, 1))
+    for line in lines:
+        rows.add_row(Text("•", style="dim"), Text(one_line(line)))
+    return rows
