@@ -19,12 +19,11 @@ from memory.records import Fact, FactDraft
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.vectorstore.sqlite import SqliteTable
+from tests.source_files import ROOT
 
 DIMENSION = 64
 ANA = Scope("ana", "thread-1")
 BEN = Scope("ben", "thread-2")
-
-ROOT = Path(__file__).parent.parent
 
 
 class WordEmbeddings(Embeddings):

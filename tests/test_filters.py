@@ -271,9 +271,7 @@ def _same(value: Any, given: Any) -> bool:
 _users = count()
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(COLUMNS, min_size=1, max_size=4), asked=ASKED)
 def test_every_filter_means_what_it_means_in_plain_python(
     table: MemoryTable, rows: list[dict[str, Any]], asked: dict[str, Any]

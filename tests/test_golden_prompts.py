@@ -26,10 +26,10 @@ from tests.agents import night_model, said
 from tests.clock import Clock
 from tests.facts import draft
 from tests.scripted import RecordedCall, Step, call, scripted
+from tests.source_files import GOLDEN
 from tools.contexts import CONTEXTS
 
 AT = "2026-03-01T18:30:00+00:00"
-GOLDEN = Path(__file__).parent / "golden"
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 

@@ -165,7 +165,7 @@ class Life:
         assert heirs <= ids
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(acts=st.lists(ACTS, min_size=3, max_size=9))
 def test_whatever_follows_each_other_all_that_is_named_is_there(
     semantic: SemanticMemory, acts: list[tuple[str, Any]]

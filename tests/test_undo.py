@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from langgraph.store.base import PutOp
 
 from memory import apply
@@ -97,7 +97,6 @@ def test_meeting_someone_and_cutting_the_conversation_are_not_taken_back() -> No
 
 
 @given(DEEDS)
-@settings(max_examples=50, deadline=None)
 def test_a_night_applied_twice_is_applied_once_and_taken_back_leaves_what_stood(
     semantic: SemanticMemory, deeds: list[tuple[str, int, int]]
 ) -> None:
