@@ -1,6 +1,6 @@
 """The exact prompt of every context, as a golden file: a change of a prompt is a change seen.
 
-To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest tests/test_golden_prompts.py
+To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest -k test_golden_prompts
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def compare(name: str, seen: str) -> None:
         )
         pytest.fail(
             "the prompt has changed; if it should: RENEW_GOLDEN=1 python -m pytest "
-            f"tests/test_golden_prompts.py\n{chr(10).join(lines)}",
+            f"-k test_golden_prompts\n{chr(10).join(lines)}",
             pytrace=False,
         )
 
