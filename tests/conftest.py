@@ -18,7 +18,13 @@ from tests.clock import Clock
 from tests.loopback import sitecustomize
 from tests.places import in_memory
 
-pytest_plugins = ["tests.postgres", "tests.lock_connections", "tests.tables", "tests.memories"]
+pytest_plugins = [
+    "tests.postgres",
+    "tests.server",
+    "tests.lock_connections",
+    "tests.tables",
+    "tests.memories",
+]
 
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")
 # A proxy on loopback would lead to any host.

@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
 from tests.crash_worker import Job, Point
 from tests.workers import workers
 
@@ -66,10 +64,3 @@ async def kill_at_each(
         shutil.rmtree(own.data, ignore_errors=True)
     assert found, "no point to be killed at"
     return found
-
-
-def parts(number: int, *, fast: int | None = None) -> list[object]:
-    """Parameters "1/n" ... "n/n" for `points`; those after the first `fast` ones are slow."""
-    names = [f"{one}/{number}" for one in range(1, number + 1)]
-    quick = number if fast is None else fast
-    return [*names[:quick], *(pytest.param(one, marks=pytest.mark.slow) for one in names[quick:])]
