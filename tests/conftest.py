@@ -32,7 +32,7 @@ _SUFFIXES = ("_API_KEY", "_PROXY")
 # Where data to test against lies: no setting of the product.
 _DATA = ("CIRCADIAN_LOCOMO",)
 _HOME = pytest.StashKey[Path]()
-_SLOW_SECONDS = 900
+_SLOW_SECONDS = 1800
 """Time limit of a slow test, and of a property test with the many examples of the slow run."""
 
 # No deadline and no complaint about slow examples: how fast a machine is proves nothing.

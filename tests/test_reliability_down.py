@@ -30,7 +30,7 @@ from tests.postgres import Postgres
 from tests.scripted import ScriptedChatModel
 
 SECONDS = 3.0 * (1 + os.getloadavg()[0] / (os.cpu_count() or 1))
-"""The promise is three seconds on a quiet machine; a busy one takes as much longer as it is busy."""
+"""The promise holds on a quiet machine; a busy one takes as much longer as it is busy."""
 NOT_ACCEPTED = "no event was accepted"
 HELLO = {"id": "hello", "sender": "Ada", "text": "hello"}
 WAITS = {"id": "waits", "sender": "Ada", "text": "Are you there?"}
