@@ -78,7 +78,7 @@ def serve(address: str) -> None:
         listening.bind(address)
         listening.listen()
         os.write(1, b"ready\n")
-        while listening in select.select([listening, 0], [], [])[0]:
+        while listening.fileno() in select.select([listening.fileno(), 0], [], [])[0]:
             connection, _ = listening.accept()
             if os.fork() == 0:
                 listening.close()
@@ -100,7 +100,8 @@ def supervise(connection: socket.socket) -> None:
     for file in (0, 1, 2, *files):
         os.close(file)
     child = os.pidfd_open(pid)
-    if connection in select.select([connection, child], [], [])[0]:
+    asking = connection.fileno()
+    if asking in select.select([asking, child], [], [])[0]:
         os.kill(pid, signal.SIGKILL)  # who asked was killed
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):

@@ -29,8 +29,8 @@ NEXT: dict[str, Any] = {
 LATER = "2026-03-02T11:00:00+00:00"
 CALLS = 3
 """Model calls of an undisturbed tick."""
-ACCEPTED = 3
-"""On a server: the write with which the event is in the inbox."""
+ACCEPTED, DONE = 3, 8
+"""On a server: the write with which the event is in the inbox, and how many follow its tick."""
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_killed_before_a_tick_that_is_done_was_checkpointed(
 
 
 async def test_killed_on_a_server(chat: Job) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=2, part="1/7")
+    where = points(chat, "write", first=ACCEPTED, last=DONE, part="1/7")
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS))
 
 
@@ -97,7 +97,7 @@ async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=2)
+    where = points(chat, "write", first=ACCEPTED, last=DONE)
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
 
 
