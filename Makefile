@@ -20,8 +20,8 @@ demo: $(INSTALLED) ## three days and two nights of the built-in story, offline
 test: $(INSTALLED) ## the fast tests; WORKERS=8 where there are cores for it
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test-slow: $(INSTALLED) ## the tests marked slow
-	$(BIN)/python -m pytest -m slow
+test-slow: $(INSTALLED) ## the tests marked slow, and the drawn ones with 500 examples each
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough
 
 check: $(INSTALLED) ## ruff, mypy --strict, layers
 	$(BIN)/ruff check .

@@ -89,7 +89,7 @@ async def intake(
         # Entries that a crash left unindexed.
         await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
-        visit.set(turn="refuse")  # `refuse` has to find the state as it is
+        visit.change(turn="refuse")  # `refuse` has to find the state as it is
         return visit.update
     visit.recompute_goals()
     if visit.take_request() == "clear_stop":
@@ -256,10 +256,10 @@ class _Visit:
         """The run brought messages, events or a request."""
         self.resumed: Report | None = resumed_report(config) if self.first else None
         """The report of an earlier run that was finished just now: this run's report extends it."""
-        self.set(resuming=None)  # left by a run that ended with a question
-        self.set(report=report_so_far(self.resumed if self.first else self.state["report"]))
+        self.change(resuming=None)  # left by a run that ended with a question
+        self.change(report=report_so_far(self.resumed if self.first else self.state["report"]))
 
-    def set(self, **values: Any) -> None:
+    def change(self, **values: Any) -> None:
         """Change the state and remember the change."""
         self.update.update(values)
         self.state = cast(State, {**self.state, **values})
@@ -267,7 +267,7 @@ class _Visit:
     def note(self, **more: Any) -> None:
         """Extend lists of the report."""
         report = cast(dict[str, Any], self.state["report"])
-        self.set(report={**report, **{key: [*report[key], *new] for key, new in more.items()}})
+        self.change(report={**report, **{key: [*report[key], *new] for key, new in more.items()}})
 
     @property
     def place(self) -> dict[str, Any]:
@@ -285,7 +285,7 @@ class _Visit:
         marks = self.state["handled"]
         if marks:
             await inbox.settle(self.store, self.scope, marks)
-            self.set(handled=[])
+            self.change(handled=[])
         if self.first and self.state["emergency_stop"]:
             await emergency.forget_stop(self.store, self.scope)
         if marks or self.first:
@@ -325,7 +325,7 @@ class _Visit:
     def recompute_goals(self) -> None:
         """Roll up goals that were edited by hand (ruling 10)."""
         before = self.state["goals"]
-        self.set(**rolled_up(self.state, self.now))
+        self.change(**rolled_up(self.state, self.now))
         self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)
 
     def take_request(self) -> Request | None:
@@ -337,15 +337,15 @@ class _Visit:
         elif request == "wake":
             self._wake("request", f"{self.resources.user} asked for it")
         elif request == "stop":
-            self.set(emergency_stop=True)
+            self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **self.place))
         elif request == "clear_stop":
-            self.set(emergency_stop=False, consecutive_errors=0)
+            self.change(emergency_stop=False, consecutive_errors=0)
             self.note(notes=["The emergency stop is cleared."])
             self.log.append(audit.of_clear(**self.place))
         if self.first and not self.resources.night_only:
             # Finishing an earlier run's work does not make this run an attended one.
-            self.set(unattended=request == "tick" or not self.given)
+            self.change(unattended=request == "tick" or not self.given)
         self.autonomous = self.first and (
             request == "tick" or not (self.given or self.resumed is not None)
         )
@@ -358,7 +358,7 @@ class _Visit:
             return
         by = await emergency.stop_asked_by(self.store, self.scope)
         if by is not None:
-            self.set(emergency_stop=True)
+            self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
     async def decision(self) -> Decision:
@@ -421,7 +421,7 @@ class _Visit:
         heard = [cast(Event, {k: v for k, v in e.items() if k != "content"}) for e in events]
         buffer = [*self.state["context_buffer"], *heard]
         newest = max(0, len(buffer) - self.settings.context_buffer_size)
-        self.set(context_buffer=buffer[newest:])
+        self.change(context_buffer=buffer[newest:])
         self._mark(events)
         self.note(context_only=[event["id"] for event in events])
 
@@ -437,20 +437,20 @@ class _Visit:
     def _mark(self, events: Sequence[Event]) -> None:
         stamp, tick = self.now.isoformat(), self.state["tick"]
         marks = [HandledMark(id=event["id"], tick=tick, at=stamp) for event in events]
-        self.set(handled=[*self.state["handled"], *marks])
+        self.change(handled=[*self.state["handled"], *marks])
 
     def carry_out(self, decision: Decision) -> None:
         """Bring state, report and log to what was decided."""
         self.note(notes=[*decision.notes])
         if decision.turn == "tick":
-            self.set(turn="tick", event=decision.event, classification=decision.classification)
+            self.change(turn="tick", event=decision.event, classification=decision.classification)
         self._drop_wish(decision.wish_dropped)
         if decision.falls_asleep:
             self._sleep(*decision.falls_asleep)
         if decision.wakes:
             self._wake("event", decision.wakes)
         if decision.turn == "night":
-            self.set(turn="night", event=None)
+            self.change(turn="night", event=None)
         if decision.turn == "rest":
             self._rest()
         if decision.resumes:
@@ -459,17 +459,17 @@ class _Visit:
     def _rest(self) -> None:
         """Nothing more in this run. Where its night is over already, no other is about to begin."""
         over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
-        self.set(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
+        self.change(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
 
     def _resume(self, parked: ParkedTick) -> None:
         if parked["question"] not in self.state["report"]["questions"]:
             self.note(questions=[parked["question"]])
-        self.set(resuming=parked["question"]["id"])
+        self.change(resuming=parked["question"]["id"])
 
     def _drop_wish(self, why: str | None) -> None:
         """Take back the model's wish to sleep, where something overrules it."""
         if why is not None and self.state["sleep_wish"] is not None:
-            self.set(sleep_wish=None)
+            self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {why}."])
 
     def _sleep(self, why: SleepCause, reason: str) -> None:
@@ -480,7 +480,7 @@ class _Visit:
 
     def _change_mode(self, update: dict[str, Any]) -> None:
         told = len(self.state["report"]["mode_changes"])
-        self.set(**update)
+        self.change(**update)
         event = self.state["event"]
         for change in self.state["report"]["mode_changes"][told:]:
             origin = event["id"] if event else None

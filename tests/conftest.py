@@ -1,22 +1,30 @@
-"""What holds for every test: no network but loopback, no key, no settings, no home of a person."""
+"""Rules for every test: loopback only; no keys, settings or home of a person; a time limit."""
 
 from __future__ import annotations
 
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.clock import Clock
 from tests.loopback import sitecustomize
 from tests.places import in_memory
 
-pytest_plugins = ["tests.postgres", "tests.lock_connections", "tests.tables", "tests.memories"]
+pytest_plugins = [
+    "tests.postgres",
+    "tests.server",
+    "tests.lock_connections",
+    "tests.tables",
+    "tests.memories",
+]
 
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")
 # A proxy on loopback would lead to any host.
@@ -24,6 +32,14 @@ _SUFFIXES = ("_API_KEY", "_PROXY")
 # Where data to test against lies: no setting of the product.
 _DATA = ("CIRCADIAN_LOCOMO",)
 _HOME = pytest.StashKey[Path]()
+_SLOW_SECONDS = 1800
+"""Time limit of a slow test, and of a property test with the many examples of the slow run."""
+
+# No deadline and no complaint about slow examples: how fast a machine is proves nothing.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", _PATIENT, max_examples=20)
+settings.register_profile("thorough", _PATIENT, max_examples=500)
+settings.load_profile("fast")
 
 
 def unwanted_variables() -> list[str]:
@@ -40,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any product module is imported: some libraries read their variables then."""
     for name in unwanted_variables():
         del os.environ[name]
+    _heed_interrupts()
     _keep_compiled()
     _keep_files_in_memory()
     home = Path(tempfile.mkdtemp(prefix="circadian-home-"))
@@ -48,6 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
     guard = str(Path(sitecustomize.__file__).parent)
     rest = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     os.environ["PYTHONPATH"] = os.pathsep.join([guard, *(part for part in rest if part != guard)])
+
+
+def _heed_interrupts() -> None:
+    """A shell starts background jobs with SIGINT ignored; tests of Ctrl-C need it in children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _keep_compiled() -> None:
@@ -72,6 +95,17 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give slow tests more time, unless a mark of their own says how much."""
+    thorough = config.getoption("--hypothesis-profile") == "thorough"
+    for item in items:
+        slow = item.get_closest_marker("slow") or (
+            thorough and item.get_closest_marker("hypothesis")
+        )
+        if slow and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

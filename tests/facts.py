@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,12 +18,12 @@ from memory.records import Fact, FactDraft
 from memory.scope import Scope
 from memory.semantic import SemanticMemory
 from memory.vectorstore.sqlite import SqliteTable
+from tests.forked import forked_python
+from tests.source_files import ROOT
 
 DIMENSION = 64
 ANA = Scope("ana", "thread-1")
 BEN = Scope("ben", "thread-2")
-
-ROOT = Path(__file__).parent.parent
 
 
 class WordEmbeddings(Embeddings):
@@ -89,10 +88,12 @@ def texts(facts: Sequence[Fact]) -> list[str]:
 
 
 @contextmanager
-def running(code: str, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    code: str, *arguments: str, python: str | None = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
     """Run `code` in another process, with a pipe from its output; killed at the end."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [python or forked_python(), "-c", code, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

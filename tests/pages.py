@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.forked import forked_python
 from tests.source_files import ROOT
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
@@ -94,13 +94,13 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 def run_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run lines of a shell; `circadian` is this checkout's."""
-    ours = f'circadian() {{ "{sys.executable}" -m graph.cli "$@"; }}'
+    ours = f'circadian() {{ "{forked_python()}" -m graph.cli "$@"; }}'
     return run(["bash", "-euc", "\n".join([ours, *lines])], folder)
 
 
 def printed(blocks: list[str], folder: Path) -> list[str]:
     """What each of the blocks prints, run as one program."""
     program = f"\nprint({_PRINTED!r}, end='')\n".join(blocks)
-    done = run([sys.executable, "-c", program], folder)
+    done = run([forked_python(), "-c", program], folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(_PRINTED)

@@ -1,4 +1,13 @@
-"""`langgraph dev` as a process on a free loopback port: started, killed, started again."""
+"""`langgraph dev` as a process on a free loopback port: started, killed, started again.
+
+Two servers are shared by all tests of a process, as fixtures that conftest.py registers: a start
+takes seconds. Each test has an agent, or users, of its own.
+
+- `server`: no users but the local one.
+- `token_server`: users with tokens signed by `SECRET`.
+
+A test that needs other variables, or that kills its server, starts one of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +20,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from tests.source_files import ROOT
 
+SECRET = "a secret for tests that is long enough"
 START_SECONDS = 90.0
 """At most so long until it answers; alone on a machine it takes four."""
 
@@ -138,3 +151,24 @@ class Server:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without users."""
+    yield from _running(Server(tmp_path_factory.mktemp("server")))
+
+
+@pytest.fixture(scope="session")
+def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose users have tokens."""
+    folder = tmp_path_factory.mktemp("token-server")
+    yield from _running(Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET))
+
+
+def _running(server: Server) -> Iterator[Server]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

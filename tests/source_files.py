@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = next(one for one in Path(__file__).resolve().parents if (one / "pyproject.toml").exists())
+"""The repository."""
+
+GOLDEN = ROOT / "tests" / "golden"
+FIXTURES = ROOT / "tests" / "fixtures"
 
 LAYERS = ("memory", "tools", "nodes", "graph")
 """Each may import itself and those before it."""

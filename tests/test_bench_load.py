@@ -16,6 +16,7 @@ from benchmarks.models import NamingModel
 from graph.agent import open_agents
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_half_way_and_nothing_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_failed_worker_is_an_error_and_not_a_figure(tmp_path: Path) -> None:
         worker.wait()
 
 
+@pytest.mark.slow
 def test_growth_is_what_each_part_gained_between_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

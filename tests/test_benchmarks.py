@@ -12,6 +12,7 @@ from benchmarks.prompts import added, repeated, tokens, wire
 from benchmarks.tables import CIRCADIAN
 
 
+@pytest.mark.slow
 def test_the_budgets_are_measured_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ minilm = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_the_memories_stand_beside_each_other_in_figures_and_ratios(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from tests.clock import Clock
 from tests.homes import KINDS, rows
 from tests.scripted import ScriptedChatModel, call, scripted
 
-TICKS = 30
+TICKS = 20
 
 
 def model() -> ScriptedChatModel:

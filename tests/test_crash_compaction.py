@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from memory.compaction import MARK
 from tests.agents import entries
 from tests.crash_model import TOO_LONG
 from tests.crash_worker import START, Job, Point, Points, running
+from tests.kills import copied, counts, kill_at_each, points
 from tests.scripted import logged_calls
 from tests.workers import workers
 
@@ -22,24 +24,6 @@ LATER = "2026-03-02T11:00:00+00:00"
 SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
-
-EMERGENCY_WRITES, NIGHT_WRITES = 42, 56
-EMERGENCY = {
-    "when facts are journaled": Point("puts", 2),
-    "when a profile is written": Point("puts", 3),
-    "when the summary is kept": Point("puts", 6),
-    "when the archive is written": Point("puts", 7),
-    "when the history is cut": Point("write", 28),
-}
-NIGHT = {
-    "when compacting is applied": Point("puts", 5),
-    "when the summary is kept": Point("puts", 11),
-    "when the cut is planned": Point("puts", 12),
-    "when the night is weighed": Point("puts", 13),
-    "when the archive is written": Point("puts", 14),
-    "when the night has ended": Point("puts", 15),
-    "when the history was cut": Point("write", 51),
-}
 
 
 def said(number: int) -> dict[str, Any]:
@@ -73,71 +57,70 @@ def asleep(job: Job) -> Job:
     return replace(job, inputs=[SLEEP])
 
 
-async def test_an_undisturbed_compaction_has_these_points(emergency: Job, asleep: Job) -> None:
-    assert workers().done(emergency)["counts"]["write"] == EMERGENCY_WRITES
-    await compacted_once(emergency, "no input")
-    shutil.rmtree(emergency.data)
-
-
-async def test_an_undisturbed_night_has_these_points(asleep: Job) -> None:
-    assert workers().done(asleep)["counts"]["write"] == NIGHT_WRITES
-    await compacted_once(asleep, "no input")
+async def test_undisturbed_it_is_compacted_once(emergency: Job, asleep: Job) -> None:
+    for job in (copied(emergency, "awake"), copied(asleep, "asleep")):
+        workers().done(job)
+        await compacted_once(job, Point("write", 2))
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
-@pytest.mark.parametrize("name", EMERGENCY)
-async def test_killed_in_an_emergency(emergency: Job, name: str, plain: bool) -> None:
+async def test_killed_in_an_emergency(emergency: Job, plain: bool) -> None:
     job = replace(emergency, plain=plain)
-    workers().killed(replace(job, point=EMERGENCY[name]))
-    await compacted_once(job, list(NEXT)[len(name) % 3])
+    await kill_at_each(job, points(job, "puts", first=2 + plain, part="1/2"), compacted_once)
+    if not plain:
+        await kill_at_each(job, points(job, "checkpoint", first=8, part="1/8"), compacted_once)
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
-@pytest.mark.parametrize("name", NIGHT)
-async def test_killed_in_a_night(asleep: Job, name: str, plain: bool) -> None:
+async def test_killed_in_a_night(asleep: Job, plain: bool) -> None:
     job = replace(asleep, plain=plain)
-    workers().killed(replace(job, point=NIGHT[name]))
-    # On a server a message ends the dreaming, and then meets the emergency's own extraction.
-    await compacted_once(job, list(NEXT)[1 + len(name) % 2 if plain else len(name) % 3])
+    where = points(job, "puts", first=5, part="2/2" if plain else "1/2")
+    await kill_at_each(job, where, compacted_once)
 
 
-@pytest.mark.parametrize("name", ["when the summary is kept", "when the archive is written"])
+@pytest.mark.parametrize("place", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_killed_where_an_extract_takes_the_place_of_a_summary(
-    emergency: Job, asleep: Job, name: str
+    emergency: Job, asleep: Job, place: int
 ) -> None:
     """The refused summary is paid for once."""
-    for job, point in ((emergency, EMERGENCY[name]), (asleep, NIGHT[name])):
-        shutil.copytree(job.data, f"{job.data}.own")
-        refused = {**job.settings, "compact_prompt": TOO_LONG}
-        job = replace(job, data=f"{job.data}.own", settings=refused)
-        workers().killed(replace(job, point=point))
-        await compacted_once(job, "no input", starting="[extract")
-        shutil.rmtree(job.data)
-        job.log.unlink()
+    check = partial(compacted_once, given="no input", starting="[extract")
+    refused = {**emergency.settings, "compact_prompt": TOO_LONG}
+    for name, job, before_last in (("awake", emergency, 4), ("asleep", asleep, 5)):
+        job = replace(copied(job, name), settings=refused)
+        where = points(job, "puts", first=counts(job)["puts"] - before_last)
+        await kill_at_each(job, where[place::3], check)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
-@pytest.mark.parametrize("nth", range(7, EMERGENCY_WRITES))
-async def test_killed_in_an_emergency_at_any_write(
-    emergency: Job, nth: int, plain: bool, given: str
-) -> None:
+async def test_killed_in_an_emergency_at_any_write(emergency: Job, plain: bool, given: str) -> None:
     job = replace(emergency, plain=plain)
-    workers().killed(replace(job, point=Point("write", nth)))
-    await compacted_once(job, given)
+    where = points(job, "write", first=7, last=1)
+    await kill_at_each(job, where, partial(compacted_once, given=given))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
-@pytest.mark.parametrize("nth", range(4, NIGHT_WRITES))
-async def test_killed_in_a_night_at_any_write(asleep: Job, nth: int, given: str) -> None:
-    workers().killed(replace(asleep, point=Point("write", nth)))
-    await compacted_once(asleep, given)
+async def test_killed_in_a_night_at_any_write(asleep: Job, given: str) -> None:
+    where = points(asleep, "write", first=4, last=1)
+    await kill_at_each(asleep, where, partial(compacted_once, given=given))
 
 
-async def compacted_once(job: Job, given: str, *, starting: str = "They spoke; so says") -> None:
-    """Run once more in this process: what was cut stands in one archive and in the history."""
+async def compacted_once(
+    job: Job,
+    point: Point,
+    *,
+    given: str | None = None,
+    starting: str = "They spoke; so says",
+) -> None:
+    """Run once more in this process: the archive and the history hold the same summary, once.
+
+    `given`: the next run's input; None: another one for each point. On a server a message ends the
+    dreaming and then needs an extraction of its own, so that a night is given none.
+    """
+    asleep = job.plain and job.inputs == [SLEEP]
+    given = given or list(NEXT)[1 + point.nth % 2 if asleep else point.nth % 3]
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
         report = (await run(NEXT[given]))["report"]

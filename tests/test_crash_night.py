@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from memory.journal import PENDING
 from memory.store_access import list_items
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
+from tests.kills import counts, kill_at_each, points
 from tests.scripted import logged_calls
 from tests.workers import workers
 
@@ -41,19 +44,11 @@ SETTINGS = {
     "reflection_threshold": 10_000,
 }
 COMPACTING, DREAMING = 3 + 6, 3
-CALLS, WRITES = COMPACTING + DREAMING, 74
-AT = {
-    "once the night is begun": Point("puts", 3),
-    "when a plan is written": Point("puts", 6),
-    "when the last plan of compacting is written": Point("puts", 12),
-    "in the middle of adding facts": Point("fact", 31),
-    "before the first fact": Point("facts", 1, "before"),
-    "between the facts and their marks": Point("facts", 1),
-    "when compacting is applied": Point("puts", 13),
-    "when a dream is written": Point("puts", 15),
-    "when the night is weighed": Point("puts", 19),
-    "when dreaming is applied": Point("puts", 20),
-}
+CALLS = COMPACTING + DREAMING
+REQUESTED = 3
+"""The write with which the request is kept; on a server the night itself has to be begun."""
+BEGUN, ENDING = 13, 5
+"""On a server: the write that begins a night, and how many come when it has ended."""
 LATER = "2026-03-02T11:00:00+00:00"
 
 
@@ -73,70 +68,61 @@ def job(evening: Path, tmp_path: Path) -> Job:
     return Job(data=str(data), inputs=[SLEEP], settings=SETTINGS)
 
 
-async def test_an_undisturbed_night_has_these_points(job: Job) -> None:
-    counts = workers().done(job)["counts"]
-    assert (counts["model"], counts["fact"], counts["write"]) == (CALLS, len(HEARD), WRITES)
+async def test_an_undisturbed_night_makes_a_fact_of_each_entry(job: Job) -> None:
+    assert (counts(job)["model"], counts(job)["fact"]) == (CALLS, len(HEARD))
 
 
-@pytest.mark.parametrize("call", [1, 3, 4, COMPACTING, COMPACTING + 2, CALLS])
-async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
-    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
-    await all_is_there_once(job, list(NEXT)[call % 3], repeated=1)
-
-
-@pytest.mark.parametrize("name", AT)
-async def test_killed(job: Job, name: str) -> None:
-    workers().killed(replace(job, point=AT[name]))
-    await all_is_there_once(job, list(NEXT)[len(name) % 3], repeated=0)
+@pytest.mark.parametrize(("plain", "calls"), [(False, {1, 3, 4, 9, 11, 12}), (True, {2, 7, 10})])
+async def test_killed_while_the_model_is_asked(job: Job, plain: bool, calls: set[int]) -> None:
+    await killed_while_asked(replace(job, plain=plain), calls)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
-@pytest.mark.parametrize("call", range(1, CALLS + 1))
-async def test_killed_while_any_answer_is_awaited(
-    job: Job, call: int, plain: bool, given: str
-) -> None:
+async def test_killed_while_any_answer_is_awaited(job: Job, plain: bool, given: str) -> None:
+    await killed_while_asked(replace(job, plain=plain), range(1, CALLS + 1), given)
+
+
+async def killed_while_asked(job: Job, calls: Iterable[int], given: str | None = None) -> None:
+    where = [Point("model", call, "before", hold=True) for call in calls]
+    await kill_at_each(job, where, partial(all_is_there_once, repeated=1, given=given))
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
+@pytest.mark.parametrize("part", ["1/2", "2/2"])
+async def test_killed_when_the_store_is_written(job: Job, plain: bool, part: str) -> None:
+    """Every write in the fast tests: one half as a server runs it, the other half not."""
     job = replace(job, plain=plain)
-    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
-    await all_is_there_once(job, given, repeated=1)
+    where = points(job, "puts", first=3, part=f"{part[0]}/4" if plain else f"{int(part[0]) + 2}/4")
+    await kill_at_each(job, where, partial(all_is_there_once, repeated=0))
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
+async def test_killed_among_the_facts(job: Job, plain: bool) -> None:
+    where = [Point("fact", 31), Point("facts", 1, "before"), Point("facts", 1)]
+    await kill_at_each(replace(job, plain=plain), where, partial(all_is_there_once, repeated=0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", range(3, WRITES))
-async def test_killed_at_any_write(job: Job, nth: int, when: str, given: str) -> None:
-    workers().killed(replace(job, point=Point("write", nth, when)))
-    await all_is_there_once(job, given, repeated=1)
+@pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
+async def test_killed_at_any_write(job: Job, plain: bool, when: str, given: str) -> None:
+    job = replace(job, plain=plain)
+    first, last = (BEGUN, ENDING) if plain else (REQUESTED, 1)
+    where = points(job, "write", when=when, first=first, last=last)
+    await kill_at_each(job, where, partial(all_is_there_once, repeated=1, given=given))
 
 
-@pytest.mark.parametrize("call", [2, 7, COMPACTING + 1])
-async def test_killed_on_a_server_while_the_model_is_asked(job: Job, call: int) -> None:
-    job = replace(job, plain=True)
-    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
-    await all_is_there_once(job, list(NEXT)[call % 3], repeated=1)
+async def all_is_there_once(
+    job: Job, point: Point, *, repeated: int, given: str | None = None
+) -> None:
+    """Run once more in this process: the night is complete and was paid for once.
 
-
-@pytest.mark.parametrize("name", AT)
-async def test_killed_on_a_server(job: Job, name: str) -> None:
-    job = replace(job, plain=True)
-    workers().killed(replace(job, point=AT[name]))
-    await all_is_there_once(job, list(NEXT)[len(name) % 3], repeated=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("given", NEXT)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", range(13, WRITES - 4))
-async def test_killed_at_any_write_on_a_server(job: Job, nth: int, when: str, given: str) -> None:
-    job = replace(job, plain=True)
-    workers().killed(replace(job, point=Point("write", nth, when)))
-    await all_is_there_once(job, given, repeated=1)
-
-
-async def all_is_there_once(job: Job, given: str, *, repeated: int) -> None:
-    """Run once more in this process: the night is complete and was paid for once."""
+    `given`: the next run's input; None: another one for each point.
+    """
+    given = given or list(NEXT)[point.nth % 3]
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
         ended = await night.unfinished(agent.store, agent.scope) is None

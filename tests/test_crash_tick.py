@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from graph.handle import AsyncAgent
 from memory import entities, inbox
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
+from tests.kills import counts, kill_at_each, points
 from tests.scripted import logged_calls
 from tests.workers import workers
 
@@ -25,20 +27,10 @@ NEXT: dict[str, Any] = {
     "the same id again": {"events": [BUILD]},
 }
 LATER = "2026-03-02T11:00:00+00:00"
-CALLS, WRITES = 3, 41
-"""Of an undisturbed tick: model calls, and durable writes (checkpoints, store, facts)."""
-
-DURING = {
-    "the event is in the inbox": Point("puts", 1),
-    "the first checkpoint is written": Point("checkpoint", 1),
-    "the tools of the first answer ran": Point("checkpoint", 17, "before"),
-    "a tool wrote the journal": Point("puts", 2),
-    "a tool wrote a fact": Point("facts", 1),
-    "a tool wrote a profile": Point("puts", 3),
-    "what was called is in the log": Point("puts", 4),
-    "the tick's entry is in the journal": Point("puts", 6),
-    "the event is settled": Point("puts", 7),
-}
+CALLS = 3
+"""Model calls of an undisturbed tick."""
+ACCEPTED, DONE = 3, 8
+"""On a server: the write with which the event is in the inbox, and how many follow its tick."""
 
 
 @pytest.fixture
@@ -53,21 +45,25 @@ def chat(job: Job) -> Job:
     return replace(job, plain=True, inputs=[{"messages": [message]}])
 
 
-async def test_an_undisturbed_tick_has_these_points(job: Job) -> None:
-    counts = workers().done(job)["counts"]
-    assert (counts["model"], counts["write"]) == (CALLS, WRITES)
+async def test_an_undisturbed_tick_asks_the_model_three_times(job: Job) -> None:
+    assert counts(job)["model"] == CALLS
 
 
 @pytest.mark.parametrize("call", [1, 2, 3])
 async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
-    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
-    await handled_once(job, list(NEXT)[call - 1], repeated=1)
+    point = Point("model", call, "before", hold=True)
+    workers().kill_at_hold(replace(job, point=point))
+    await handled_once(job, point, repeated=1)
 
 
-@pytest.mark.parametrize("name", DURING)
-async def test_killed_when(job: Job, name: str) -> None:
-    workers().killed(replace(job, point=DURING[name]))
-    await handled_once(job, list(NEXT)[len(name) % 3], repeated=0)
+@pytest.mark.parametrize("kind", ["puts", "facts"])
+async def test_killed_when_memory_is_written(job: Job, kind: str) -> None:
+    await kill_at_each(job, points(job, kind), partial(handled_once, repeated=0))
+
+
+async def test_killed_before_a_checkpoint(job: Job) -> None:
+    where = points(job, "checkpoint", when="before", first=2, part="1/6")
+    await kill_at_each(job, where, partial(handled_once, repeated=1))
 
 
 @pytest.mark.parametrize("durability", ["async", "exit"])
@@ -84,33 +80,33 @@ async def test_killed_before_a_tick_that_is_done_was_checkpointed(
     assert [tick["event_id"] for tick in report["ticks"]] == ["e1", "e2"]
 
 
-@pytest.mark.parametrize("nth", [3, 9, 16, 23, 30])
-async def test_killed_on_a_server(chat: Job, nth: int) -> None:
-    workers().killed(replace(chat, point=Point("write", nth)))
-    await handled_once(chat, list(NEXT)[nth % 3], repeated=CALLS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("given", NEXT)
-@pytest.mark.parametrize("nth", range(3, 34))
-async def test_killed_at_any_write_on_a_server(chat: Job, nth: int, given: str) -> None:
-    workers().killed(replace(chat, point=Point("write", nth)))
-    await handled_once(chat, given, repeated=CALLS)
+async def test_killed_on_a_server(chat: Job) -> None:
+    where = points(chat, "write", first=ACCEPTED, last=DONE, part="1/7")
+    await kill_at_each(chat, where, partial(handled_once, repeated=CALLS))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", range(1, WRITES))
-async def test_killed_at_any_write(job: Job, nth: int, when: str, given: str) -> None:
-    if (nth, when) == (1, "before"):
-        pytest.skip("nothing was accepted yet")
-    workers().killed(replace(job, point=Point("write", nth, when)))
-    await handled_once(job, given, repeated=1)
+async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
+    # Before the first write nothing is accepted.
+    where = points(job, "write", when=when, first=2 if when == "before" else 1, last=1)
+    await kill_at_each(job, where, partial(handled_once, repeated=1, given=given))
 
 
-async def handled_once(job: Job, given: str, *, repeated: int) -> None:
-    """Run once more in this process: everything is there once, and was paid for once."""
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
+    where = points(chat, "write", first=ACCEPTED, last=DONE)
+    await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
+
+
+async def handled_once(job: Job, point: Point, *, repeated: int, given: str | None = None) -> None:
+    """Run once more in this process: everything is there once, and was paid for once.
+
+    `given`: the next run's input; None: another one for each point.
+    """
+    given = given or list(NEXT)[point.nth % 3]
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
         report = (await run(NEXT[given]))["report"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -62,7 +62,6 @@ def compacted(
     return replaced(parts, stands, fits=fits, calibration=calibration)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     histories(),
     st.integers(0, 25),
@@ -99,7 +98,6 @@ def test_every_compaction_ends_below_the_threshold_or_at_the_newest_message(
     assert set(asked) <= {one.id for one in after}
 
 
-@settings(max_examples=80, deadline=None)
 @given(histories(), st.integers(0, 25), st.integers(1_000, 8_000), CALIBRATIONS)
 def test_compacting_twice_changes_nothing(
     messages: list[AnyMessage], window: int, limit: int, calibration: float
@@ -112,7 +110,6 @@ def test_compacting_twice_changes_nothing(
     assert size_of(again, calibration) <= max(size_of(once, calibration), fits)
 
 
-@settings(max_examples=60, deadline=None)
 @given(histories(earlier=True), st.lists(st.sampled_from(list(ANSWERS)), min_size=1, max_size=5))
 def test_earlier_summaries_survive_every_model(
     messages: list[AnyMessage], answers: list[str]
@@ -170,7 +167,6 @@ def test_earlier_summaries_are_shortened_only_for_lack_of_room() -> None:
     assert shares(751, 1_000) == (500, 500)
 
 
-@settings(max_examples=100, deadline=None)
 @given(histories(), st.integers(1, 1_500), CALIBRATIONS)
 def test_an_extract_fits_its_budget(
     messages: list[AnyMessage], tokens: int, calibration: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,15 @@ import pytest
 from graph.cli.commands import demo
 from graph.cli.replay_file import steps
 from tests.commandline import circadian
+from tests.forked import forked_python
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _parts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the demo is a process of its own, but imports nothing anew."""
+    monkeypatch.setattr(sys, "executable", forked_python())
 
 
 def test_a_fact_of_day_one_is_recalled_on_day_three_after_a_restart(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import goals as rules
@@ -418,7 +418,6 @@ EDIT = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(EDIT, max_size=25))
 def test_after_any_sequence_the_tree_is_consistent(edits: list[Any]) -> None:
     goals: Goals = {}

@@ -1,6 +1,6 @@
 """The exact prompt of every context, as a golden file: a change of a prompt is a change seen.
 
-To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest tests/test_golden_prompts.py
+To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest -k test_golden_prompts
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tests.agents import night_model, said
 from tests.clock import Clock
 from tests.facts import draft
 from tests.scripted import RecordedCall, Step, call, scripted
+from tests.source_files import GOLDEN
 from tools.contexts import CONTEXTS
 
 AT = "2026-03-01T18:30:00+00:00"
-GOLDEN = Path(__file__).parent / "golden"
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
@@ -63,7 +63,7 @@ def compare(name: str, seen: str) -> None:
         )
         pytest.fail(
             "the prompt has changed; if it should: RENEW_GOLDEN=1 python -m pytest "
-            f"tests/test_golden_prompts.py\n{chr(10).join(lines)}",
+            f"-k test_golden_prompts\n{chr(10).join(lines)}",
             pytrace=False,
         )
 

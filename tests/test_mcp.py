@@ -14,12 +14,12 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 import tools.mcp
 from memory.errors import InputError
+from tests import mcp_server
 from tests.executing import executed, wanted
-from tests.source_files import ROOT
 from tools.mcp import mcp_tools
 from tools.registry import ToolCategory, checked_tools, kind_of
 
-LOCAL = {"command": sys.executable, "args": [str(ROOT / "tests" / "mcp_server.py")]}
+LOCAL = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
 
 
 def written(folder: Path, config: Any) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts import ROOT
+from tests.source_files import ROOT
 
 COMMANDS = """
 import json, sys

@@ -284,9 +284,7 @@ SCOPES = st.sampled_from([Scope("ana", "x"), Scope("ana", "y"), Scope("ben", "x"
 WORDS = st.sampled_from(["red fox", "red panda", "blue whale", "fox fox"])
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     written=st.lists(st.tuples(SCOPES, WORDS, st.booleans()), max_size=8),
     asker=SCOPES,

@@ -166,7 +166,7 @@ class Life:
         assert heirs <= ids
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(acts=st.lists(ACTS, min_size=3, max_size=9))
 def test_random_sequences_leave_no_dangling_reference(
     semantic: SemanticMemory, acts: list[tuple[str, Any]]

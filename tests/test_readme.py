@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import forked_python
 from tests.pages import Page, run
 from tests.source_files import ROOT
 
@@ -28,7 +29,7 @@ def test_the_commands_run_in_order_and_recall_what_was_said(tmp_path: Path) -> N
     outputs = []
     for line in COMMANDS:
         words = shlex.split(line)[1:]
-        done = run([sys.executable, "-m", "graph.cli", *words], tmp_path)
+        done = run([forked_python(), "-m", "graph.cli", *words], tmp_path)
         assert done.returncode == 0, f"{line}: {done.stderr}"
         outputs.append(done.stdout)
     recalled = outputs[[line.split()[1] for line in COMMANDS].index("recall")]

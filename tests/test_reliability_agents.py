@@ -77,6 +77,8 @@ class Agents(RuleBasedStateMachine):
         scopes = [Scope(user, thread_id(user, name)) for user in users for name in ("one", "two")]
         self.agents = [world.agent(scope) for scope in scopes]
         self.words = [f"word{example}of{number}" for number in range(len(scopes))]
+        self.known = [self.held(number) for number in range(len(scopes))]
+        """What each held when it was last looked at; nothing of it changes between operations."""
 
     @initialize()
     def each_has_lived_a_little(self) -> None:
@@ -95,15 +97,17 @@ class Agents(RuleBasedStateMachine):
 
         A refusal is an answer, too.
         """
-        others = [number for number in range(len(self.agents)) if number != who]
-        before = {number: self.held(number) for number in others}
+        before = self.known
         try:
             given = self.world.run(work)
         except InputError as error:
             given = str(error)
-        told = json.dumps([given, self.held(who)], default=str)
-        for number in others:
-            assert self.held(number) == before[number]
+        self.known = [self.held(number) for number in range(len(self.agents))]
+        told = json.dumps([given, self.known[who]], default=str)
+        for number in range(len(self.agents)):
+            if number == who:
+                continue
+            assert self.known[number] == before[number]
             assert self.words[number] not in told
             assert self.agents[number].scope.user not in told or self.same_user(who, number)
         return given

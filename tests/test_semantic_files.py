@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -97,7 +98,9 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
     folder, home, temporary = (tmp_path / name for name in ("data", "home", "tmp"))
     for one in (folder, home, temporary):
         one.mkdir()
-    with running(ALONE, str(folder), HOME=str(home), TMPDIR=str(temporary)) as process:
+    with running(
+        ALONE, str(folder), python=sys.executable, HOME=str(home), TMPDIR=str(temporary)
+    ) as process:
         out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
     assert json.loads(out) == {

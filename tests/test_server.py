@@ -23,14 +23,6 @@ SUBTASK = "Add a subtask to fix the roof: buy tiles"
 REMEMBER = "Remember that my sister is allergic to nuts"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests; each has a thread, that is an agent, of its own."""
-    running = Server(tmp_path_factory.mktemp("server")).start()
-    yield running
-    running.kill()
-
-
 @pytest.fixture
 def client(server: Server) -> Iterator[SyncLangGraphClient]:
     """The real client of the running server."""

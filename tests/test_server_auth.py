@@ -15,9 +15,8 @@ from pydantic import SecretStr
 from graph.server.tokens import token_for
 from memory.scope import thread_id
 from memory.serving import Serving
-from tests.server import Server
+from tests.server import SECRET, Server
 
-SECRET = "a secret for tests that is long enough"
 ADA, BEN = "ada@example.org", "ben"
 SAID = "Remember that my sister is allergic to walnuts"
 Api = SyncLangGraphClient
@@ -28,35 +27,27 @@ def token(user: str, *, operator: bool = False, days: float = 1.0, secret: str =
     return token_for(user, serving, now=datetime.now(UTC), days=days, operator=operator)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    running = Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET).start()
-    yield running
-    running.kill()
-
-
 def http(server: Server, user: str | None, **more: Any) -> httpx.Client:
     headers = {"Authorization": f"Bearer {token(user, **more)}"} if user else {}
     return httpx.Client(base_url=server.url, headers=headers, timeout=60)
 
 
 @pytest.fixture(scope="module")
-def ada(server: Server) -> Iterator[Api]:
-    with get_sync_client(url=server.url, api_key=token(ADA)) as client:
+def ada(token_server: Server) -> Iterator[Api]:
+    with get_sync_client(url=token_server.url, api_key=token(ADA)) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def ben(server: Server) -> Iterator[Api]:
-    with get_sync_client(url=server.url, api_key=token(BEN)) as client:
+def ben(token_server: Server) -> Iterator[Api]:
+    with get_sync_client(url=token_server.url, api_key=token(BEN)) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def adas(server: Server, ada: Api) -> str:
+def adas(token_server: Server, ada: Api) -> str:
     """The thread of Ada's agent, in which something was said."""
-    with http(server, ADA) as client:
+    with http(token_server, ADA) as client:
         made = client.put("/circadian/agents/default")
     assert made.status_code == 200, made.text
     thread = str(made.json()["thread_id"])
@@ -65,14 +56,14 @@ def adas(server: Server, ada: Api) -> str:
     return thread
 
 
-def test_a_name_gives_the_same_thread_every_time(server: Server, adas: str) -> None:
-    with http(server, ADA) as client:
+def test_a_name_gives_the_same_thread_every_time(token_server: Server, adas: str) -> None:
+    with http(token_server, ADA) as client:
         assert client.put("/circadian/agents/default").json()["thread_id"] == adas
         assert client.get("/circadian/agents").json() == [
             {"agent": "default", "thread_id": adas, "status": "idle"}
         ]
     assert adas == thread_id(ADA, "default")
-    with http(server, BEN) as client:
+    with http(token_server, BEN) as client:
         assert client.get("/circadian/agents").json() == []
 
 
@@ -96,10 +87,10 @@ def test_the_memory_lies_under_the_users_name(ada: Api, adas: str) -> None:
     ],
 )
 def test_who_shows_no_good_token_is_refused(
-    server: Server, headers: dict[str, str], why: str
+    token_server: Server, headers: dict[str, str], why: str
 ) -> None:
     for method, path in (("POST", "/threads/search"), ("GET", "/circadian/agents")):
-        answer = httpx.request(method, f"{server.url}{path}", headers=headers, json={})
+        answer = httpx.request(method, f"{token_server.url}{path}", headers=headers, json={})
         assert answer.status_code == 401
         assert why in answer.text
 
@@ -134,9 +125,9 @@ def _crosswise(adas: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_another_users_thread_is_not_there(server: Server, ada: Api, adas: str) -> None:
+def test_another_users_thread_is_not_there(token_server: Server, ada: Api, adas: str) -> None:
     before = ada.threads.get_state(adas)["values"]
-    with http(server, BEN) as client:
+    with http(token_server, BEN) as client:
         for method, path, body in _crosswise(adas):
             answer = client.request(method, path, json=body)
             # A stream that has begun can only say it in an event.
@@ -147,12 +138,12 @@ def test_another_users_thread_is_not_there(server: Server, ada: Api, adas: str) 
     assert ada.threads.get(adas)["metadata"]["owner"] == ADA  # type: ignore[index]
 
 
-def test_lists_hold_what_is_ones_own(server: Server, ada: Api, ben: Api, adas: str) -> None:
+def test_lists_hold_what_is_ones_own(token_server: Server, ada: Api, ben: Api, adas: str) -> None:
     assert [one["thread_id"] for one in ada.threads.search()] == [adas]
     assert ben.threads.search() == []
     with pytest.raises(httpx.HTTPStatusError, match="not found"):
         ben.runs.list(adas)
-    with http(server, BEN) as client:
+    with http(token_server, BEN) as client:
         assert client.post("/threads/count", json={}).json() == 0
         searched = client.post("/threads/search", json={"metadata": {"owner": ADA}})
         assert searched.json() == []
@@ -179,9 +170,9 @@ def test_the_store_is_read_by_its_user_and_written_by_the_agent(
     assert ben.store.list_namespaces()["namespaces"] == []
 
 
-def test_neither_input_nor_context_names_the_user(server: Server, adas: str) -> None:
+def test_neither_input_nor_context_names_the_user(token_server: Server, adas: str) -> None:
     body: dict[str, Any] = {"assistant_id": "agent", "input": {"request": "tick"}}
-    with http(server, BEN) as client:
+    with http(token_server, BEN) as client:
         mine = client.put("/circadian/agents/mine").json()["thread_id"]
         for config in (
             {"langgraph_auth_user_id": ADA},
@@ -224,28 +215,28 @@ def test_a_schedule_is_its_makers(ada: Api, ben: Api, adas: str) -> None:
     ada.crons.delete(made["cron_id"])
 
 
-def test_a_run_without_a_thread_is_refused(server: Server) -> None:
+def test_a_run_without_a_thread_is_refused(token_server: Server) -> None:
     body = {"assistant_id": "agent", "input": {"request": "tick"}}
-    with http(server, BEN) as client:
+    with http(token_server, BEN) as client:
         for path in ("/runs", "/runs/wait", "/runs/stream", "/runs/batch"):
             given: Any = [body] if path.endswith("batch") else body
             answer = client.post(path, json=given)
             assert answer.status_code == 422, (path, answer.text)
 
 
-def test_metrics_and_health_are_for_operators(server: Server) -> None:
+def test_metrics_and_health_are_for_operators(token_server: Server) -> None:
     for path in ("/circadian/health", "/circadian/metrics"):
-        with http(server, BEN) as client:
+        with http(token_server, BEN) as client:
             assert client.get(path).status_code == 403
-        with http(server, "root", operator=True) as client:
+        with http(token_server, "root", operator=True) as client:
             answer = client.get(path)
             assert answer.status_code == 200, answer.text
     assert "circadian_events_waiting" in answer.text
 
 
-def test_events_are_put_into_the_callers_inbox(server: Server, ada: Api, adas: str) -> None:
+def test_events_are_put_into_the_callers_inbox(token_server: Server, ada: Api, adas: str) -> None:
     event = {"id": "e1", "text": "The kettle whistles.", "sender": "kitchen", "addressed": False}
-    with http(server, ADA) as client:
+    with http(token_server, ADA) as client:
         answer = client.post("/circadian/agents/default/events", json=[event])
         assert (answer.status_code, answer.json()["accepted"]) == (202, ["e1"])
         for broken in ("{", b"\xff"):
@@ -257,13 +248,13 @@ def test_events_are_put_into_the_callers_inbox(server: Server, ada: Api, adas: s
     found = ada.store.search_items(("ada@example%2Eorg", adas, "journal"), limit=100)["items"]
     assert any("kettle" in item["value"]["content"] for item in found)
     ada.runs.wait(adas, "agent", input={"request": "tick"})
-    with http(server, ADA) as client:
+    with http(token_server, ADA) as client:
         again = client.post("/circadian/agents/default/events", json=event)
         assert again.json() == {"thread_id": adas, "accepted": [], "skipped": ["e1"]}
 
 
-def test_an_event_brings_a_text_and_gets_the_rest(server: Server, ada: Api) -> None:
-    with http(server, ADA) as client:
+def test_an_event_brings_a_text_and_gets_the_rest(token_server: Server, ada: Api) -> None:
+    with http(token_server, ADA) as client:
         thread = client.put("/circadian/agents/bare").json()["thread_id"]
         path = "/circadian/agents/bare/events"
         twice = [client.post(path, json={"text": "The bell rings."}).json() for _ in range(2)]
@@ -282,9 +273,9 @@ def test_an_event_brings_a_text_and_gets_the_rest(server: Server, ada: Api) -> N
 
 
 def test_who_erases_themselves_leaves_nothing_and_nobody_else(
-    server: Server, ada: Api, adas: str
+    token_server: Server, ada: Api, adas: str
 ) -> None:
-    with http(server, "zora") as client:
+    with http(token_server, "zora") as client:
         thread = client.put("/circadian/agents/default").json()["thread_id"]
         said = {"messages": [{"role": "user", "content": "My parrot is called Quetzalcoatl"}]}
         run = {"assistant_id": "agent", "input": said}
@@ -296,7 +287,7 @@ def test_who_erases_themselves_leaves_nothing_and_nobody_else(
         assert client.post("/store/namespaces", json={}).json()["namespaces"] == []
     assert not [
         path
-        for path in server.data.rglob("*")
+        for path in token_server.data.rglob("*")
         if path.is_file() and b"Quetzalcoatl" in path.read_bytes()
     ]
     left: Any = ada.threads.get_state(adas)["values"]

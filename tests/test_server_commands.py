@@ -15,14 +15,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.server import Server
-from tests.test_server_auth import ADA, BEN, SAID, SECRET, http, token
+from tests.test_server_auth import SAID, http, token
 
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = Server(tmp_path_factory.mktemp("server"), CIRCADIAN_TOKEN_SECRET=SECRET).start()
-    yield running
-    running.kill()
+ADA, BEN = "alma", "bruno"  # the server is shared, and other tests count what theirs have
 
 
 def fresh(client: httpx.Client, name: str) -> str:
@@ -48,17 +43,17 @@ def ticks(server: Server, user: str, thread: str) -> int:
         return int(values.get("tick", 0))
 
 
-def test_a_command_runs_it_for_its_user_alone(server: Server) -> None:
-    with http(server, ADA) as ada, http(server, BEN) as ben:
+def test_a_command_runs_it_for_its_user_alone(token_server: Server) -> None:
+    with http(token_server, ADA) as ada, http(token_server, BEN) as ben:
         thread = fresh(ada, "commanded")
         assert ben.post(f"/threads/{thread}/commands", json=started()).json()["type"] == "error"
-        assert ticks(server, ADA, thread) == 0
+        assert ticks(token_server, ADA, thread) == 0
         assert ada.post(f"/threads/{thread}/commands", json=started()).json()["type"] == "success"
-    assert ticks(server, ADA, thread) == 1
+    assert ticks(token_server, ADA, thread) == 1
 
 
-def test_another_agent_asks_it_by_a2a(server: Server) -> None:
-    with http(server, ADA) as ada, http(server, BEN) as ben:
+def test_another_agent_asks_it_by_a2a(token_server: Server) -> None:
+    with http(token_server, ADA) as ada, http(token_server, BEN) as ben:
         thread = fresh(ada, "asked")
         [assistant] = ada.post("/assistants/search", json={}).json()
         parts = [{"kind": "text", "text": "Hello"}]
@@ -68,7 +63,7 @@ def test_another_agent_asks_it_by_a2a(server: Server) -> None:
         assert "error" in ben.post(path, json=ask).json()
         answer = ada.post(path, json=ask).json()
     assert answer["result"]["contextId"] == thread
-    assert ticks(server, ADA, thread) == 1
+    assert ticks(token_server, ADA, thread) == 1
 
 
 def socket(server: Server, user: str | None, thread: str) -> ClientConnection:
@@ -84,18 +79,18 @@ def until_it_closes(opened: ClientConnection) -> Iterator[str]:
             yield str(opened.recv(timeout=10))
 
 
-def test_a_socket_is_its_users_alone(server: Server) -> None:
-    with http(server, ADA) as ada:
+def test_a_socket_is_its_users_alone(token_server: Server) -> None:
+    with http(token_server, ADA) as ada:
         thread = fresh(ada, "heard")
-    with pytest.raises(InvalidStatus), socket(server, None, thread):
+    with pytest.raises(InvalidStatus), socket(token_server, None, thread):
         pass
-    with socket(server, BEN, thread) as bens:
+    with socket(token_server, BEN, thread) as bens:
         bens.send(json.dumps(started()))
         assert "walnuts" not in "".join(until_it_closes(bens))
     subscribe = {"method": "subscription.subscribe", "params": {"channels": ["values"]}}
-    with socket(server, ADA, thread) as adas:
+    with socket(token_server, ADA, thread) as adas:
         adas.send(json.dumps({"id": 1, **subscribe}))
         adas.send(json.dumps(started(2)))
         while "walnuts" not in str(adas.recv(timeout=30)):
             pass
-    assert ticks(server, ADA, thread) == 1
+    assert ticks(token_server, ADA, thread) == 1

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
-
-import pytest
 
 from graph.builder import builder
 from memory.settings import Settings
@@ -18,13 +15,6 @@ from tests.server import Server
 
 PAGE = Page("docs/studio.md")
 graph = builder.compile(name="agent")
-
-
-@pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = Server(tmp_path_factory.mktemp("studio")).start()
-    yield running
-    running.kill()
 
 
 def test_each_step_of_the_page_prints_what_it_says(server: Server) -> None:

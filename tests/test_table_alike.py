@@ -93,9 +93,7 @@ def _best_first(one: tuple[str, float]) -> tuple[float, str]:
     return -one[1], one[0]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps, query=st.lists(st.sampled_from(WORDS), max_size=4), chosen=vectors)
 def test_the_same_operations_give_the_same_answers(
     open_sqlite: Open,

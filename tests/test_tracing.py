@@ -23,8 +23,8 @@ from memory.models.ask import ask
 from tests.agents import night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import Waits, scripted
+from tests.source_files import ROOT
 
-ROOT = Path(__file__).parent.parent
 SECRET = "the winner is Walrus"
 
 

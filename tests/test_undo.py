@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from langgraph.store.base import PutOp
 
 from memory import apply
@@ -97,7 +97,7 @@ def test_meetings_and_cuts_have_no_inverse() -> None:
 
 
 @given(DEEDS)
-@settings(max_examples=50, deadline=None)
+@settings()
 def test_applying_is_idempotent_and_undo_restores_memory(
     semantic: SemanticMemory, deeds: list[tuple[str, int, int]]
 ) -> None:

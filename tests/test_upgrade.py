@@ -20,9 +20,9 @@ from memory.models.offline import OfflineChatModel
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian
-from tests.source_files import ROOT
+from tests.source_files import FIXTURES, ROOT
 
-FIXTURE = Path(__file__).with_name("fixtures") / "first_schema.tar.gz"
+FIXTURE = FIXTURES / "first_schema.tar.gz"
 ALLERGY, MOVED = "allergic to walnuts", "Lisbon in April 2025"
 
 DYING = """

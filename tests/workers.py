@@ -1,4 +1,4 @@
-"""Starting `tests.crash_worker` processes from a test, killing them, and seeing how they ended."""
+"""Start jobs of `tests.crash_worker` in processes, kill them, and see how they ended."""
 
 from __future__ import annotations
 
