@@ -12,7 +12,7 @@ import pytest
 
 from tests.source_files import LAYERS, Source, sources
 
-MAX_FILE = 330
+MAX_FILE = 600
 MAX_FUNCTION = 60
 MEDIAN_FUNCTION = 10
 
