@@ -146,7 +146,7 @@ def desk(opened: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     opened.model.go.set()
 
 
-def test_a_run_that_asks_ends_in_an_interrupt_that_a_client_and_studio_can_read(
+def test_a_question_is_an_interrupt_for_clients_and_studio(
     desk: Desk,
 ) -> None:
     desk.model.says(LAUNCH)
@@ -176,7 +176,7 @@ def test_a_run_that_asks_ends_in_an_interrupt_that_a_client_and_studio_can_read(
     assert inside["values"]["resuming"] == question["id"]
 
 
-def test_a_message_that_comes_while_it_waits_is_answered_and_the_question_stands_again(
+def test_a_message_is_answered_while_a_question_waits(
     desk: Desk,
 ) -> None:
     desk.model.says(LAUNCH, text("Hello."), FLIES)
@@ -201,7 +201,7 @@ def test_a_message_that_comes_while_it_waits_is_answered_and_the_question_stands
         ({"decisions": [{"type": "reject", "message": "too early"}]}, []),
     ],
 )
-def test_it_is_changed_or_refused_in_the_forms_that_clients_send(
+def test_answers_in_the_forms_of_clients_are_understood(
     desk: Desk, answer: Any, launched: list[str]
 ) -> None:
     desk.model.says(LAUNCH, text("So be it."))
@@ -211,7 +211,7 @@ def test_it_is_changed_or_refused_in_the_forms_that_clients_send(
     assert (desk.launched, replies(out), thread.status) == (launched, ["So be it."], "idle")
 
 
-def test_killed_while_it_waits_and_answered_after_the_restart_the_tool_runs_once(
+def test_an_answer_after_a_kill_and_restart_runs_the_tool_once(
     desk: Desk,
 ) -> None:
     desk.model.says(LAUNCH, text("Hello."), FLIES, text("Good."))
@@ -235,7 +235,7 @@ def test_killed_while_it_waits_and_answered_after_the_restart_the_tool_runs_once
     assert thread.journal() == ["e1", "e2", "e3"]
 
 
-def test_an_answer_from_the_command_line_is_kept_while_the_server_has_the_agent(
+def test_an_answer_from_the_command_line_is_stored_while_the_server_runs(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
@@ -252,7 +252,7 @@ def test_an_answer_from_the_command_line_is_kept_while_the_server_has_the_agent(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["rollback", "interrupt"])
-def test_what_ran_stays_done_once_where_the_next_run_breaks_off_the_one_that_answered(
+def test_a_tool_runs_once_when_the_next_run_interrupts_the_answering_one(
     desk: Desk, strategy: Any
 ) -> None:
     desk.model.says(LAUNCH, FLIES, FLIES, text("Hello."))
@@ -273,7 +273,7 @@ def test_what_ran_stays_done_once_where_the_next_run_breaks_off_the_one_that_ans
 
 
 @pytest.mark.slow
-def test_a_run_that_the_server_does_again_answers_no_other_question(desk: Desk) -> None:
+def test_a_retried_run_answers_no_other_question(desk: Desk) -> None:
     """It keeps its runs on disk now and then, and goes on after a crash with what stands there."""
     desk.model.says(LAUNCH, MARS, FLIES, text("Both fly."))
     thread = desk.thread()

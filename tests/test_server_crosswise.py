@@ -214,7 +214,7 @@ def ask(client: httpx.Client, case: Case, adas: Adas) -> tuple[int, str]:
         return answer.status_code, heard
 
 
-def test_no_endpoint_shows_or_changes_what_is_anothers(
+def test_no_endpoint_shows_or_changes_another_users_data(
     server: Server, issuer: Issuer, adas: Adas
 ) -> None:
     before, asked = adas.world(), cases(server)
@@ -233,9 +233,7 @@ def test_no_endpoint_shows_or_changes_what_is_anothers(
 
 
 @pytest.mark.slow
-def test_the_same_requests_are_good_ones_of_hers(
-    server: Server, issuer: Issuer, adas: Adas
-) -> None:
+def test_the_owner_may_make_the_same_requests(server: Server, issuer: Issuer, adas: Adas) -> None:
     """Or the refusals above would be of something else."""
     refused = set()
     with http(server, issuer.token(ADA)) as client:
@@ -246,7 +244,7 @@ def test_the_same_requests_are_good_ones_of_hers(
     assert refused == NOBODYS
 
 
-def test_a_run_is_heard_by_its_user_alone(server: Server, issuer: Issuer) -> None:
+def test_only_its_user_can_stream_a_run(server: Server, issuer: Issuer) -> None:
     """By the stream that says neither yes nor no."""
     with get_sync_client(url=server.url, api_key=issuer.token(ADA)) as api:
         thread = api.threads.create()["thread_id"]
@@ -285,19 +283,19 @@ def until(reached: Callable[[], bool], seconds: float) -> bool:
     return reached()
 
 
-def test_without_a_token_only_what_tells_of_nobody_is_answered(server: Server, adas: Adas) -> None:
+def test_without_a_token_only_public_routes_answer(server: Server, adas: Adas) -> None:
     with http(server, None) as client:
         answered = {case for case in cases(server) if ask(client, case, adas)[0] < 300}
     assert answered == {("GET", path) for path in ("/", "/ok", "/info", *PAGES)}
 
 
-def test_the_servers_own_metrics_are_for_operators(server: Server, issuer: Issuer) -> None:
+def test_only_operators_see_the_servers_metrics(server: Server, issuer: Issuer) -> None:
     with http(server, issuer.token(ROOT, "operator")) as client:
         assert client.get("/metrics").status_code == 200
         assert client.post("/internal/truncate").status_code == 403
 
 
-def test_only_whoever_has_the_private_key_signs(
+def test_only_the_private_keys_holder_can_sign_tokens(
     server: Server, issuer: Issuer, tmp_path: Path
 ) -> None:
     other, claims = Issuer(tmp_path / "other.pem"), {"sub": ADA, "exp": time.time() + 60}

@@ -42,7 +42,7 @@ def replies(out: dict[str, Any]) -> list[str]:
     return [tick["reply"] for tick in out["report"]["ticks"]]
 
 
-def test_a_server_keeps_everything_in_the_database_and_so_meets_the_same_agent(
+def test_a_server_on_a_database_meets_the_same_agent_as_python(
     server: Server,
 ) -> None:
     with get_sync_client(url=server.url) as client:
@@ -67,7 +67,7 @@ def test_a_server_keeps_everything_in_the_database_and_so_meets_the_same_agent(
 
 
 @pytest.mark.slow
-def test_two_servers_share_one_database_and_either_may_be_killed(
+def test_two_servers_share_a_database_and_survive_a_kill_of_either(
     server: Server, tmp_path: Path
 ) -> None:
     other = Server(tmp_path / "two").start()

@@ -53,7 +53,7 @@ def listed(server: Server, token: str) -> httpx.Response:
     return httpx.get(f"{server.url}/circadian/agents", headers={"X-Api-Key": token})
 
 
-def test_ticks_and_nights_are_installed_once_listed_and_removed(
+def test_schedules_are_installed_once_listed_and_removed(
     capsys: Capture, server: Server, token: str
 ) -> None:
     args = ("--every", "15", "--at", "03:30", "--zone", "Europe/Berlin")
@@ -71,9 +71,7 @@ def test_ticks_and_nights_are_installed_once_listed_and_removed(
     assert scheduled(capsys, server, "--list").out == "Nothing is scheduled.\n"
 
 
-def test_what_carries_a_schedule_is_a_request_and_no_input(
-    capsys: Capture, server: Server, token: str
-) -> None:
+def test_a_cron_carries_a_bare_request(capsys: Capture, server: Server, token: str) -> None:
     scheduled(capsys, server, "--every", "0", "--at", "02:00")
     headers = {"Authorization": f"Bearer {token}"}
     found: Any = httpx.post(f"{server.url}/runs/crons/search", json={}, headers=headers).json()
@@ -93,7 +91,7 @@ def test_what_carries_a_schedule_is_a_request_and_no_input(
         (("--list", "--remove"), "one of them"),
     ],
 )
-def test_what_cannot_be_a_schedule_is_one_clear_line(
+def test_an_invalid_schedule_is_one_clear_line(
     capsys: Capture, server: Server, token: str, args: tuple[str, ...], why: str
 ) -> None:
     done = scheduled(capsys, server, *args)
@@ -101,7 +99,7 @@ def test_what_cannot_be_a_schedule_is_one_clear_line(
     assert why in done.error
 
 
-def test_a_server_that_is_not_there_or_refuses_is_named(
+def test_an_error_names_a_server_that_is_down_or_refuses(
     capsys: Capture, server: Server, monkeypatch: Patch
 ) -> None:
     monkeypatch.delenv("CIRCADIAN_TOKEN", raising=False)
@@ -127,7 +125,7 @@ def test_tokens_need_a_secret_that_is_long_enough_and_a_user(
     assert circadian(capsys, "token", "ada", "--days", "0").status == 2
 
 
-def test_a_user_who_keeps_too_much_or_asks_too_often_is_told_so(
+def test_limits_of_memories_and_requests_are_errors(
     capsys: Capture, server: Server, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
@@ -153,7 +151,7 @@ def test_a_user_who_keeps_too_much_or_asks_too_often_is_told_so(
     assert listed(server, other).status_code == 200
 
 
-def test_the_commands_of_a_socket_are_requests_too(
+def test_commands_on_a_socket_count_as_requests(
     capsys: Capture, server: Server, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)

@@ -54,7 +54,7 @@ def begun(server: Server, model: Model) -> str:
     return thread.id
 
 
-def test_the_step_in_hand_is_finished_and_the_next_start_goes_on_from_there(
+def test_the_step_in_hand_is_finished_and_the_next_start_resumes(
     server: Server, model: Model
 ) -> None:
     model.says(LOOKS, text("It stands."))
@@ -74,7 +74,7 @@ def test_the_step_in_hand_is_finished_and_the_next_start_goes_on_from_there(
     assert model.requests[1]["messages"][-1]["role"] == "tool"
 
 
-def test_who_waits_for_a_run_is_answered_by_the_next_start(server: Server, model: Model) -> None:
+def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, model: Model) -> None:
     """By the place that it was told, `Location`, as the server's own client asks again."""
     model.says(LOOKS, text("It stands."))
     model.go.clear()
@@ -98,7 +98,7 @@ def test_who_waits_for_a_run_is_answered_by_the_next_start(server: Server, model
 
 
 @pytest.mark.slow
-def test_who_listens_to_a_run_breaks_it_off_no_more_than_who_waits(
+def test_a_streaming_client_does_not_interrupt_the_step_in_hand(
     server: Server, model: Model
 ) -> None:
     model.says(LOOKS, text("It stands."))
@@ -122,7 +122,7 @@ def test_who_listens_to_a_run_breaks_it_off_no_more_than_who_waits(
 
 
 @pytest.mark.slow
-def test_a_step_that_takes_too_long_is_broken_off_and_done_anew(
+def test_a_step_over_the_time_limit_is_interrupted_and_repeated(
     tmp_path: Path, model: Model
 ) -> None:
     server = Server(tmp_path / "server", CIRCADIAN_STOP_SECONDS="0.5").start()

@@ -44,7 +44,7 @@ def counted(server: Server) -> dict[str, float]:
     return found
 
 
-def test_what_it_counts_moves_with_ticks_and_nights(server: Server) -> None:
+def test_counters_follow_ticks_and_nights(server: Server) -> None:
     with get_sync_client(url=server.url) as client:
         thread = Thread(client)
         before = counted(server)
@@ -67,7 +67,7 @@ def test_what_it_counts_moves_with_ticks_and_nights(server: Server) -> None:
     assert {night[f"service_up:{name}"] for name in ("store", "memory", "model", "embedder")} == {1}
 
 
-def test_a_tool_and_a_model_that_fail_are_counted(
+def test_failures_of_tools_and_models_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launching.set_up(monkeypatch, tmp_path)
@@ -88,7 +88,7 @@ def test_a_tool_and_a_model_that_fail_are_counted(
     assert found["tick_failures_total"] >= 1
 
 
-def test_an_event_that_waits_is_counted_until_its_tick(server: Server) -> None:
+def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
     with httpx.Client(base_url=server.url, timeout=60) as client:
         thread = client.put("/circadian/agents/default").json()["thread_id"]
         event = {"id": "e1", "sender": "Ada", "text": "Hello"}
@@ -104,7 +104,7 @@ def health(server: Server) -> tuple[int, dict[str, Any]]:
     return answer.status_code, answer.json()
 
 
-def test_a_database_that_is_down_is_named_and_found_again(
+def test_health_names_a_database_that_is_down_until_it_is_back(
     tmp_path: Path, own_postgres: Postgres
 ) -> None:
     server = Server(tmp_path / "server", CIRCADIAN_DATABASE_URL=own_postgres.database()).start()
@@ -125,7 +125,7 @@ def test_a_database_that_is_down_is_named_and_found_again(
         server.kill()
 
 
-def test_stopped_in_a_run_it_ends_and_nothing_is_lost(server: Server) -> None:
+def test_a_stop_during_a_run_loses_nothing(server: Server) -> None:
     events = long_work(20)
     given: Any = {"events": events}
     with get_sync_client(url=server.url) as client:
