@@ -23,7 +23,7 @@ SLEEP = {"request": "sleep"}
 HELLO = {"events": [{"id": "hello", "text": "Hi", "sender": "Ada", "at": START}]}
 NEXT: dict[str, Any] = {"a new message": HELLO, "request: sleep": SLEEP, "no input": None}
 
-EMERGENCY_WRITES, NIGHT_WRITES = 42, 56
+EMERGENCY_WRITES, NIGHT_WRITES = 44, 58
 EMERGENCY = {
     "when facts are journaled": Point("puts", 2),
     "when a profile is written": Point("puts", 3),

@@ -51,7 +51,7 @@ class Story:
         return [at for at, one in enumerate(self.inputs) if "resume" in one or "decide" in one]
 
 
-APPROVED = Story(({"events": [MOON]}, {"resume": "yes"}), writes=58)
+APPROVED = Story(({"events": [MOON]}, {"resume": "yes"}), writes=62)
 EDITED = replace(
     APPROVED,
     inputs=({"events": [MOON]}, {"resume": TO_MARS}),
@@ -59,7 +59,7 @@ EDITED = replace(
     launched=("Mars",),
 )
 REFUSED = Story(
-    ({"events": [MOON]}, {"resume": "no"}), writes=54, answer="no", launched=(), said=("refused",)
+    ({"events": [MOON]}, {"resume": "no"}), writes=58, answer="no", launched=(), said=("refused",)
 )
 OWN = Story(
     ({"events": [PLAN]}, {"request": "tick"}, {"resume": "yes"}),
@@ -73,7 +73,7 @@ OWN = Story(
 )
 TWO = Story(
     ({"events": [MOON]}, {"events": [MARS]}, {"decide": [1, "yes"]}, {"decide": [0, "yes"]}),
-    writes=146,
+    writes=149,
     events=("e1", "e2"),
     launched=("Mars", "the moon"),
     said=("launched", "launched"),
@@ -91,7 +91,7 @@ WHEN = {
     "the tool is not begun": ("approved", Point("puts", 7, "before")),
     "its outcome is kept": ("approved", Point("puts", 8)),
     "its outcome is in a checkpoint": ("approved", Point("write", 45)),
-    "the tick is done": ("approved", Point("write", 54)),
+    "the tick is done": ("approved", Point("write", 58)),
     "the event is settled": ("approved", Point("puts", 10)),
     "the changed arguments are kept": ("edited", Point("puts", 5)),
     "it ran with the changed arguments": ("edited", Point("puts", 8)),

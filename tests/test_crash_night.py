@@ -42,7 +42,7 @@ SETTINGS = {
     "reflection_threshold": 10_000,
 }
 COMPACTING, DREAMING = 3 + 6, 3
-CALLS, WRITES = COMPACTING + DREAMING, 74
+CALLS, WRITES = COMPACTING + DREAMING, 75
 AT = {
     "once the night is begun": Point("puts", 3),
     "when a plan is written": Point("puts", 6),

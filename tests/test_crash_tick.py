@@ -25,7 +25,7 @@ NEXT: dict[str, Any] = {
     "the same id again": {"events": [BUILD]},
 }
 LATER = "2026-03-02T11:00:00+00:00"
-CALLS, WRITES = 3, 41
+CALLS, WRITES = 3, 45
 """Of an undisturbed tick: model calls, and durable writes (checkpoints, store, facts)."""
 
 DURING = {
