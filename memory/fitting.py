@@ -1,4 +1,4 @@
-"""Fitting: as many lines of a list as a budget of tokens holds. Pure."""
+"""Fitting the lines of a list into a budget of tokens. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 from memory.tokens import approximate_tokens, calibrated
 
 LARGEST = 10
-"""Where a list does not fit, one text in it takes at most this part of the budget."""
+"""In a list that does not fit, a text takes at most the N-th part of the budget."""
 
 T = TypeVar("T")
 
@@ -21,10 +21,16 @@ def fitting(
     *,
     most: int | None = None,
 ) -> tuple[list[str], int]:
-    """(the first lines, as many as fit `tokens`; how many were left out).
+    """(the first lines that fit `tokens`; the number of lines left out).
 
-    `line(row, n)` is a row with a text of at most n tokens: whole where all of them fit, else of
-    at most `most`, by default a tenth of the budget.
+    Texts are whole where the whole list fits, and shortened to `most` tokens where it does not.
+
+    Args:
+        rows: in order.
+        line: `line(row, n)` gives a row's line with a text of at most n tokens.
+        tokens: the budget.
+        calibration: the model's tokens per approximate token.
+        most: tokens of a shortened text; default a tenth of the budget.
     """
     whole = _first([line(row, tokens) for row in rows], tokens, calibration)
     if not whole[1]:
@@ -34,12 +40,12 @@ def fitting(
 
 
 def left_out(count: int, which: str) -> list[str]:
-    """The line that says so; none where nothing is left out."""
+    """A line that says how many are left out; none for 0."""
     return [f"... {count} {which} left out"] if count else []
 
 
 def line_tokens(line: str, calibration: float) -> int:
-    """Tokens of a line with its end."""
+    """Tokens of a line with its line end."""
     return calibrated(approximate_tokens(line + "\n"), calibration)
 
 
