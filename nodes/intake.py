@@ -459,7 +459,9 @@ class _Visit:
     def _rest(self) -> None:
         """Nothing more in this run. Where its night is over already, no other is about to begin."""
         over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
-        self.change(turn="rest", event=None, classification=None, **({"phase": None} if over else {}))
+        self.change(
+            turn="rest", event=None, classification=None, **({"phase": None} if over else {})
+        )
 
     def _resume(self, parked: ParkedTick) -> None:
         if parked["question"] not in self.state["report"]["questions"]:

@@ -97,7 +97,6 @@ def test_meetings_and_cuts_have_no_inverse() -> None:
 
 
 @given(DEEDS)
-
 def test_applying_is_idempotent_and_undo_restores_memory(
     semantic: SemanticMemory, deeds: list[tuple[str, int, int]]
 ) -> None:

@@ -15,7 +15,6 @@ import typer
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool
-from memory.semantic import settle_mem0
 from pydantic import SecretStr
 from rich.table import Table
 from rich.text import Text
@@ -38,6 +37,7 @@ from memory.models.offline import OfflineChatModel
 from memory.models.retry import retrying
 from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
 from memory.scope import LOCAL_USER, thread_id
+from memory.semantic import settle_mem0
 from memory.settings import Deployment
 from memory.sqlite.integrity import quick_check
 from tools.files import folder_tools

@@ -73,7 +73,9 @@ async def _write(session: Session, out: TextIO) -> int:
     finally:
         await asyncio.to_thread(home.close)
     number = 0
-    async for record in transfer.export_memory(agent.context, name=options.agent, embedder=embedder):
+    async for record in transfer.export_memory(
+        agent.context, name=options.agent, embedder=embedder
+    ):
         out.write(line_of(record) + "\n")
         number += 1
     out.flush()
