@@ -232,9 +232,7 @@ async def test_forgotten_twice_is_nobody_any_more(agent: AsyncAgent) -> None:
         await forget(agent, "Zora")
 
 
-async def test_what_mem0_kept_of_an_earlier_text_goes_too(
-    agent: AsyncAgent, data: Path
-) -> None:
+async def test_what_mem0_kept_of_an_earlier_text_goes_too(agent: AsyncAgent, data: Path) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     await semantic.update(scope, one["id"], {"text": "Ben and Ozzy Gorse grow tomatoes."})
