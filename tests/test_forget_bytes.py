@@ -231,11 +231,7 @@ async def test_a_second_forget_knows_nobody_of_that_name(agent: AsyncAgent) -> N
         await forget(agent.context, "Zora")
 
 
-<<<<<<< HEAD
-async def test_mem0s_history_and_messages_go_too(agent: AsyncAgent, data: Path) -> None:
-=======
 async def test_what_mem0_kept_of_an_earlier_text_goes_too(agent: AsyncAgent, data: Path) -> None:
->>>>>>> recall
     semantic, scope = agent.resources.semantic, agent.scope
     one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     await semantic.update(scope, one["id"], {"text": "Ben and Ozzy Gorse grow tomatoes."})
