@@ -19,11 +19,10 @@ from langgraph.types import Durability
 
 from benchmarks.models import OneToolModel
 from benchmarks.tables import CIRCADIAN
-from graph.agent import open_agent
+from graph.api import open_agent
 from graph.persistence import open_saver
-from memory.folder import Folder
-from memory.models.hashing import DIMENSION, HashingEmbeddings
-from memory.models.seam import OFFLINE
+from memory.installation import DataFolder
+from memory.models import DIMENSION, OFFLINE, HashingEmbeddings
 from memory.settings import Settings
 
 STOCK = "create_agent"
@@ -81,7 +80,7 @@ def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
     if name == CIRCADIAN:
         return _circadian(path)
     if name == SAME_SAVER:
-        home = Folder(folder, OFFLINE, DIMENSION, HashingEmbeddings)
+        home = DataFolder(folder, OFFLINE, DIMENSION, HashingEmbeddings)
         return _create_agent(name, path, open_saver(home), bounded=True)
     stock = AsyncSqliteSaver.from_conn_string(str(path))
     return _create_agent(name, path, stock, summarises=name == SUMMARISING)

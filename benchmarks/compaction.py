@@ -26,10 +26,10 @@ from rich.table import Table
 
 from benchmarks.models import FixedModel
 from benchmarks.words import sentence
-from graph.agent import open_agent
-from memory.chat import MARK
-from memory.compacted import CompactionResult
+from graph.api import open_agent
 from memory.errors import ModelError
+from memory.messages import EVENT_KEY
+from memory.records import CompactionResult
 from memory.settings import Settings
 
 OLD, RECENT = 30, 20
@@ -133,7 +133,7 @@ def _asked(number: int, text: str) -> HumanMessage:
 
 def _mark(number: int, **more: str) -> dict[str, Any]:
     mark = {"tick": number, "at": "2026-03-02T09:00:00+00:00", **more}
-    return {"additional_kwargs": {MARK: mark}}
+    return {"additional_kwargs": {EVENT_KEY: mark}}
 
 
 def run(path: Path) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
 from benchmarks.words import told
-from graph.handle import AsyncAgent
-from memory.apply import apply_operations
+from graph.api import AsyncAgent
 from memory.errors import InputError
-from memory.journal import entry_for_event, puts
-from memory.operations import observe_entity
-from memory.profiles import Observation
-from memory.records import Event
-from memory.store_access import write_batch
+from memory.events import entry_for_event
+from memory.journal import puts
+from memory.operations import apply_operations
+from memory.records import Event, Observation, observe_entity
+from memory.storage import write_batch
 
 SPELL = 20
 """Every so many entries, somebody is observed."""

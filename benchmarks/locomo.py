@@ -52,7 +52,7 @@ from benchmarks.searchers import (
     circadian,
 )
 from memory.errors import InputError
-from memory.models.seam import OFFLINE, load_embedder
+from memory.models import OFFLINE, load_embedder
 
 VARIABLE = "CIRCADIAN_LOCOMO"
 NO_DATA = f"LoCoMo was not measured: neither --data nor {VARIABLE} names a file in its format"

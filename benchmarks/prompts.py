@@ -10,7 +10,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.messages.utils import convert_to_openai_messages, count_tokens_approximately
 
 from benchmarks.models import Sent
-from memory.tokens import approximate_tokens
+from memory.text import approximate_tokens
 
 
 class Repeated(NamedTuple):

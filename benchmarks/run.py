@@ -33,8 +33,7 @@ from benchmarks import beside, compaction, growth, load, locomo, memory, night, 
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
-from graph.agent import open_agent
-from graph.handle import AsyncAgent
+from graph.api import AsyncAgent, open_agent
 from memory.errors import InputError
 from memory.settings import Settings
 

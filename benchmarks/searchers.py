@@ -19,11 +19,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from benchmarks.conversations import Conversation, events_of, sessions, spoken
-from graph.agent import open_agent
-from graph.handle import AsyncAgent
-from memory.analysis import terms
-from memory.semantic import settle_mem0
+from graph.api import AsyncAgent, open_agent
+from memory.facts import settle_mem0
 from memory.settings import Settings
+from memory.text import terms
 
 Ask = Callable[[str], Awaitable[list[str]]]
 """Question -> the ids of turns, best first."""

@@ -8,6 +8,11 @@ facts at once, `{"add": number}` and `{"recall": number}` time one call, `{"size
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graph.api import AsyncAgent
+    from memory.records import FactDraft
 import asyncio
 import importlib
 import json
@@ -33,8 +38,6 @@ from benchmarks.words import asked, told
 if TYPE_CHECKING:
     from mem0.memory.main import Memory
 
-    from graph.handle import AsyncAgent
-    from memory.records import FactDraft
 
 # What one system imports, the process of another does not hold: hence no more imports here.
 MEM0 = "Mem0"
@@ -102,7 +105,7 @@ class Circadian:
 
 def draft(number: int, text: str) -> FactDraft:
     """The fact of a number as semantic memory takes it."""
-    from memory.operations import operation_id
+    from memory.records import operation_id
 
     return {
         "op": operation_id("benchmark", str(number)),
@@ -122,7 +125,7 @@ def draft(number: int, text: str) -> FactDraft:
 def circadian(folder: Path) -> Iterator[Store]:
     """An agent whose embedder costs nothing."""
     from benchmarks.models import FixedModel
-    from graph.agent import open_agent
+    from graph.api import open_agent
 
     opening = open_agent(folder, model=FixedModel(), embedder=Noise())
     with asyncio.Runner() as runner:
@@ -160,7 +163,7 @@ class Mem0:
 @contextmanager
 def mem0(folder: Path) -> Iterator[Store]:
     """Mem0 as it comes, but for the embedder."""
-    from memory.semantic import settle_mem0
+    from memory.facts import settle_mem0
 
     settle_mem0(folder)
     from benchmarks import mem0_own

@@ -5,9 +5,12 @@ Python: the same graph with persistence in a data folder or database. `builder` 
 graph yourself.
 """
 
+from __future__ import annotations
+
+from graph.api import Agents, open_agent, open_agents
 from graph.builder import builder
-from graph.opening import Agents, open_agent, open_agents
 
 graph = builder.compile(name="agent")
+
 
 __all__ = ["Agents", "builder", "graph", "open_agent", "open_agents"]

@@ -7,48 +7,107 @@ from langgraph.graph import END, START, StateGraph
 from graph.delegate import delegate
 from memory.settings import Settings
 from memory.state import State
-from nodes.act import act, onward
-from nodes.assemble_context import assemble_context
-from nodes.assess_task import after_assessment, assess_task
-from nodes.begin_tick import after_begin, begin_tick
-from nodes.compact import compact
-from nodes.confirm import confirm
-from nodes.draft_plan import draft_plan
-from nodes.extract_facts import after_extraction, extract_facts
+from nodes.compaction import after_extraction, compact, extract_facts
 from nodes.hand_back import hand_back
-from nodes.park import park
-from nodes.record import record
-from nodes.use_tools import use_tools
+from nodes.tick import (
+    act,
+    after_assessment,
+    after_begin,
+    assemble_context,
+    assess_task,
+    begin_tick,
+    confirm,
+    draft_plan,
+    onward,
+    park,
+    record,
+    use_tools,
+)
 
 builder = StateGraph(State, context_schema=Settings)
+
+
 builder.add_node(begin_tick)
+
+
 builder.add_node(extract_facts)
+
+
 builder.add_node(compact)
+
+
 builder.add_node(assemble_context)
+
+
 builder.add_node(assess_task)
+
+
 builder.add_node(draft_plan)
+
+
 builder.add_node(act)
+
+
 builder.add_node(use_tools)
+
+
 builder.add_node("delegate", delegate)
+
+
 builder.add_node(park)
+
+
 builder.add_node(confirm)
+
+
 builder.add_node(record)
+
+
 builder.add_node(hand_back)
+
+
 builder.add_edge(START, "begin_tick")
+
+
 builder.add_conditional_edges("begin_tick", after_begin)
+
+
 builder.add_conditional_edges("extract_facts", after_extraction)
+
+
 builder.add_edge("compact", "assemble_context")
+
+
 builder.add_edge("assemble_context", "assess_task")
+
+
 builder.add_conditional_edges("assess_task", after_assessment)
+
+
 builder.add_edge("draft_plan", "use_tools")
+
+
 builder.add_conditional_edges(
     "act", onward, ["use_tools", "delegate", "park", "extract_facts", "record"]
 )
+
+
 builder.add_conditional_edges("use_tools", onward, ["act", "delegate", "park", "record"])
+
+
 builder.add_conditional_edges("confirm", onward, ["act", "use_tools", "delegate", "record"])
+
+
 builder.add_edge("delegate", "use_tools")
+
+
 builder.add_edge("park", "hand_back")
+
+
 builder.add_edge("record", "hand_back")
+
+
 builder.add_edge("hand_back", END)
+
 
 awake = builder.compile(name="awake")

@@ -13,19 +13,37 @@ from graph.sleep import sleep
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
 from nodes.intake import intake, next_turn
-from nodes.night_failed import night_failed
+from nodes.night import night_failed
 from nodes.refuse import refuse
-from nodes.return_event import return_event
+from nodes.tick import return_event
 
 builder = StateGraph(
     State, context_schema=Settings, input_schema=AgentInput, output_schema=AgentOutput
 )
+
+
 builder.add_node(intake)
+
+
 builder.add_node("awake", awake, error_handler=return_event)
+
+
 builder.add_node("sleep", sleep, error_handler=night_failed)
+
+
 builder.add_node(refuse)
+
+
 builder.add_edge(START, "intake")
+
+
 builder.add_conditional_edges("intake", next_turn)
+
+
 builder.add_edge("awake", "intake")
+
+
 builder.add_edge("sleep", "intake")
+
+
 builder.add_edge("refuse", END)

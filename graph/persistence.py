@@ -19,43 +19,44 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from memory.errors import FolderError
-from memory.folder import Folder
-from memory.home import Home, open_home
-from memory.models.seam import model_name
-from memory.resources import process_now, process_resources
+from memory.installation import DataFolder, Installation, open_installation
+from memory.models import model_name
+from memory.runtime import process_now, process_resources
 from memory.settings import Deployment, Settings
-from memory.sqlite.saver import CircadianSaver
-from memory.sqlite.store import CircadianStore
-from memory.sqlite.wal import use_wal
-from tools.extra import extra
+from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, use_wal
+from tools.extensions import extra
 
 if TYPE_CHECKING:
-    from memory.postgres.pool import Pool
+    from memory.storage.postgres import Pool
 
 log = logging.getLogger("circadian")
 
+
 BUSY_SECONDS = 30.0
 """Seconds that a statement waits for another process's transaction."""
+
 
 WAL_LIMIT = 4 * 1024 * 1024
 """Bytes that a write-ahead log may keep after a checkpoint."""
 
 
 @asynccontextmanager
-async def open_saver(home: Home, *, keep: int = 50) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_saver(
+    home: Installation, *, keep: int = 50
+) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """The checkpoints of `home`; `keep`: checkpoints to keep of each thread's root graph.
 
     Raises:
         FolderError: the file cannot be opened.
         DatabaseDown: the database cannot be reached.
     """
-    if isinstance(home, Folder):
+    if isinstance(home, DataFolder):
         async with _connection(home.checkpoints_db) as conn:
-            saver = CircadianSaver(conn, home.checkpoints_db, keep=keep)
+            saver = CircadianSqliteSaver(conn, home.checkpoints_db, keep=keep)
             await saver.setup()
             yield saver
         return
-    from memory.postgres.saver import CircadianPostgresSaver
+    from memory.storage.postgres import CircadianPostgresSaver
 
     async with _pool(home) as pool:
         shared = CircadianPostgresSaver(pool, keep=keep)
@@ -64,15 +65,15 @@ async def open_saver(home: Home, *, keep: int = 50) -> AsyncIterator[BaseCheckpo
 
 
 @asynccontextmanager
-async def open_store(home: Home) -> AsyncIterator[BaseStore]:
+async def open_store(home: Installation) -> AsyncIterator[BaseStore]:
     """The store of `home`. Raises as `open_saver`."""
-    if isinstance(home, Folder):
+    if isinstance(home, DataFolder):
         path = home.store_db
-        async with _connection(path) as conn, aclosing(CircadianStore(conn, path)) as store:
+        async with _connection(path) as conn, aclosing(CircadianSqliteStore(conn, path)) as store:
             await store.setup()
             yield store
         return
-    from memory.postgres.store import CircadianPostgresStore
+    from memory.storage.postgres import CircadianPostgresStore
 
     async with _pool(home) as pool, aclosing(CircadianPostgresStore(pool)) as shared:
         await shared.setup()
@@ -89,7 +90,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
         BusyError: an agent is running elsewhere, or another server has the folder.
     """
     deployment = Deployment()
-    home = await asyncio.to_thread(open_home, deployment)
+    home = await asyncio.to_thread(open_installation, deployment)
     async with (
         home.server_lock(timeout=deployment.lock_timeout),
         open_saver(home, keep=Settings().checkpoints_kept) as saver,
@@ -107,7 +108,7 @@ async def store() -> AsyncIterator[BaseStore]:
         InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
     deployment = Deployment()
-    home = await asyncio.to_thread(open_home, deployment)
+    home = await asyncio.to_thread(open_installation, deployment)
     async with (
         process_resources(lambda: extra(deployment, data=deployment.data)) as resources,
         open_store(home) as opened,
@@ -123,10 +124,10 @@ async def store() -> AsyncIterator[BaseStore]:
 
 
 @asynccontextmanager
-async def _pool(home: Home) -> AsyncIterator[Pool]:
+async def _pool(home: Installation) -> AsyncIterator[Pool]:
     """A connection pool for the database `home`."""
-    from memory.postgres.database import Database
-    from memory.postgres.pool import Pool
+    from memory.installation import Database
+    from memory.storage.postgres import Pool
 
     assert isinstance(home, Database)
     async with Pool(home.address) as pool:

@@ -20,7 +20,54 @@ CircadianError
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+NOT_ACCEPTED = "no event was accepted; what had been accepted before is kept"
+
+
+STOPPED = "what was being done stopped there; what had been accepted is kept"
+
+
+UNSURE = (
+    "what was just sent may have been accepted or not: sent again with the same id it is handled "
+    "once; what had been accepted before is kept"
+)
+
+
+_means: ContextVar[str] = ContextVar("_means", default=STOPPED)
+
+
+def consequence() -> str:
+    """What a failure of memory means at this point."""
+    return _means.get()
+
+
+@contextmanager
+def accepting() -> Iterator[None]:
+    """Within this block a failure of memory means that no event was accepted."""
+    token = _means.set(NOT_ACCEPTED)
+    try:
+        yield
+    finally:
+        _means.reset(token)
+
+
+# Validation errors of outside input, in words.
+
+
+MOST = 5
+"""Problems named at most."""
+
+
+def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first problems of a ValidationError's `errors()`, each `PLACE: MESSAGE`."""
+    return [
+        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
+        for one in problems[:MOST]
+    ]
 
 
 class CircadianError(RuntimeError):

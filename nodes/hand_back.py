@@ -8,8 +8,7 @@ from langchain_core.messages import RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 
-from memory.state import State
-from memory.state_check import checked
+from memory.state import State, checked
 
 
 @checked

@@ -10,26 +10,37 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import (
+from memory import audit, entities, night
+from memory import events as emergency
+from memory.audit import of_mode_change
+from memory.events import (
+    Judged,
+    Pending,
     approvals,
-    arrivals,
-    audit,
-    emergency,
-    entities,
-    episodes,
+    goals_parked,
+    hours_named,
+    hours_over,
     inbox,
-    journal,
-    night,
-    night_undo,
+    own_sleep,
+    owners_of,
+    parked_events,
+    sorted_out,
+    why_idle,
 )
-from memory.apply import apply_operations
-from memory.audit_nights import of_mode_change
-from memory.operations import add_entry
-from memory.owners import owners_of
-from memory.records import Event, HandledMark, InboxItem
-from memory.reflection import is_reflection
-from memory.reports import Report
-from memory.resources import (
+from memory.operations import apply_operations
+from memory.recall import episodes
+from memory.records import (
+    Classification,
+    Event,
+    HandledMark,
+    InboxItem,
+    ParkedTick,
+    Report,
+    Scope,
+    add_entry,
+    is_reflection,
+)
+from memory.runtime import (
     Resources,
     resources_of,
     resumed_report,
@@ -39,14 +50,22 @@ from memory.resources import (
     undo_looked_for,
     undone_night,
 )
-from memory.schedule import filled, hours_named, hours_over, own_sleep
-from memory.scope import Scope
-from memory.session import fallen_asleep, rolled_up, woken
 from memory.settings import Settings
-from memory.state import REDUCED_KEYS, Request, SleepCause, State, WakeCause, fresh_state
-from memory.state_check import checked, kept_problem, report_so_far
-from memory.tick import Classification, ParkedTick
-from memory.turns import Judged, Pending, goals_parked, parked_events, sorted_out, why_idle
+from memory.state import (
+    REDUCED_KEYS,
+    Request,
+    SleepCause,
+    State,
+    WakeCause,
+    checked,
+    fallen_asleep,
+    filled,
+    fresh_state,
+    kept_problem,
+    report_so_far,
+    rolled_up,
+    woken,
+)
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -294,7 +313,7 @@ class _Visit:
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
         run_id = self.config.get("metadata", {}).get("run_id")
-        arrived = await arrivals.take_in(
+        arrived = await emergency.take_in(
             self.state,
             store=self.store,
             scope=self.scope,
@@ -318,7 +337,7 @@ class _Visit:
         if undo_looked_for(self.config):
             done = undone_night(self.config)
         else:
-            done = await night_undo.finish(self.store, self.resources.semantic, self.scope)
+            done = await night.finish(self.store, self.resources.semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
@@ -408,7 +427,7 @@ class _Visit:
             return
         familiar = await entities.familiar(self.store, self.scope, events)
         entries = [
-            journal.entry_in(self.state, event, self.settings, known)
+            emergency.entry_in(self.state, event, self.settings, known)
             for event, known in zip(events, familiar, strict=True)
         ]
         await apply_operations(

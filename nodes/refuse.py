@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from memory.errors import StateError
-from memory.state import State
-from memory.state_check import checked, state_problem
+from memory.state import State, checked, state_problem
 
 
 @checked

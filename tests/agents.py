@@ -12,12 +12,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 
-from graph.agent import open_agent
-from graph.handle import AsyncAgent
-from memory import journal
-from memory.records import JournalEntry
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
+from memory.journal import entries as journal
+from memory.messages.trust import unescaped
+from memory.records.records import JournalEntry
 from memory.settings import Settings
-from memory.trust import unescaped
 from tests.clock import Clock
 from tests.scripted import calls
 

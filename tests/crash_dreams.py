@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from memory.trust import as_said
+from memory.messages.trust import as_said
 from tests.agents import EXTRACTING
 from tests.scripted import calls
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from memory.trust import as_said
+from memory.messages.trust import as_said
 from tests.agents import EXTRACTING, dreamless, night_model
 from tests.scripted import calls
 

@@ -31,20 +31,20 @@ from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
 
-from graph import nights
+from graph.api.async_agent import AsyncAgent
 from graph.builder import builder
-from graph.decisions import decide
-from graph.handle import AsyncAgent
-from memory import night
+from graph.use_cases import nights
+from graph.use_cases.approvals import decide
 from memory.errors import CircadianError
-from memory.postgres.saver import CircadianPostgresSaver
-from memory.postgres.store import CircadianPostgresStore
-from memory.resources import KEY
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.night import record as night
+from memory.runtime import KEY
 from memory.settings import Settings
-from memory.sqlite.saver import CircadianSaver
-from memory.sqlite.store import CircadianStore
-from memory.state import AgentInput
+from memory.state.schema import AgentInput
+from memory.storage.postgres.saver import CircadianPostgresSaver
+from memory.storage.postgres.store import CircadianPostgresStore
+from memory.storage.sqlite.saver import CircadianSqliteSaver
+from memory.storage.sqlite.store import CircadianSqliteStore
 from tests.agents import opened
 from tests.clock import Clock
 from tests.crash_dreams import dream_of_all
@@ -156,12 +156,12 @@ class Points:
 
 def watch(points: Points) -> None:
     """Let `points` see every durable write of this process."""
-    from memory.vectorstore.mem0 import Mem0
+    from memory.facts.mem0 import Mem0
 
     for owner, name, kind in (
-        (CircadianSaver, "aput", "checkpoint"),
-        (CircadianSaver, "aput_writes", "checkpoint"),
-        (CircadianStore, "abatch", "puts"),
+        (CircadianSqliteSaver, "aput", "checkpoint"),
+        (CircadianSqliteSaver, "aput_writes", "checkpoint"),
+        (CircadianSqliteStore, "abatch", "puts"),
         (CircadianPostgresSaver, "aput", "checkpoint"),
         (CircadianPostgresSaver, "aput_writes", "checkpoint"),
         (CircadianPostgresStore, "abatch", "puts"),
@@ -342,7 +342,7 @@ def wait(pid: int, seconds: float) -> int | str:
 
 def main() -> None:
     """Answer commands until the input ends."""
-    importlib.import_module("memory.vectorstore.mem0")  # slow
+    importlib.import_module("memory.facts.mem0")  # slow
     gc.freeze()  # no process that is forked looks for garbage in what was imported
     for line in sys.stdin:
         command = json.loads(line)

@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from graph.handle import AsyncAgent
-from graph.status import status
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import status
 from memory.settings import Settings
 from tests.scripted import ScriptedChatModel, call, scripted
 from tools.registry import registered

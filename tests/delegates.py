@@ -16,14 +16,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from graph.delegate import delegate
-from memory import resources
-from memory.breaker import Breakers
-from memory.resources import Resources
-from memory.semantic import SemanticMemory
+from memory import runtime as resources
+from memory.facts.semantic import SemanticMemory
+from memory.models.breaker import Breakers
+from memory.records.tick import DelegateResult
+from memory.runtime import Resources
 from memory.settings import Settings
-from memory.state import State
-from memory.tick import DelegateResult
-from nodes.brief_delegate import fan_out
+from memory.state.schema import State
+from nodes.delegate.brief_delegate import fan_out
 from tests.tool_calls import NOW, THREAD, Shelf, tick_state
 
 

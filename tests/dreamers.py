@@ -11,9 +11,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from graph.handle import AsyncAgent
-from memory import audit, journal
-from memory.night import NIGHTS, OPEN
+from graph.api.async_agent import AsyncAgent
+from memory import audit
+from memory.journal import entries as journal
+from memory.night.record import NIGHTS, OPEN
 from memory.settings import Settings
 from tests.agents import EXTRACTING, said, shown_ids
 from tests.clock import Clock

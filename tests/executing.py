@@ -16,9 +16,9 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from memory.settings import Settings
-from memory.state import State
+from memory.state.schema import State
 from tests.tool_calls import NOW, tick_state
-from tools.execute import Executed, execute
+from tools.execution.execute import Executed, execute
 
 
 def wanted(name: str, /, **args: Any) -> ToolCall:

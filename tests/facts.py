@@ -14,10 +14,9 @@ from typing import Any, cast
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from memory.records import Fact, FactDraft
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.semantic import SemanticMemory
+from memory.facts.sqlite.table import SqliteTable
+from memory.records.records import Fact, FactDraft, Scope
 from tests.forked import forked_python
 from tests.source_files import ROOT
 

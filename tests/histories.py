@@ -13,8 +13,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.chat import MARK
-from memory.compaction import MARK as SUMMARY
+from memory.messages.convert import EVENT_KEY
+from memory.messages.history import MARK as SUMMARY
 
 WORDS = st.sampled_from(
     [
@@ -51,7 +51,7 @@ def histories(draw: st.DrawFn, *, earlier: bool | None = None) -> list[AnyMessag
         messages.append(SystemMessage(text, id="m0", additional_kwargs=sources))
     for number in range(draw(st.integers(0, 12))):
         if people and draw(st.integers(0, 3)):
-            mark = {MARK: {"event": f"e{number}", "tick": number, "at": "2026-03-02T09:00:00"}}
+            mark = {EVENT_KEY: {"event": f"e{number}", "tick": number, "at": "2026-03-02T09:00:00"}}
             content = draw(CONTENT)
             messages.append(
                 HumanMessage(content, id=f"h{number}", name="Ada", additional_kwargs=mark)

@@ -18,24 +18,24 @@ from langgraph.store.base import BaseStore
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
-from memory.folder import Folder, open_folder
-from memory.home import Home
-from memory.postgres.database import Database, open_database
-from memory.postgres.pool import Pool, transaction
-from memory.sqlite.saver import CircadianSaver
-from memory.sqlite.store import CircadianStore
+from memory.installation.database import Database, open_database
+from memory.installation.folder import DataFolder, open_folder
+from memory.installation.protocol import Installation
+from memory.storage.postgres.connections import Pool, transaction
+from memory.storage.sqlite.saver import CircadianSqliteSaver
+from memory.storage.sqlite.store import CircadianSqliteStore
 
 KINDS = ["folder", "database"]
 
 
-def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """A new home of the kind that the fixture's parameter names."""
     if request.param == "folder":
         return folder_in(tmp_path)
     return open_database(SecretStr(request.getfixturevalue("postgres_url")), embedder="offline")
 
 
-def folder_in(tmp_path: Path) -> Folder:
+def folder_in(tmp_path: Path) -> DataFolder:
     """A data folder with the hashing embedder: the same at every call."""
     return open_folder(tmp_path / "data", embedder="offline")
 
@@ -48,7 +48,7 @@ async def fetch(opened: Opened, statement: str) -> list[tuple[Any, ...]]:
 
     A table of writes is called `writes` in both.
     """
-    if isinstance(opened, CircadianSaver | CircadianStore):
+    if isinstance(opened, CircadianSqliteSaver | CircadianSqliteStore):
         return [tuple(row) for row in await opened.conn.execute_fetchall(statement)]
     async with _pool(opened).connection() as conn:
         found = await conn.execute(_renamed(statement))
@@ -66,7 +66,7 @@ async def refuse(opened: Opened, event: str, table: str, when: str = "TRUE") -> 
 
     `when` speaks of NEW or OLD.
     """
-    if isinstance(opened, CircadianSaver | CircadianStore):
+    if isinstance(opened, CircadianSqliteSaver | CircadianSqliteStore):
         await opened.conn.executescript(
             f"CREATE TRIGGER refuse BEFORE {event} ON {table} WHEN {when}"
             " BEGIN SELECT RAISE(FAIL, 'refused'); END"
@@ -93,20 +93,20 @@ def _renamed(text: str) -> str:
     return text.replace("writes", "checkpoint_writes")
 
 
-def is_database(home: Home) -> bool:
+def is_database(home: Installation) -> bool:
     """Whether it is PostgreSQL."""
     return isinstance(home, Database)
 
 
-def url_of(home: Home) -> str:
+def url_of(home: Installation) -> str:
     """The connection string of a database."""
     assert isinstance(home, Database)
     given = conninfo_to_dict(home.address.conninfo)
     return f"postgresql://{given['user']}:@/{given['dbname']}?host={given['host']}"
 
 
-def variables(home: Home) -> dict[str, str]:
+def variables(home: Installation) -> dict[str, str]:
     """The variables with which another process opens the same home."""
-    if isinstance(home, Folder):
+    if isinstance(home, DataFolder):
         return {"CIRCADIAN_DATA": str(home.path)}
     return {"CIRCADIAN_DATABASE_URL": url_of(home)}

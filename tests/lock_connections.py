@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from memory.postgres.database import Database, open_database
+from memory.installation.database import Database, open_database
 
 HOLDERS = "FROM pg_stat_activity WHERE application_name LIKE 'circadian:%'"
 

@@ -5,6 +5,12 @@ The fixture is registered for every test by conftest.py: `memories` is each of t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from memory.facts.semantic import SemanticMemory
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,13 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from memory.semantic import SemanticMemory
 from tests import facts
 from tests.facts import DIMENSION, WordEmbeddings
 from tests.tables import DATABASES
-
-if TYPE_CHECKING:
-    from memory.postgres.pool import BlockingPool
 
 
 class Memories(Protocol):
@@ -56,8 +58,7 @@ class InPostgres:
         self.opened: list[SemanticMemory] = []
 
     def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
-        from memory.postgres.history import PostgresHistory
-        from memory.postgres.table import PostgresTable
+        from memory.facts.postgres.table import PostgresHistory, PostgresTable
 
         used = embeddings or WordEmbeddings()
         table = PostgresTable(self._pool, model="words", dimension=DIMENSION)

@@ -8,13 +8,12 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from memory.apply import entries_after
-from memory.dreaming.attributes import Synthesis, consolidated, ripe
-from memory.dreaming.insights import Insight, insights
-from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.fact_changes import facts_after
-from memory.night_undo import inverse
-from memory.operations import (
+from memory.facts.semantic import SemanticMemory
+from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night.pending_view import profiles_after
+from memory.night.undo import inverse
+from memory.operations.apply import entries_after, facts_after
+from memory.records.operations import (
     add_fact,
     link,
     mark_entry,
@@ -23,9 +22,9 @@ from memory.operations import (
     score_entry,
     settle_fact,
 )
-from memory.overlay import profiles_after
-from memory.records import Fact, JournalEntry, Operation, RecallHit
-from memory.semantic import SemanticMemory
+from memory.records.records import Fact, JournalEntry, Operation, RecallHit
+from nodes.night.dream import Claim, Context, Relation, evolve, settle
+from nodes.night.reflect import Insight, insights
 from tests.facts import draft
 from tests.night_memories import ADA, NOW, Memory, ada, entry, noticed, observation
 

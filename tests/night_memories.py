@@ -9,15 +9,18 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from memory import apply, entities, journal, links, standing
-from memory.fact_changes import fact_from
-from memory.operations import add_entry, add_fact, observe_entity
-from memory.overlay import Overlay
-from memory.profiles import EntityProfile, Observation, entity_id, new_profile
-from memory.records import Fact, FactDraft, JournalEntry, Operation
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
-from memory.store_access import write_batch
+from memory.entities import entities
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.journal import links
+from memory.night.pending_view import PendingView
+from memory.operations import apply
+from memory.operations import conflicts as standing
+from memory.operations.apply import fact_from
+from memory.records.operations import add_entry, add_fact, observe_entity
+from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
+from memory.records.records import Fact, FactDraft, JournalEntry, Operation, Scope
+from memory.storage.access import write_batch
 from tests.facts import draft
 
 NOW = "2026-05-03T02:00:00+00:00"
@@ -107,13 +110,13 @@ class Memory:
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
         """The conflicts of the operations."""
-        return await standing.conflicts(
+        return await standing.find_conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 
-    def through(self, operations: Sequence[Operation]) -> Overlay:
+    def through(self, operations: Sequence[Operation]) -> PendingView:
         """The pending view with these operations."""
-        return Overlay(self.store, self.semantic, self.scope).follow(operations)
+        return PendingView(self.store, self.semantic, self.scope).follow(operations)
 
     async def fact(self, op: str) -> Fact:
         """The fact with this operation id."""

@@ -12,13 +12,14 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool, tool
 
-from graph.handle import AsyncAgent
-from memory import apply, entities
-from memory.operations import change_entity, observe_entity
-from memory.profiles import Attribute, EntityProfile, Observation, entity_id
-from memory.records import Fact, JournalEntry
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
+from memory.messages.trust import OWN_TAGS
+from memory.operations import apply
+from memory.records.operations import change_entity, observe_entity
+from memory.records.profiles import Attribute, EntityProfile, Observation, entity_id
+from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
-from memory.trust import OWN_TAGS
 from tests.agents import entries, opened, said
 from tests.attacks import WORLD, Attack
 from tests.clock import Clock

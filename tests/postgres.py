@@ -15,6 +15,10 @@ starts reach it by the same connection string. Under pytest-xdist each worker ha
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 import subprocess
 import tempfile
 import warnings
@@ -27,9 +31,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.places import in_memory
-
-if TYPE_CHECKING:
-    from memory.postgres.pool import BlockingPool
 
 _WATCH = """
 cat > /dev/null
@@ -141,8 +142,7 @@ def open_pool(url: str) -> BlockingPool:
     """The product's pool on the database at `url`. To be closed."""
     from pydantic import SecretStr
 
-    from memory.postgres.address import address_of
-    from memory.postgres.pool import BlockingPool
+    from memory.storage.postgres.connections import BlockingPool, address_of
 
     return BlockingPool(address_of(SecretStr(url)))
 

@@ -8,16 +8,17 @@ from typing import Any, cast
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from memory import apply, journal
-from memory.episodes import catch_up
 from memory.errors import ModelError
-from memory.recall import recall
-from memory.records import Fact, JournalEntry, RecallHit
-from memory.semantic import SemanticMemory
+from memory.events.rules import entry_for_event
+from memory.facts.semantic import SemanticMemory
+from memory.facts.table import Row, scope_filters
+from memory.journal import entries as journal
+from memory.operations import apply
+from memory.recall.episodes import index_entries
+from memory.recall.recall import recall
+from memory.records.records import Fact, JournalEntry, RecallHit
 from memory.settings import Settings
-from memory.store_access import list_items
-from memory.vectorstore.payload import scope_filters
-from memory.vectorstore.table import Row
+from memory.storage.access import list_items
 from tests.facts import ANA, WordEmbeddings, draft
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
@@ -86,14 +87,14 @@ class Asking:
         known = await journal.newest(self.store, ANA)
         at = NOW - timedelta(hours=3) + timedelta(minutes=len(known))
         event = {"id": f"v{len(known)}", "at": at.isoformat(), "sender": speaker, "text": text}
-        entry = journal.entry_for_event(
+        entry = entry_for_event(
             cast(Any, {"channel": None, "addressed": False, **event}),
             known_entities=[],
             projects=[],
         )
         entry = cast(JournalEntry, {**entry, **changes})
         await write(self.store, entry)
-        await catch_up(self.store, self.memory, ANA)
+        await index_entries(self.store, self.memory, ANA)
         return entry
 
     async def learn(self, text: str, **changes: Any) -> Fact:

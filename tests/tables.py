@@ -5,18 +5,19 @@ The fixtures are registered for every test by conftest.py: `table` is each of th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import MemoryTable, Row, Vector, unit
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-
-from memory.vectorstore.sqlite import SqliteTable
-from memory.vectorstore.table import MemoryTable, Row, Vector, unit
-
-if TYPE_CHECKING:
-    from memory.postgres.pool import BlockingPool
 
 DIMENSION = 8
 MODEL = "words"
@@ -100,7 +101,7 @@ def open_sqlite(tmp_path: Path) -> Iterator[Open]:
 @pytest.fixture
 def open_postgres(postgres_pool: BlockingPool) -> Open:
     """Opens the database of this test, each time anew."""
-    from memory.postgres.table import PostgresTable
+    from memory.facts.postgres.table import PostgresTable
 
     def open_table(*, model: str = MODEL, dimension: int = DIMENSION) -> MemoryTable:
         return PostgresTable(postgres_pool, model=model, dimension=dimension)

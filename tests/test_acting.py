@@ -9,11 +9,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
-from graph.handle import AsyncAgent
-from graph.status import status
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import status
 from memory import audit
-from memory.emergency import ask_for_stop
 from memory.errors import ModelError, ServiceDown
+from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
 from tests.agents import entries, opened, said
 from tests.clock import Clock

@@ -6,14 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.analysis import (
-    asks,
-    embedded_text,
-    entry_terms,
-    read_query,
-    terms,
-)
-from memory.dates import Day, days_in
+from memory.text.analysis import Day, asks, days_in, embedded_text, entry_terms, read_query, terms
 
 
 def test_stop_words_are_left_out_and_english_words_stemmed() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from langgraph.types import Command, interrupt
 
-from graph.handle import AsyncAgent
-from memory.lock import AgentLock
+from graph.api.async_agent import AsyncAgent
+from memory.installation.locks import FolderAgentLock
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.crash_worker import Job, Point, Points, running
@@ -74,7 +74,7 @@ async def test_an_answer_that_waited_for_another_process_answers_no_later_questi
     async with one as first, two as second:
         await first.ainvoke(said("Launch it"))
         await first.ainvoke(said("And another"))
-        async with AgentLock(tmp_path / "locks", first.scope.thread, timeout=5):
+        async with FolderAgentLock(tmp_path / "locks", first.scope.thread, timeout=5):
             late = asyncio.create_task(second.ainvoke(Command(resume="yes")))
             await asyncio.sleep(0.2)
             options: Any = {"context": first.settings, "durability": "sync"}

@@ -17,8 +17,9 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memory.errors import ContextOverflow, ModelError
-from memory.models.ask import ask
-from memory.models.failures import judge, without_secrets
+from memory.models.client import ask
+from memory.models.retry import judge
+from memory.text.redaction import without_secrets
 from tests.scripted import Step, Waits, call, scripted
 
 PROMPT: list[AnyMessage] = [HumanMessage("What is the time?")]
@@ -269,7 +270,7 @@ def test_words_that_look_a_little_like_keys_are_kept() -> None:
 
 
 async def test_a_wait_is_logged_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="memory.models.ask"):
+    with caplog.at_level(logging.WARNING, logger="memory.models.client"):
         await _ask(Status(503, "key sk-abcdef123456 is busy"), "noon")
     assert "next try in" in caplog.text
     assert "abcdef123456" not in caplog.text

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError
-from memory.models.ask import ask, ask_for
+from memory.models.client import ask, ask_for
 from tests.scripted import Waits, call, calls, logged_calls, scripted
 
 PROMPT: list[AnyMessage] = [HumanMessage("What did you find?")]

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from memory import inbox, night
-from memory.apply import LINKS
 from memory.errors import ContextOverflow, ModelError
+from memory.events import inbox
+from memory.night import record as night
+from memory.operations.apply import LINKS
 from memory.settings import Settings
-from memory.tokens import approximate_tokens
+from memory.text.tokens import approximate_tokens
 from tests.agents import dreamless, entries, night_model, opened, said, shown_ids
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted

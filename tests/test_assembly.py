@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from memory import assembly
-from memory.assembly import Material
-from memory.budgets import GIVES_WAY_FIRST, SHARE
-from memory.components import STATIC, component
-from memory.records import Event, RecallHit
+from memory.prompt import assembly
+from memory.prompt.assembly import Material
+from memory.prompt.components import GIVES_WAY_FIRST, SHARE, STATIC, component
+from memory.records.records import Event, RecallHit
 from memory.settings import Settings
-from memory.state import State, fresh_state
-from tools.contexts import CONTEXTS
+from memory.state.schema import State, fresh_state
+from tools.policy.contexts import CONTEXTS
 
 NOW = "2026-03-02T09:00:00+00:00"
 WORDS = "many words of no great use " * 4

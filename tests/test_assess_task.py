@@ -9,18 +9,18 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, StateGraph
 
-from memory import resources
-from memory.breaker import Breakers
-from memory.chat import MARK
+from memory import runtime as resources
 from memory.errors import ContextOverflow, ModelError
-from memory.goals import Goals, add
-from memory.records import Event
-from memory.resources import Resources
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.messages.convert import EVENT_KEY
+from memory.models.breaker import Breakers
+from memory.planning.goals import Goals, add
+from memory.records.records import Event
+from memory.records.tick import Assessment, Loop, PatternState
+from memory.runtime import Resources
 from memory.settings import Settings
-from memory.state import State
-from memory.tick import Assessment, Loop, PatternState
-from nodes.assess_task import PROMPT, after_assessment, assess_task
+from memory.state.schema import State
+from nodes.tick.assess_task import PROMPT, after_assessment, assess_task
 from tests.scripted import ScriptedChatModel, call, scripted
 from tests.tool_calls import EVENT, NOW, THREAD, Shelf, tick_state
 
@@ -155,7 +155,7 @@ async def test_failures_in_a_row_and_a_full_context_narrow() -> None:
 async def test_the_whole_prompt_counts_for_the_token_pressure(
     words: int, pressure: str, mode: str, iterations: int
 ) -> None:
-    said = HumanMessage("word " * words, id="m", additional_kwargs={MARK: {"tick": 7}})
+    said = HumanMessage("word " * words, id="m", additional_kwargs={EVENT_KEY: {"tick": 7}})
     state = on("Plan my garden", messages=[said])
     assessment, pattern = found(await assessed(state, None, Settings(max_context_tokens=2_200)))
     assert assessment["signals"]["token_pressure"] == pressure
@@ -163,7 +163,7 @@ async def test_the_whole_prompt_counts_for_the_token_pressure(
 
 
 async def test_history_that_is_not_shown_presses_on_nothing() -> None:
-    said = HumanMessage("word " * 1_500, id="m", additional_kwargs={MARK: {"tick": 7}})
+    said = HumanMessage("word " * 1_500, id="m", additional_kwargs={EVENT_KEY: {"tick": 7}})
     full = Settings(max_context_tokens=2_200)
     reflection: Event = {**EVENT, "kind": "reflection", "text": "[reflection] Hello"}
     context = {**cast(Any, tick_state()["context"]), "context_type": "reflection"}
@@ -172,7 +172,7 @@ async def test_history_that_is_not_shown_presses_on_nothing() -> None:
     assert assessment["signals"]["token_pressure"] == "normal"
     assert (assessment["event_class"], pattern["max_iterations"]) == ("unknown", 3)
     bounded = full.model_copy(update={"conversation_history_tokens": 100})
-    older = HumanMessage("Hi", id="n", additional_kwargs={MARK: {"tick": 8}})
+    older = HumanMessage("Hi", id="n", additional_kwargs={EVENT_KEY: {"tick": 8}})
     assessment, _ = found(await assessed(on("Go on", messages=[said, older]), None, bounded))
     assert assessment["signals"]["token_pressure"] == "normal"
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.assessment import BY_SCORE, assess, complexity_of
-from memory.goals import Goals, add, in_hand, update
-from memory.records import Priority
+from memory.events.assessment import BY_SCORE, assess, complexity_of
+from memory.planning.goals import Goals, add, in_hand, update
+from memory.records.records import Priority
+from memory.records.tick import Assessment
 from memory.settings import Settings
-from memory.tick import Assessment
 from tests.tool_calls import NOW
-from tools.contexts import CONTEXTS
-from tools.pattern import limits_of, select_execution_pattern
+from tools.policy.contexts import CONTEXTS
+from tools.policy.pattern import limits_of, select_execution_pattern
 
 LARGE = (
     "Plan and hold the harvest festival: find a field, invite the neighbours, order the tables, "

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory.dreaming.attributes import (
+from memory.entities.changes import after, changed
+from memory.night.attributes import (
     MOST_ATTRIBUTES,
     MOST_REPLACED,
     Consolidated,
@@ -14,9 +15,8 @@ from memory.dreaming.attributes import (
     consolidated,
     ripe,
 )
-from memory.profile_overlay import after, changed
-from memory.profiles import Attribute, EntityProfile
-from memory.records import Operation
+from memory.records.profiles import Attribute, EntityProfile
+from memory.records.records import Operation
 from tests.night_memories import ADA, NOW, ada, noticed, observation
 
 FIVE = [observation(n) for n in range(1, 6)]

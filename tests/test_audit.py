@@ -15,11 +15,10 @@ from langgraph.store.base import BaseStore, PutOp
 from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry
-from memory.goals import add, update
-from memory.scope import Scope
-from memory.state import AssistantPrompt, PromptVersion
-from memory.store_access import list_items
-from memory.tick import CallRecord, Decision, Question
+from memory.planning.goals import add, update
+from memory.records.records import AssistantPrompt, PromptVersion, Scope
+from memory.records.tick import CallRecord, Decision, Question
+from memory.storage.access import list_items
 from tests.homes import folder_in
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -9,10 +9,10 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import PutOp
 
-from memory import audit, night
+from memory import audit
 from memory.audit import AuditEntry
-from memory.records import NightRecord
-from memory.scope import Scope
+from memory.night import record as night
+from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
 from tests.agents import EXTRACTING, dreamless, entries, night_model, opened, said
 from tests.clock import Clock

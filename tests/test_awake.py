@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from memory import inbox
 from memory.errors import InputError, ModelError, StateError
+from memory.events import inbox
 from memory.settings import Settings
 from tests.agents import entries, opened, result_of, said
 from tests.clock import Clock

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent
+from graph.api.open import open_agent
 from tests.postgres import Postgres
 
 SAID = "Remember that my sister is allergic to walnuts"

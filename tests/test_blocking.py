@@ -16,8 +16,8 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk
 
-from graph.blocking import Agent
-from graph.opening import open_agent
+from graph.api.blocking import Agent
+from graph.api.open import open_agent
 from memory.errors import InputError, StateError
 from tests.agents import entries, said
 from tests.clock import Clock

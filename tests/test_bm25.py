@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.vectorstore.indexes import Numbers, best, bm25
+from memory.facts.sqlite.indexes import Numbers, best, bm25
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), min_size=1, max_size=6)
 

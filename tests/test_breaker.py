@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from memory.breaker import Breaker, Breakers
 from memory.errors import CircuitOpen, ContextOverflow, InputError, ModelError, ServiceDown
+from memory.models.breaker import Breaker, Breakers
 
 Send = Callable[[], Awaitable[str]]
 

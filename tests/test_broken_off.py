@@ -27,7 +27,7 @@ async def test_a_failure_is_noted_though_the_process_died_meanwhile(
 
     async with opened(tmp_path, scripted(error), clock) as agent:
         with monkeypatch.context() as patched:
-            patched.setattr("nodes.return_event.describe", dies_at_once)
+            patched.setattr("nodes.tick.return_event.describe", dies_at_once)
             with pytest.raises(RuntimeError, match="killed"):
                 await agent.ainvoke(said("Hello", id="e1"))
     async with opened(tmp_path, scripted("Hi."), clock) as agent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.caching import LONGEST, cached_by_text
+from memory.text.words import LONGEST, cached_by_text
 
 
 def test_short_texts_are_cached_and_long_ones_are_not() -> None:

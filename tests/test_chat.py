@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from memory.chat import event_of, for_model, text_of, text_only, with_kind
 from memory.errors import InputError
-from memory.inbox import valid_event
+from memory.messages.convert import event_of, for_model, text_of, text_only, valid_event, with_kind
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.scripted import call, scripted

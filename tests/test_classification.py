@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import journal
-from memory.classification import RULES, Heard, classify, source_type_of, wakes
-from memory.importance import TRUST
-from memory.records import Event
+from memory.events.rules import RULES, Heard, classify, entry_for_event, wakes
+from memory.journal.entries import TRUST, source_type_of
+from memory.records.records import Event
+from memory.records.tick import Classification
 from memory.settings import Settings, Verdict
-from memory.tick import Classification
 
 OWNERS = ("local",)
 
@@ -222,7 +221,7 @@ def test_trust_is_that_of_the_source_and_the_journal_has_the_same(
     settings = Settings(assistants=["Bot"], channels={"act": "act"})
     assert source_type_of(one, settings) == source
     assert classify(one, settings=settings, owners=OWNERS)["trust"] == trust
-    entry = journal.entry_for_event(one, known_entities=(), projects=(), settings=settings)
+    entry = entry_for_event(one, known_entities=(), projects=(), settings=settings)
     assert (entry["source_type"], entry["source_trust"]) == (source, trust)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from graph.cli.commands.chat import HELP
 from graph.cli.program import COMMANDS, load, shared_options_last
-from memory.folder import open_folder
-from memory.models.offline import OfflineChatModel
+from memory.installation.folder import open_folder
+from memory.models.offline.model import OfflineChatModel
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian
@@ -86,8 +86,8 @@ def test_a_message_that_another_run_took_is_found_there(
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""
     circadian(capsys, "send", "Hello", "--data", data)
-    from graph import runs
-    from graph.context import AgentContext
+    from graph.use_cases import runs
+    from graph.use_cases.context import AgentContext
 
     accept = runs.accept
 

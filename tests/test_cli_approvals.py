@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memory.lock import AgentLock
-from memory.scope import LOCAL_USER, thread_id
+from memory.installation.locks import FolderAgentLock
+from memory.records.records import LOCAL_USER, thread_id
 from tests import launching
 from tests.commandline import circadian
 from tests.launching import LAUNCH, Launches, asking, serving
@@ -243,7 +243,7 @@ def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(
     with serving(monkeypatch, LAUNCH, FLIES):
         question = asked(capsys, data)
         monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-        lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+        lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
         asyncio.run(lock.acquire())
         busy = circadian(capsys, "approve", question, "--data", data)
         again = circadian(capsys, "refuse", question, "--data", data)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from graph.cli.views import correction_view
-from memory.models.offline import OfflineChatModel
-from memory.records import Fact
+from graph.cli.views.memory import correction_view
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import Fact
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent
-from memory.postgres import examination
-from memory.postgres.examination import Examined
+from graph.api.open import open_agent
+from memory.installation import database as examination
+from memory.installation.database import Examined
 from tests.commandline import Done, circadian
 from tests.facts import WordEmbeddings, draft
 

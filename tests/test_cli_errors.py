@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from graph.cli import access
-from memory.lock import AgentLock
-from memory.models.offline import OfflineChatModel
-from memory.scope import LOCAL_USER, thread_id
+from memory.installation.locks import FolderAgentLock
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, thread_id
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian
@@ -145,7 +145,7 @@ def test_an_agent_that_is_busy_keeps_the_message(
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
     asyncio.run(lock.acquire())
     done = circadian(capsys, "send", "Hello again", "--data", data)
     seen = circadian(capsys, "status", "--data", data, "--json")
@@ -185,7 +185,7 @@ def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
     unknown = circadian(capsys, "retry", "nonsense", "--data", data)
     assert (unknown.status, unknown.out) == (2, "")
     assert unknown.error == "circadian: no event nonsense is set aside"
-    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
     asyncio.run(lock.acquire())
     done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
     lock.release()
@@ -239,7 +239,7 @@ def test_a_waiting_command_names_the_process_it_waits_for(
     args = (command, str(file) if command == "replay" else "Hi", "--data", data)
     monkeypatch.setattr(access, "PATIENCE", 0.05)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
-    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
     asyncio.run(lock.acquire())
     done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
     lock.release()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from graph.cli.commands import chat
-from graph.cli.commands.chat import HELP
+from graph.cli.commands.chat import HELP, _read
 from tests.commandline import circadian
 
 Capture = pytest.CaptureFixture[str]
@@ -103,9 +103,9 @@ def test_in_chat_a_half_typed_line_is_dropped_and_an_empty_one_ends_it(
     half = iter([True, False])
     monkeypatch.setattr("builtins.input", line)
     monkeypatch.setattr(chat, "_half_typed", lambda: next(half))
-    assert chat._read() == "Hello"
+    assert _read() == "Hello"
     with pytest.raises(KeyboardInterrupt):
-        chat._read()
+        _read()
 
 
 @pytest.mark.slow  # a terminal in real time: on a busy machine the signal may come between prompts

@@ -17,8 +17,8 @@ from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry, Outcome, What
 from memory.errors import InputError
-from memory.folder import open_folder
-from memory.scope import LOCAL_USER, Scope, thread_id
+from memory.installation.folder import open_folder
+from memory.records.records import LOCAL_USER, Scope, thread_id
 from tests.commandline import circadian
 from tests.test_audit import AT, PLACE, called
 

@@ -12,7 +12,7 @@ import pytest
 from graph.cli.access import Session
 from graph.cli.commands.nights import go_to_sleep
 from graph.cli.options import Options
-from graph.cli.views import Screen
+from graph.cli.views.console import Screen
 from memory.settings import Deployment
 from tests.agents import opened
 from tests.clock import Clock

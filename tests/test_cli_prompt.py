@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.prompt import prompt_of, rollback
+from graph.use_cases.status import prompt_of, rollback
 from memory import audit
-from memory.assistant_prompt import changed
 from memory.errors import InputError, StateError
-from memory.models.offline import OfflineChatModel
+from memory.models.offline.model import OfflineChatModel
+from memory.prompt.assistant_prompt import changed
+from memory.records.records import AssistantPrompt
 from memory.settings import Settings
-from memory.state import AssistantPrompt
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.commandline import circadian

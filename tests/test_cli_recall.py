@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from graph.cli.commands.recall import recalled
-from graph.cli.views import memory_view, recall_view, short_ids
-from graph.everything import list_memories
-from memory.models.offline import OfflineChatModel
-from memory.records import Fact, RecallHit
+from graph.cli.views.memory import memory_view, recall_view, short_ids
+from graph.use_cases.memories import list_memories
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import Fact, RecallHit
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.commandline import circadian

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from graph.agent import open_agent
-from graph.reindexing import reindex
+from graph.api.open import open_agent
+from graph.use_cases.reindexing import reindex
 from memory.errors import ModelError
-from memory.lock import AgentLock, FolderLock
-from memory.models.hashing import HashingEmbeddings
-from memory.models.offline import OfflineChatModel
-from memory.scope import LOCAL_USER, thread_id
+from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.models.embed import HashingEmbeddings
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, thread_id
 from tests.clock import Clock
 from tests.commandline import Done, circadian
 from tests.facts import WordEmbeddings, draft
@@ -37,7 +37,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: Patch) -> None:
-    monkeypatch.setattr("memory.reindex.BATCH", 2)
+    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 2)
 
 
 @pytest.fixture
@@ -217,9 +217,9 @@ def test_while_an_agent_runs_elsewhere_nothing_is_changed(
     make("offline")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     before = head(data)
-    locks: list[AgentLock | FolderLock] = [
-        AgentLock(data / "locks", thread_id(LOCAL_USER, "other"), role="test", timeout=0),
-        FolderLock(data / "locks", role="test", timeout=0),
+    locks: list[FolderAgentLock | FolderServerLock] = [
+        FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "other"), role="test", timeout=0),
+        FolderServerLock(data / "locks", role="test", timeout=0),
     ]
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent
+from graph.api.open import open_agent
 from tests.commandline import circadian
 from tests.openai_server import OpenAIServer, Reply, text, tool_call
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.views import sent_line, what_next
-from memory.models.offline import OfflineChatModel
-from memory.reports import FailureReport
-from memory.tick import SentMessage
+from graph.cli.views.run import sent_line, what_next
+from memory.models.offline.model import OfflineChatModel
+from memory.records.reports import FailureReport
+from memory.records.tick import SentMessage
 from tests import launching
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -179,8 +179,8 @@ def test_a_reply_that_another_run_gave_is_shown_whole(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""
-    from graph import runs
-    from graph.context import AgentContext
+    from graph.use_cases import runs
+    from graph.use_cases.context import AgentContext
 
     accept = runs.accept
 

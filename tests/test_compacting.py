@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow
-from memory.extract import HEAD
 from memory.settings import Settings
 from tests.agents import EXTRACTING, dreamless, entries, night_model, opened
 from tests.clock import Clock

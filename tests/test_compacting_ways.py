@@ -11,14 +11,15 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
-from graph import nights
-from graph.cli.views import night_view
-from graph.handle import AsyncAgent
-from memory.compaction import MARK, MASK, history_share
-from memory.dreaming import gate
+from graph.api.async_agent import AsyncAgent
+from graph.cli.views.night import night_view
+from graph.use_cases import nights
+from memory.compaction.cut import MASK
+from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
-from memory.extract import HEAD
+from memory.messages.history import MARK, history_share
 from memory.settings import Settings
+from nodes.night import weigh_night as gate
 from tests.agents import EXTRACTING, entries, opened, said
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, call, calls, scripted

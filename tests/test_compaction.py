@@ -13,19 +13,19 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory import compaction
-from memory.chat import MARK
-from memory.cutting import cut, replaced, split
+from memory.compaction.cut import MASK, covered_events, cut, marker, replaced, room, split
 from memory.errors import ContextOverflow
+from memory.messages.convert import EVENT_KEY
+from memory.messages.history import MARK
 from memory.settings import Settings
-from memory.tokens import approximate_tokens
+from memory.text.tokens import approximate_tokens
 from tests.agents import EXTRACTING, opened, result_of, said
 from tests.clock import Clock
 from tests.scripted import calls, scripted
 
 
 def human(number: int, text: str = "hello") -> HumanMessage:
-    mark = {MARK: {"event": f"e{number}", "tick": number}}
+    mark = {EVENT_KEY: {"event": f"e{number}", "tick": number}}
     return HumanMessage(text, id=f"h{number}", additional_kwargs=mark)
 
 
@@ -82,7 +82,7 @@ def test_forced_compaction_masks_tool_outputs_before_shrinking_the_window() -> N
     fits = approximate_tokens(messages) - 50
     old, kept = forced(messages, 20, fits=fits, calibration=1.0)
     assert old == []
-    assert [m.content for m in kept if isinstance(m, ToolMessage)] == [compaction.MASK, "x" * 400]
+    assert [m.content for m in kept if isinstance(m, ToolMessage)] == [MASK, "x" * 400]
 
 
 def test_forced_compaction_never_cuts_past_the_newest_human_message() -> None:
@@ -93,12 +93,12 @@ def test_forced_compaction_never_cuts_past_the_newest_human_message() -> None:
 
 def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
     old: list[AnyMessage] = [human(1), *call(2), human(3)]
-    mark = compaction.marker("Ada grows beans.", compacted=old, now=clock())
+    mark = marker("Ada grows beans.", compacted=old, now=clock())
     assert isinstance(mark, SystemMessage)
     assert mark.content == "[CONTEXT SUMMARY]\nAda grows beans."
     assert mark.additional_kwargs["metadata"]["type"] == "compaction"
     assert mark.additional_kwargs["metadata"]["compacted_count"] == 4
-    assert compaction.covered_events([mark, human(7)]) == ["e1", "e3", "e7"]
+    assert covered_events([mark, human(7)]) == ["e1", "e3", "e7"]
 
 
 def exchange(count: int) -> list[AnyMessage]:
@@ -116,7 +116,7 @@ def test_forced_compaction_keeps_the_current_exchange(window: int) -> None:
     old, kept = forced([*earlier, *mine], window, fits=300, calibration=1.0)
     assert old == earlier
     assert [one.id for one in kept] == [one.id for one in mine]
-    assert all(one.content == compaction.MASK for one in kept if isinstance(one, ToolMessage))
+    assert all(one.content == MASK for one in kept if isinstance(one, ToolMessage))
 
 
 def test_forced_compaction_cuts_a_history_without_human_messages() -> None:
@@ -128,8 +128,8 @@ def test_forced_compaction_cuts_a_history_without_human_messages() -> None:
 def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> None:
     messages: list[AnyMessage] = [human(n, "word " * 100) for n in range(4)]
     sized = {"limit": 100_000, "share": 0.8, "calibration": 1.0}
-    assert compaction.room(messages, overflowed=False, **sized) == 79_999  # type: ignore[arg-type]
-    assert compaction.room(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
+    assert room(messages, overflowed=False, **sized) == 79_999  # type: ignore[arg-type]
+    assert room(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
         approximate_tokens(messages) // 2
     )
 
@@ -141,7 +141,7 @@ def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
     if not tools:
         return "They greeted."
     answered = [one for one in messages if isinstance(one, ToolMessage)]
-    if answered and not any(compaction.MASK in str(one.content) for one in answered):
+    if answered and not any(MASK in str(one.content) for one in answered):
         raise ContextOverflow("too long")
     if "How are you?" not in str(messages[-1].text) and not answered:
         return "Hello."
@@ -160,7 +160,7 @@ async def test_an_overflow_keeps_the_current_question(
         out = await agent.ainvoke(said("How are you?", id="asked"))
     assert out["report"]["ticks"][0]["reply"] == "I am well."
     kept = out["messages"]
-    assert kept[0].text.startswith(compaction.MARK)
+    assert kept[0].text.startswith(MARK)
     at = [one.id for one in kept].index("asked")
     types = [one.type for one in kept[at:]]
     assert types == ["human", "ai", *["tool"] * 22, "ai"]

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.agent import open_agent
-from memory import assembly
-from memory.assembly import Material
-from memory.components import (
+from graph.api.open import open_agent
+from memory.errors import InputError
+from memory.messages.trust import OWN_TAGS
+from memory.prompt import assembly
+from memory.prompt.assembly import Material
+from memory.prompt.components import (
     COMPONENTS,
     DATA,
     PLACEHOLDERS,
@@ -22,11 +24,9 @@ from memory.components import (
     component,
     registered,
 )
-from memory.errors import InputError
 from memory.settings import Settings
-from memory.state import State, fresh_state
-from memory.templates import check_template
-from memory.trust import OWN_TAGS
+from memory.state.schema import State, fresh_state
+from memory.text.templates import check_template
 from tests.agents import said
 from tests.clock import Clock
 from tests.scripted import call, scripted

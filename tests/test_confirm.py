@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from graph.status import status
+from graph.use_cases.status import status
 from memory.errors import InputError, ModelError
 from tests.agents import opened, said
 from tests.clock import Clock

@@ -7,15 +7,21 @@ from typing import Any
 
 import pytest
 
-from memory.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC
-from memory.records import Event
+from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC
+from memory.records.records import Event
+from memory.records.tick import PatternState
 from memory.settings import Settings
-from memory.templates import check_template
-from memory.tick import PatternState
-from memory.tokens import approximate_tokens
-from tools.contexts import CONTEXTS, OURS, ContextConfig, context_type_for, continued
-from tools.pattern import select_execution_pattern
-from tools.prompts import REFLECT
+from memory.text.templates import check_template
+from memory.text.tokens import approximate_tokens
+from tools.policy.contexts import (
+    CONTEXTS,
+    OURS,
+    REFLECT,
+    ContextConfig,
+    context_type_for,
+    continued,
+)
+from tools.policy.pattern import select_execution_pattern
 from tools.registry import BUILT_IN, tools_for
 
 FULL = [0, 1000, 1500, 2000, 3000, 4000, 5000, 6000, 7000]

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli.views import log_view
-from graph.corrections import correct, find_fact
-from graph.handle import AsyncAgent
-from memory import audit, journal
-from memory.apply import LINKS
+from graph.api.async_agent import AsyncAgent
+from graph.cli.views.log import log_view
+from graph.use_cases.memories import correct, find_fact
+from memory import audit
 from memory.errors import BusyError, InputError, MemoryStoreError
-from memory.lock import AgentLock
-from memory.records import Fact
-from memory.store_access import list_items
+from memory.installation.locks import FolderAgentLock
+from memory.journal import entries as journal
+from memory.operations.apply import LINKS
+from memory.records.records import Fact
+from memory.storage.access import list_items
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.facts import draft
@@ -140,7 +141,7 @@ async def test_an_interrupted_correction_is_finished_by_repeating_it(
 
     began = clock().isoformat()
     with monkeypatch.context() as patch:
-        patch.setattr("memory.apply.write_batch", broken)
+        patch.setattr("memory.operations.apply.write_batch", broken)
         with pytest.raises(MemoryStoreError):
             await correct(agent.context, paris["id"], OSLO)
     assert await entries(agent) == []
@@ -211,7 +212,7 @@ async def test_a_correction_needs_the_agents_lock(
     agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    running = AgentLock(tmp_path / "locks", agent.scope.thread, role="other", timeout=0)
+    running = FolderAgentLock(tmp_path / "locks", agent.scope.thread, role="other", timeout=0)
     async with opened(tmp_path, scripted(), clock) as late:
         async with running:
             with pytest.raises(BusyError, match="in use by process"):

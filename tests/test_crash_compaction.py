@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from memory import entities
-from memory.compaction import MARK
+from memory.entities import entities
+from memory.messages.history import MARK
 from tests.agents import entries
 from tests.crash_model import TOO_LONG
 from tests.crash_worker import START, Job, Point, Points, running

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from graph.handle import AsyncAgent
-from memory import approvals, audit, inbox
-from memory.store_access import list_items
-from memory.tick import ParkedTick
+from graph.api.async_agent import AsyncAgent
+from memory import audit
+from memory.events import approvals, inbox
+from memory.records.tick import ParkedTick
+from memory.storage.access import list_items
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, Run, running
 from tests.kills import kill_at_each, points

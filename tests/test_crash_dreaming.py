@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from memory import night
-from memory.night import STEPS
+from memory.night import record as night
+from memory.night.record import STEPS
 from tests.crash_worker import Job, Point, Points, running
 from tests.scripted import logged_calls
 from tests.whole_nights import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memory import night
+from memory.night import record as night
 from tests.crash_worker import Job, Point, Points, running
 from tests.scripted import logged_calls
 from tests.test_crash_dreaming import AT, NEXT, Undisturbed, job_in, same_as_undisturbed

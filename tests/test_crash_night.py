@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory import inbox, night
-from memory.apply import LINKS
-from memory.journal import PENDING
-from memory.store_access import list_items
+from graph.api.async_agent import AsyncAgent
+from memory.events import inbox
+from memory.journal.entries import PENDING
+from memory.night import record as night
+from memory.operations.apply import LINKS
+from memory.storage.access import list_items
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
 from tests.kills import counts, kill_at_each, points

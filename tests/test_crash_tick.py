@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from graph.handle import AsyncAgent
-from memory import entities, inbox
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
+from memory.events import inbox
 from tests.agents import entries
 from tests.crash_worker import START, Job, Point, Points, running
 from tests.kills import counts, kill_at_each, points

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from graph.nights import apply_night, broke_off, find_night
-from graph.scheduler import outlook
-from memory import audit, night_undo
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.nights import apply_night, broke_off, find_night
+from graph.use_cases.scheduler import outlook
+from memory import audit
 from memory.errors import InputError
-from memory.night import status_of
+from memory.night import undo as night_undo
+from memory.night.record import status_of
 from tests.crash_worker import Job, Point, Points, running
 from tests.scripted import logged_calls
 from tests.test_crash_dreaming import APPLY, UNDO
@@ -67,10 +68,10 @@ async def test_an_undo_killed_when(
     job = copied(before["undo"], tmp_path / "killed", UNDO)
     workers().killed(replace(job, point=BEGUN[name]))
     async with running(job, Points(job)) as (agent, run):
-        assert await night_undo.unfinished(agent.store, agent.scope) is not None
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is not None
         assert (await outlook(agent.context)).rests is None
         report = (await run(GIVEN[given]))["report"]
-        assert await night_undo.unfinished(agent.store, agent.scope) is None
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
         assert differences(await everything(agent), expected) == []
         [(night, who)] = await undos(agent)
     assert who == "local"
@@ -105,7 +106,7 @@ async def test_a_forget_and_a_correction_come_behind_an_undo_that_was_broken_off
         assert len(await learned(agent)) > 1
         await deed(agent)
         assert status_of(await find_night(agent.context, "last")) == "undone"
-        assert await night_undo.unfinished(agent.store, agent.scope) is None
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
         assert await learned(agent) == []
 
 

@@ -9,22 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory import summaries
-from memory.compaction import (
-    MARK,
-    MASK,
-    covered_events,
-    history_share,
-    marker,
-    masked,
-    room,
-    size_of,
-)
-from memory.cutting import cut, replaced, shares
+from memory.compaction import summary as summaries
+from memory.compaction.cut import MASK, covered_events, cut, marker, masked, replaced, room, shares
+from memory.compaction.summary import HEAD, condensed, extract
 from memory.errors import ModelError
-from memory.extract import HEAD, condensed, extract
-from memory.history import is_summary
-from memory.tokens import approximate_tokens, calibrated
+from memory.messages.history import MARK, history_share, is_summary, size_of
+from memory.text.tokens import approximate_tokens, calibrated
 from tests.histories import histories, parted
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)

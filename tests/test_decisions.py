@@ -10,13 +10,13 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from graph.decisions import decide
-from graph.handle import AsyncAgent
-from memory import approvals
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.approvals import decide
 from memory.errors import InputError, StateError
-from memory.scope import LOCAL_USER, Scope, thread_id
-from memory.store_access import list_items
-from memory.tick import Decision
+from memory.events import approvals
+from memory.records.records import LOCAL_USER, Scope, thread_id
+from memory.records.tick import Decision
+from memory.storage.access import list_items
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.dangerous import Launches, asking

@@ -10,9 +10,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
-from memory.breaker import Breakers
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.models.offline import OfflineChatModel
+from memory.models.breaker import Breakers
+from memory.models.offline.model import OfflineChatModel
 from memory.settings import Settings
 from tests.delegates import Requesting, content, parent
 from tests.scripted import Reply, ScriptedChatModel, call, calls, scripted

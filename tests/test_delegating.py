@@ -15,8 +15,8 @@ from graph.awake import awake
 from graph.cli.listener import Listener, follow
 from memory import audit
 from memory.errors import ModelError
+from memory.records.tick import ToolOutcome
 from memory.settings import Settings
-from memory.tick import ToolOutcome
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.scripted import Reply, ScriptedChatModel, call, calls, scripted

@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory import delegation
-from memory.delegation import DelegateState, Insulation, opening, requester
 from memory.errors import StateError
-from memory.records import Goal, Usage
+from memory.records.records import Goal, Usage
+from memory.records.tick import CallRecord, DelegateResult
 from memory.settings import Settings
-from memory.state import State
-from memory.state_check import checked
-from memory.tick import CallRecord, DelegateResult
+from memory.state.schema import State
+from memory.state.validation import checked
 from tests.scripted import calls
 from tests.tool_calls import tick_state
+from tools import delegation
+from tools.delegation import DelegateState, Insulation, opening, requester
 
 AT = "2026-03-02T09:00:00+00:00"
 MODES: tuple[Insulation, ...] = ("none", "orchestrator", "delegate")

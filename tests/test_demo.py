@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graph.cli.commands import demo
+from graph.cli.commands.demo import ROOT, STORY
 from graph.cli.replay_file import steps
 from tests.commandline import circadian
 from tests.forked import forked_python
@@ -62,7 +63,7 @@ def test_the_demo_reads_like_a_conversation(
 
 
 def test_the_story_is_played_with_several_people_two_nights_and_a_restart() -> None:
-    parts = [list(steps(part)) for part in sorted(demo.STORY.glob("*.jsonl"))]
+    parts = [list(steps(part)) for part in sorted(STORY.glob("*.jsonl"))]
     found = [step for part in parts for step in part]
     events = [event for step in found for event in step.events]
     assert len(parts) == 2
@@ -73,9 +74,9 @@ def test_the_story_is_played_with_several_people_two_nights_and_a_restart() -> N
 
 
 def test_nothing_in_the_code_knows_the_story() -> None:
-    lines = [line for part in demo.STORY.glob("*.jsonl") for line in part.read_text().splitlines()]
+    lines = [line for part in STORY.glob("*.jsonl") for line in part.read_text().splitlines()]
     names = {json.loads(line).get("sender") for line in lines} - {None}
-    source = "".join(file.read_text() for file in (demo.ROOT / "graph").glob("*.py"))
+    source = "".join(file.read_text() for file in (ROOT / "graph").glob("*.py"))
     assert [name for name in (*names, "strawberr", "barrel", "garden") if name in source] == []
 
 

@@ -12,14 +12,14 @@ from langgraph.graph.state import CompiledStateGraph
 
 from graph.awake import awake
 from graph.sleep import sleep
-from memory.classification import RULES
-from memory.components import COMPONENTS, PLACEHOLDERS
-from memory.delegation import PROMPTS
+from memory.events.rules import RULES
+from memory.prompt.components import COMPONENTS, PLACEHOLDERS
 from memory.settings import Deployment, Settings
 from tests.pages import Page, printed, run_shell
 from tests.source_files import ROOT
-from tools.contexts import CONTEXTS, FULL_COMPONENTS
+from tools.delegation import PROMPTS
 from tools.mcp import McpConfig
+from tools.policy.contexts import CONTEXTS, FULL_COMPONENTS
 from tools.registry import ToolCategory
 
 ACTING, EXTENDING = Page("docs/acting.md"), Page("docs/extending.md")

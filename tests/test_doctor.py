@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from memory.forgetting import open_forget
-from memory.lock import AgentLock
-from memory.models.offline import OfflineChatModel
-from memory.scope import LOCAL_USER, Scope, thread_id
-from memory.vectorstore.payload import scope_filters
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import scope_filters
+from memory.forgetting import progress as open_forget
+from memory.installation.locks import FolderAgentLock
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, Scope, thread_id
 from tests import mcp_server
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -203,7 +203,7 @@ def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
 
 def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
-    lock = AgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
     asyncio.run(lock.acquire())
     done = circadian(capsys, "doctor", "--data", data)
     lock.release()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memory import journal
-from memory.apply import apply_operations
 from memory.errors import ModelError
-from memory.inbox import valid_event
-from memory.operations import add_entry, mark_entry
+from memory.events.rules import entry_for_event
+from memory.journal import entries as journal
+from memory.messages.convert import valid_event
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry, mark_entry
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.scripted import call, calls, scripted
@@ -38,7 +39,7 @@ async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
     tmp_path: Path, clock: Clock
 ) -> None:
     event = valid_event({"id": "e1", "at": clock().isoformat(), "sender": "Ada", "text": "Hello"})
-    entry = journal.entry_for_event(event, known_entities=[], projects=[])
+    entry = entry_for_event(event, known_entities=[], projects=[])
     added, marked = add_entry(entry, "heard"), mark_entry(entry, "consolidated", "settled")
     async with opened(tmp_path / "data", scripted(), clock) as agent:
         for operations in ([added], [marked], [added]):

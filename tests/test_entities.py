@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from langgraph.store.base import GetOp, Op, Result
 from langgraph.store.memory import InMemoryStore
 
-from memory import entities
-from memory.apply import apply_operations
-from memory.operations import add_fact, meet_entity, observe_entity, supersede_fact
-from memory.profiles import EntityProfile, Observation, entity_id, sender_id
-from memory.records import Conversation, Event, Fact, Operation
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.entities import entities
+from memory.facts.semantic import SemanticMemory
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_fact, meet_entity, observe_entity, supersede_fact
+from memory.records.profiles import EntityProfile, Observation, entity_id, sender_id
+from memory.records.records import Conversation, Event, Fact, Operation, Scope
 from tests.agents import opened
 from tests.clock import Clock
 from tests.facts import ANA, BEN, draft, memory_at
@@ -310,7 +309,7 @@ async def test_a_crash_between_facts_and_store_leaves_no_profile(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("memory.apply.write_batch", killed)
+        patched.setattr("memory.operations.apply.write_batch", killed)
         with pytest.raises(KeyboardInterrupt):
             await apply_operations(operations, store=store, semantic=semantic, scope=ANA)
     assert len(await semantic.all(ANA)) == 1

@@ -10,12 +10,19 @@ from typing import Any, cast
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory import episodes, journal
-from memory.analysis import terms
-from memory.episodes import catch_up, episode_of, named_speakers, said_before, session_of
-from memory.records import JournalEntry
-from memory.semantic import Episode, SemanticMemory
-from memory.vectorstore.payload import scope_filters
+from memory.facts.semantic import Episode, SemanticMemory
+from memory.facts.table import scope_filters
+from memory.journal import entries as journal
+from memory.recall import episodes
+from memory.recall.episodes import (
+    episode_of,
+    index_entries,
+    named_speakers,
+    said_before,
+    session_of,
+)
+from memory.records.records import SELF, JournalEntry
+from memory.text.analysis import terms
 from tests.facts import ANA, BEN, WordEmbeddings, memory_at
 from tests.recalling import START, entry, marks, rows, write
 
@@ -39,7 +46,7 @@ async def test_an_entry_becomes_a_row_once_and_its_mark_goes(
     await write(store, said)
     assert await marks(store) == [said["id"]]
     for _ in range(2):
-        await catch_up(store, memory, ANA)
+        await index_entries(store, memory, ANA)
     assert await marks(store) == []
     [row] = rows(memory)
     assert row.payload == {
@@ -63,7 +70,7 @@ async def test_rows_of_another_scope_are_not_touched(
     store: InMemoryStore, memory: SemanticMemory
 ) -> None:
     await write(store, entry("harp"))
-    await catch_up(store, memory, BEN)
+    await index_entries(store, memory, BEN)
     assert rows(memory) == []
     assert len(await marks(store)) == 1
 
@@ -72,7 +79,7 @@ async def test_an_answer_is_found_by_the_words_before_it(
     store: InMemoryStore, memory: SemanticMemory
 ) -> None:
     await write(store, entry("Which harp?", speaker="Ben"), entry("Mine, Ben.", minutes=1))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     found = await memory.lookup(
         ANA, terms=terms("harp"), vector=None, kinds=["episode"], limit=9, include_superseded=True
     )
@@ -89,13 +96,13 @@ async def test_what_was_said_before_is_known_whether_it_came_with_the_entry_or_e
     talk = [entry(f"n{number}", minutes=number) for number in range(14)]
     monkeypatch.setattr(episodes, "BATCH", 3)
     await write(store, *talk[:10])
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     await write(store, talk[10], talk[11])
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     # One that comes late takes its place in time, far from the end.
     late = entry("late", minutes=2.5)
     await write(store, late)
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     found = {row.payload["data"]: row.payload["source_entries"][1:] for row in rows(memory)}
     ids = {one["content"]: one["id"] for one in talk}
     assert found["n0"] == []
@@ -136,7 +143,7 @@ async def test_entries_of_two_channels_do_not_lend_each_other_words(
     store: InMemoryStore, memory: SemanticMemory
 ) -> None:
     await write(store, entry("one", channel="a"), entry("two", channel="b", minutes=1))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert [row.payload["source_entries"] for row in rows(memory)] == [
         ["event_20260305_one"],
         ["event_20260305_two"],
@@ -147,11 +154,11 @@ async def test_notes_on_oneself_are_not_indexed_and_a_tag_given_later_takes_one_
     store: InMemoryStore, memory: SemanticMemory
 ) -> None:
     note = entry("gate")
-    await write(store, note, entry("own strategy", tags=[journal.SELF]))
-    await catch_up(store, memory, ANA)
+    await write(store, note, entry("own strategy", tags=[SELF]))
+    await index_entries(store, memory, ANA)
     assert [row.payload["data"] for row in rows(memory)] == ["gate"]
-    await write(store, {**note, "tags": [journal.SELF]})
-    await catch_up(store, memory, ANA)
+    await write(store, {**note, "tags": [SELF]})
+    await index_entries(store, memory, ANA)
     assert rows(memory) == []
     assert await marks(store) == []
 
@@ -161,10 +168,10 @@ async def test_an_entry_that_is_gone_loses_its_row(
 ) -> None:
     said = entry("harp")
     await write(store, said)
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     await store.adelete(journal.day_of(ANA, said["id"]), said["id"])
     await store.abatch([journal.unindexed(ANA, said)])
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert rows(memory) == []
 
 
@@ -176,7 +183,7 @@ async def test_a_change_of_an_entry_changes_its_row_and_keeps_a_vector_that_fits
     said = entry("harp")
     for one in (said, {**said, "importance": 9}, {**said, "content": "harp sold"}):
         await write(store, cast(JournalEntry, one))
-        await catch_up(store, memory, ANA)
+        await index_entries(store, memory, ANA)
     [row] = rows(memory)
     assert (row.payload["importance"], row.payload["data"]) == (3, "harp sold")
     assert embeddings.calls == [["harp"], ["harp sold"]]
@@ -187,7 +194,7 @@ async def test_who_spoke_is_known_by_name_in_a_query(
     store: InMemoryStore, memory: SemanticMemory
 ) -> None:
     await write(store, entry("one", speaker="Ana Lopez"), entry("two", speaker="Ben"))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
 
     async def known(query: str) -> Sequence[str]:
         return sorted(await named_speakers(store, ANA, query))

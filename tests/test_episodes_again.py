@@ -10,13 +10,14 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from graph.agent import open_agent
-from memory import episodes, journal
-from memory.apply import apply_operations
-from memory.episodes import catch_up, episode_of
+from graph.api.open import open_agent
 from memory.errors import MemoryStoreError
-from memory.operations import add_entry
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.operations.apply import apply_operations
+from memory.recall import episodes
+from memory.recall.episodes import episode_of, index_entries
+from memory.records.operations import add_entry
 from tests.facts import ANA, draft, memory_at
 from tests.recalling import Failing, entry, marks, rows, write
 
@@ -57,8 +58,8 @@ async def test_after_a_kill_at_any_point_the_same_is_done_again(
     with monkeypatch.context() as patched:
         patched.setattr(memory, at, dies)
         with pytest.raises(Killed):
-            await catch_up(store, memory, ANA)
-    await catch_up(store, memory, ANA)
+            await index_entries(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert [row.payload["data"] for row in rows(memory)] == ["harp", "mill"]
     assert await marks(store) == []
     assert await memory.count_unembedded(ANA) == 0
@@ -71,14 +72,14 @@ async def test_a_kill_between_rows_and_marks_makes_no_second_row(
         raise Killed
 
     await write(store, entry("mill"))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     await write(store, entry("harp", minutes=1))
     with monkeypatch.context() as patched:
         patched.setattr(episodes, "write_batch", dies)
         with pytest.raises(Killed):
-            await catch_up(store, memory, ANA)
+            await index_entries(store, memory, ANA)
     assert (len(rows(memory)), len(await marks(store))) == (2, 1)
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert len(rows(memory)) == 2
     assert await marks(store) == []
 
@@ -131,11 +132,11 @@ async def test_where_the_embedder_fails_entries_are_found_by_words_and_embedded_
     embeddings = Failing()
     memory = memory_at(tmp_path, cast(Embeddings, embeddings))
     await write(store, entry("harp"))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert await marks(store) == []
     assert await memory.count_unembedded(ANA) == len(rows(memory)) == 1
     embeddings.down = False
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert await memory.count_unembedded(ANA) == 0
     memory.close()
 
@@ -150,7 +151,7 @@ async def test_what_is_new_is_embedded_at_once_and_of_what_waits_no_more_than_a_
     await memory.put_episodes(ANA, old)
     embeddings.down = False
     await write(store, *(entry(f"new{number}", minutes=number) for number in range(3)))
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert [len(call) for call in embeddings.calls] == [2, 2]
     assert [*embeddings.calls[0], embeddings.calls[1][0]] == ["new2", "new1", "new0"]
     assert await memory.count_unembedded(ANA) == 5
@@ -165,14 +166,14 @@ async def test_a_journal_from_before_there_were_marks_is_indexed_once(
         await store.abatch(
             [put for put in journal.puts(ANA, one) if "unindexed" not in put.namespace]
         )
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     assert [row.payload["data"] for row in rows(memory)] == ["harp", "mill"]
 
     async def none(*args: Any) -> list[Any]:
         raise AssertionError("the journal is read as a whole again")
 
     monkeypatch.setattr(journal, "days", none)
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
 
 
 async def test_after_texts_are_analysed_otherwise_all_entries_are_indexed_anew(
@@ -180,10 +181,10 @@ async def test_after_texts_are_analysed_otherwise_all_entries_are_indexed_anew(
 ) -> None:
     await write(store, entry("Which harp?", speaker="Ben"), entry("Mine", minutes=1))
     [fact] = await memory.add(ANA, [draft("a", "Ana keeps bees")])
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     monkeypatch.setattr(episodes, "ANALYSIS_VERSION", 99)
     monkeypatch.setattr(episodes, "entry_terms", lambda text, speaker, before: ["otherwise"])
-    await catch_up(store, memory, ANA)
+    await index_entries(store, memory, ANA)
     found = await memory.lookup(
         ANA, terms=["otherwise"], vector=None, kinds=["episode"], limit=9, include_superseded=True
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.event_class import event_class_of
+from memory.events.assessment import event_class_of
 
 NAMES = ["Circadian"]
 

@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 from pydantic import Field
 
 from tests.executing import answer_to, executed, wanted
-from tools.execute import MOST_ARGUMENTS, refuse
+from tools.execution.execute import MOST_ARGUMENTS, refuse
 from tools.registry import BUILT_IN, registered
 
 CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from graph.transfer import import_memory
-from memory import exporting
-from memory.transfer import line_of
+from graph.use_cases.transfer import import_memory
+from memory.transfer import exporting
+from memory.transfer.format import line_of
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.scripted import scripted

@@ -11,13 +11,12 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.tools import BaseTool
 
-import tools.extra
+import tools.extensions
 from graph import persistence
-from graph.agent import open_agent
-from memory.components import component
+from graph.api.open import open_agent
 from memory.errors import InputError
-from memory.extensions import load_extensions
-from memory.resources import Resources, resources_of
+from memory.prompt.components import component, load_extensions
+from memory.runtime import Resources, resources_of
 from tests.agents import said
 from tests.clock import Clock
 from tests.scripted import call, scripted
@@ -233,7 +232,7 @@ async def test_mcp_tools_stand_beside_the_others_and_make_way_for_their_names(
         asked.append(taken)
         return [registered(hum, "dangerous")]
 
-    monkeypatch.setattr(tools.extra, "mcp_tools", mcp_tools)
+    monkeypatch.setattr(tools.extensions, "mcp_tools", mcp_tools)
     (modules / "mcp.json").write_text(json.dumps({"servers": {}}))
     monkeypatch.setenv("CIRCADIAN_MCP", "mcp.json")
     async with open_agent(model=scripted(), embedder="offline") as agent:

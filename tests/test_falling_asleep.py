@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
+from graph.api.async_agent import AsyncAgent
 from memory import audit
-from memory.emergency import ask_for_stop
 from memory.errors import ModelError
+from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
 from tests.agents import night_model, opened, result_of, said
 from tests.clock import Clock

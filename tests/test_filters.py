@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.vectorstore.table import MemoryTable, split
+from memory.facts.table import MemoryTable, split
 from tests.tables import direction, ids, payload, put, scope
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from memory import folder as folders
 from memory.errors import FolderError, InputError, MemoryStoreError, NewerError
-from memory.folder import FOLDER_SCHEMA, Folder, open_folder
-from memory.models.hashing import DIMENSION as OFFLINE_DIMENSION
-from memory.models.hashing import HashingEmbeddings
+from memory.installation import folder as folders
+from memory.installation.folder import FOLDER_SCHEMA, DataFolder, open_folder
+from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
+from memory.models.embed import HashingEmbeddings
 from tests.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
 
 
@@ -116,7 +116,7 @@ def test_another_embedder_is_refused_with_the_way_to_change_it(tmp_path: Path) -
     assert "made with the embedder offline, not openai:text-embedding-3-small" in said
     assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
     said = refusal(tmp_path / "data", embeddings=WordEmbeddings())
-    assert "offline, not custom:WordEmbeddings; `graph.reindexing.reindex`" in said
+    assert "offline, not custom:WordEmbeddings; `graph.use_cases.reindexing.reindex`" in said
     assert head(tmp_path / "data")["embedder"] == "offline"
 
 
@@ -246,7 +246,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_concurrent_makers_agree(tmp_path: Path) -> None:
-    folders: list[Folder | FolderError] = []
+    folders: list[DataFolder | FolderError] = []
     barrier = threading.Barrier(8)
 
     def make(number: int) -> None:
@@ -264,7 +264,7 @@ def test_concurrent_makers_agree(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    opened = [one for one in folders if isinstance(one, Folder)]
+    opened = [one for one in folders if isinstance(one, DataFolder)]
     assert (len(folders), len(opened)) == (8, 4)
     assert {one.embedder for one in opened} == {head(tmp_path / "data")["embedder"]}
     assert os.listdir(tmp_path / "data") == ["folder.json"]

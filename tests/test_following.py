@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from graph.api.async_agent import AsyncAgent
 from graph.cli.listener import Listener, follow
-from graph.decisions import decide
-from graph.handle import AsyncAgent
-from memory.night_stream import NightEvent
+from graph.use_cases.approvals import decide
+from memory.night.progress import NightEvent
+from memory.records.tick import ToolOutcome
 from memory.settings import Settings
-from memory.tick import ToolOutcome
 from tests import launching
 from tests.agents import night_model, opened, said
 from tests.clock import Clock

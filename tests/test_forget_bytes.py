@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from graph.forgetting import forget
-from graph.handle import AsyncAgent
-from graph.status import status
-from memory import audit, inbox, night
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.forgetting import forget
+from graph.use_cases.status import status
+from memory import audit
 from memory.errors import InputError
-from memory.scope import Scope
-from memory.store_walk import shelves
+from memory.events import inbox
+from memory.night import record as night
+from memory.records.records import Scope
+from memory.storage.access import shelves
 from tests.agents import entries, said
 from tests.clock import Clock
 from tests.lives import BENS, ZORAS, Lived, at_home, copied, holding, lived_in

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from graph import forgetting
-from graph.forgetting import forget
-from graph.handle import AsyncAgent
-from graph.transfer import export_memory
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import forgetting
+from graph.use_cases.forgetting import forget
+from graph.use_cases.transfer import export_memory
 from memory.errors import BusyError, InputError, MemoryStoreError
-from memory.forgetting import found_rows, open_forget, residue
+from memory.forgetting import facts as found_rows
+from memory.forgetting import progress as open_forget
 from tests.agents import entries, said
 from tests.clock import Clock
 from tests.facts import running
@@ -25,7 +26,7 @@ PARTS: list[tuple[Any, str]] = [
     (forgetting, "_rewrite_state"),
     (forgetting, "write_batch"),
     (forgetting, "_clean"),
-    (residue, "clean"),
+    (open_forget, "clean"),
     (open_forget, "ended"),
 ]
 """What a forget does, in order."""

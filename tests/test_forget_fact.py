@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from graph.corrections import correct
-from graph.forgetting import forget, forget_fact
-from graph.handle import AsyncAgent
-from memory import night
-from memory.apply import LINKS
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.forgetting import forget, forget_fact
+from graph.use_cases.memories import correct
 from memory.errors import InputError
+from memory.night import record as night
+from memory.operations.apply import LINKS
 from tests.agents import entries, said
 from tests.clock import Clock
 from tests.lives import ZORAS, Lived, at_home, copied, holding, lived_in

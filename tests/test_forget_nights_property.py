@@ -15,16 +15,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph import nights
-from graph.agent import open_agent
-from graph.forgetting import forget
-from graph.handle import AsyncAgent
-from graph.nights import undo_night
-from memory import links, night
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
+from graph.use_cases import nights
+from graph.use_cases.forgetting import forget
+from graph.use_cases.nights import undo_night
 from memory.errors import ConflictError, InputError
-from memory.records import NightRecord
+from memory.journal import links
+from memory.night import record as night
+from memory.records.records import NightRecord
 from memory.settings import Settings
-from memory.store_access import list_items
+from memory.storage.access import list_items
 from tests.clock import Clock
 from tests.lives import holding
 from tests.scripted import ScriptedChatModel, calls, scripted

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.forgetting import forget, forget_fact
-from graph.handle import AsyncAgent
-from graph.transfer import export_memory, import_memory
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.forgetting import forget, forget_fact
+from graph.use_cases.transfer import export_memory, import_memory
 from memory.errors import InputError
-from memory.postgres.pool import BlockingPool
-from memory.transfer import line_of
+from memory.storage.postgres.connections import BlockingPool
+from memory.transfer.format import line_of
 from tests.agents import entries, said
 from tests.clock import Clock
 from tests.lives import BENS, ZORAS, at_home, live

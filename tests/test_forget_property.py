@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from graph.agent import open_agent
-from graph.forgetting import forget
-from graph.handle import AsyncAgent
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
+from graph.use_cases.forgetting import forget
 from memory.errors import InputError
 from memory.settings import Settings
 from tests.agents import EXTRACTING, entries, shown_ids

@@ -13,8 +13,8 @@ from memory.forgetting.erasure import (
     names_of,
 )
 from memory.forgetting.store_changes import profile_after
-from memory.profiles import EntityProfile, new_profile
-from memory.records import Event, Fact, JournalEntry
+from memory.records.profiles import EntityProfile, new_profile
+from memory.records.records import Event, Fact, JournalEntry
 
 NOTHING = Acts(frozenset(), frozenset())
 

@@ -2,8 +2,8 @@ import pytest
 
 from memory.forgetting.erasure import Known, names_of
 from memory.forgetting.names import Names
-from memory.names import name_key
-from memory.profiles import EntityProfile, new_profile
+from memory.records.profiles import EntityProfile, new_profile
+from memory.text.names import name_key
 
 NAMED = [
     (["Zora"], "Zora came."),

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any, cast
 
-from memory.forgetting.nights import is_touched, operation_after, plans_after, record_after
-from memory.records import NightRecord, Operation, PlanRecord
+from memory.forgetting.store_changes import is_touched, operation_after, plans_after, record_after
+from memory.records.records import NightRecord, Operation, PlanRecord
 from tests.test_forgetting_state import known
 
 

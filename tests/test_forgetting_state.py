@@ -3,23 +3,22 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory.approvals import deed_key
-from memory.at_rest import at_rest
-from memory.chat import MARK
+from memory.events.approvals import deed_key
 from memory.forgetting.erasure import Acts, Erasure, Known, decide, names_of
 from memory.forgetting.names import Names
 from memory.forgetting.store_changes import Context, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
-from memory.records import Event
-from memory.state import fresh_state
-from memory.state_check import state_problem
+from memory.messages.convert import EVENT_KEY
+from memory.records.records import Event
+from memory.state.schema import at_rest, fresh_state
+from memory.state.validation import state_problem
 from tests.test_forgetting_lineage import NOTHING, SAID, erasure, fact
 
 FACT = fact("0f", "A parrot lives there.", ["event_20260302_z1"], ["z1"])
 
 
 def mark(tick: int, event: str | None = None) -> dict[str, Any]:
-    return {MARK: {"tick": tick, "event": event, "at": "2026-03-02T09:00:00+00:00"}}
+    return {EVENT_KEY: {"tick": tick, "event": event, "at": "2026-03-02T09:00:00+00:00"}}
 
 
 def human(tick: int, event: str | None, text: str, name: str | None = "Ben") -> HumanMessage:
@@ -99,7 +98,7 @@ def test_tool_calls_keep_their_answers_and_messages_their_ids() -> None:
     (said,) = [c for one in after if isinstance(one, AIMessage) for c in one.tool_calls][:1]
     assert said["args"] == {"to": "[forgotten]", "text": "Beans grow."}
     assert [one.id for one in after] == [
-        one.id for one in HISTORY if one.additional_kwargs.get(MARK, {}).get("tick") != 3
+        one.id for one in HISTORY if one.additional_kwargs.get(EVENT_KEY, {}).get("tick") != 3
     ]
     assert after[2] is HISTORY[6]
 

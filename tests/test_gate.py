@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memory.dreaming.gate import Probe, finds, heirs, judged, leaving
-from memory.operations import add_fact, change_fact, supersede_fact
-from memory.records import Operation
+from memory.records.operations import add_fact, change_fact, supersede_fact
+from memory.records.records import Operation, Probe
 from memory.settings import Settings
+from nodes.night.weigh_night import facts_leaving, finds, heirs_of, judged
 from tests.facts import draft
 from tests.night_memories import NOW, fact
 
@@ -22,7 +22,7 @@ def removed(op: str) -> Operation:
 
 def test_ended_and_removed_facts_leave_and_count_once() -> None:
     operations: list[Operation] = [ended("a"), removed("b"), {**ended("a"), "id": "again"}]
-    assert leaving(operations, {"a", "b", "c"}) == {"a", "b"}
+    assert facts_leaving(operations, {"a", "b", "c"}) == {"a", "b"}
 
 
 def test_invalid_new_and_otherwise_changed_facts_do_not_leave() -> None:
@@ -31,7 +31,7 @@ def test_invalid_new_and_otherwise_changed_facts_do_not_leave() -> None:
         fact("d", invalid_at=NOW, superseded_by="x"), {"invalid_at": None}, ["d"], "undo"
     )
     operations = [ended("gone"), described, back, add_fact(draft("new", "x"), "told")]
-    assert leaving(operations, {"c", "d"}) == set()
+    assert facts_leaving(operations, {"c", "d"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,6 @@ def test_the_heir_is_the_last_fact_of_the_chain() -> None:
         supersede_fact(facts["b"], "new", NOW, [], "moved again"),
         add_fact(draft("new", "Ada lives in Turin."), "told"),
     ]
-    found = heirs(operations, facts)
+    found = heirs_of(operations, facts)
     assert (found["event_a"], found["event_b"]) == ({"event_new"}, {"event_new"})
     assert (found["event_c"], "event_e" in found) == ({"event_c"}, False)

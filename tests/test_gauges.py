@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.views import breakers_gauge, prompt_gauge, spending_gauge, status_view
-from graph.status import status
-from memory.models.offline import OfflineChatModel
-from memory.prompt_health import prompt_health
+from graph.cli.views.status import breakers_gauge, prompt_gauge, spending_gauge, status_view
+from graph.use_cases.status import status
+from memory.models.offline.model import OfflineChatModel
+from memory.prompt.health import prompt_health
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian

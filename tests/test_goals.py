@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import goals as rules
-from memory.decomposition import check_decomposable, decompose
 from memory.errors import Refusal, StateError
-from memory.goals import Goals
-from memory.records import Goal, GoalStatus, Priority
+from memory.planning import goals as rules
+from memory.planning.goals import Goals, check_decomposable, decompose
+from memory.records.records import Goal, GoalStatus, Priority
 
 NOW = datetime(2025, 12, 6, 10, 0, tzinfo=UTC)
 PAGE_SUBTASKS = [

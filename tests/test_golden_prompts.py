@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.agent import open_agent
-from graph.handle import AsyncAgent
-from memory.components import PromptComponent, component
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
+from memory.prompt.components import PromptComponent, component
 from memory.settings import Settings
-from memory.state import fresh_state
+from memory.state.schema import fresh_state
 from tests.agents import night_model, said
 from tests.clock import Clock
 from tests.facts import draft
 from tests.scripted import RecordedCall, Step, call, scripted
 from tests.source_files import GOLDEN
-from tools.contexts import CONTEXTS
+from tools.policy.contexts import CONTEXTS
 
 AT = "2026-03-01T18:30:00+00:00"
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")

@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 
-from memory.compaction import MARK
+from memory.messages.history import MARK
 from memory.settings import Settings
-from memory.state import REDUCED_KEYS, State, fresh_state
+from memory.state.schema import REDUCED_KEYS, State, fresh_state
 from nodes.hand_back import hand_back
 from tests.agents import EXTRACTING, opened, said
 from tests.clock import Clock
@@ -70,7 +70,7 @@ async def test_a_message_that_was_compacted_does_not_come_back_when_it_is_sent_a
 async def test_a_conversation_that_was_dropped_does_not_come_back(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodes.record.OPEN_CONVERSATIONS", 3)
+    monkeypatch.setattr("nodes.tick.record.OPEN_CONVERSATIONS", 3)
     people = [f"person {number}" for number in range(5)]
     times = [clock.advance(minutes=1).isoformat() for _ in people]
     events = [

@@ -12,16 +12,17 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
-from graph import runs
-from graph.context import match_id
-from graph.handle import AsyncAgent
-from graph.status import status
-from memory import inbox, journal
-from memory.apply import apply_operations
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import runs
+from graph.use_cases.context import match_id
+from graph.use_cases.status import status
 from memory.errors import CircadianError, InputError, StateError
-from memory.operations import add_entry
-from memory.resources import KEY
-from memory.scope import Scope
+from memory.events import inbox
+from memory.journal import entries as journal
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry
+from memory.records.records import Scope
+from memory.runtime import KEY
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, scripted

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory.records import FactDraft
+from graph.api.async_agent import AsyncAgent
+from memory.records.records import FactDraft
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.dreamers import SETTINGS, day, dreamer, whole

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.postgres.history import PostgresHistory
-from memory.postgres.table import PostgresTable
-from memory.semantic import settle_mem0
-from memory.vectorstore.table import History
+from memory.facts.postgres.table import PostgresHistory, PostgresTable
+from memory.facts.semantic import settle_mem0
+from memory.facts.table import History
 from tests.tables import DATABASES, Open, ids, put
 
 
@@ -23,7 +22,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[History]
         opened = of_table(request.getfixturevalue("open_postgres"))
     else:
         settle_mem0(tmp_path / "mem0")
-        from memory.vectorstore.mem0 import FileHistory
+        from memory.facts.mem0 import FileHistory
 
         opened = FileHistory(tmp_path / "history.db")
     yield opened

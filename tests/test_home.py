@@ -15,12 +15,13 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import DatabaseDown, FolderError, InputError
-from memory.folder import Folder
-from memory.home import Home, is_made, open_home
-from memory.models.hashing import DIMENSION as OFFLINE_DIMENSION
-from memory.postgres.address import address_of
-from memory.postgres.database import DATABASE_SCHEMA, Database, open_database
+from memory.installation.database import DATABASE_SCHEMA, Database, open_database
+from memory.installation.folder import DataFolder
+from memory.installation.opening import is_made, open_installation
+from memory.installation.protocol import Installation
+from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import Deployment
+from memory.storage.postgres.connections import address_of
 from tests.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
 from tests.postgres import Postgres
 from tests.source_files import ROOT
@@ -59,7 +60,7 @@ def head(url: str) -> tuple[Any, ...]:
 
 def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) -> None:
     assert not is_made(Deployment())
-    home = open_home(Deployment())
+    home = open_installation(Deployment())
     assert isinstance(home, Database)
     assert home.name.endswith("/" + execute(url, "SELECT current_database()")[0][0])
     assert is_made(Deployment())
@@ -67,8 +68,8 @@ def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) 
 
 
 def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path) -> None:
-    home = open_home(Deployment(), data=tmp_path / "named")
-    assert isinstance(home, Folder)
+    home = open_installation(Deployment(), data=tmp_path / "named")
+    assert isinstance(home, DataFolder)
     assert home.name == str(tmp_path / "named")
     assert is_made(Deployment(), tmp_path / "named")
     assert not is_made(Deployment())
@@ -78,7 +79,7 @@ def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "")
     assert not is_made(Deployment())
-    assert open_home(Deployment()).name == str(tmp_path / "data")
+    assert open_installation(Deployment()).name == str(tmp_path / "data")
     assert is_made(Deployment())
 
 
@@ -122,7 +123,7 @@ def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
 
 
 def test_concurrent_first_openings_agree(url: str) -> None:
-    homes: list[Home | FolderError] = []
+    homes: list[Installation | FolderError] = []
     barrier = threading.Barrier(6)
 
     def make(number: int) -> None:
@@ -202,7 +203,7 @@ def test_the_password_is_never_shown(
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "postgresql://ada:s3cret@127.0.0.1:1/circadian")
     with caplog.at_level(logging.DEBUG), pytest.raises(DatabaseDown) as refused:
-        open_home(Deployment())
+        open_installation(Deployment())
     assert "127.0.0.1/circadian cannot be reached" in str(refused.value)
     shown = [str(refused.value), caplog.text, repr(Deployment())]
     shown.append(repr(address_of(SecretStr("postgresql://ada:s3cret@h/d"))))
@@ -226,7 +227,7 @@ def test_a_missing_package_is_reported_with_its_extra(
     with pytest.raises(
         InputError, match=r"psycopg_pool.*pip install 'circadian-agent\[postgres\]'"
     ):
-        open_home(Deployment())
+        open_installation(Deployment())
 
 
 def test_a_data_folder_needs_no_postgresql_package(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory import entities
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
 from memory.settings import Settings
 from tests.agents import entries, opened, said
 from tests.clock import Clock

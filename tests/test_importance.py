@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.importance import TRUST, heuristic_importance, mentions, names_project
-from memory.inbox import valid_event
-from memory.journal import entry_for_event
+from memory.events.rules import entry_for_event
+from memory.journal.entries import TRUST, heuristic_importance, mentions, names_project
+from memory.messages.convert import valid_event
 from memory.settings import Settings
 
 

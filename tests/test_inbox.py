@@ -4,10 +4,10 @@ import pytest
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from memory import inbox
 from memory.errors import InputError
-from memory.records import Event, HandledMark
-from memory.scope import Scope
+from memory.events import inbox
+from memory.messages.convert import valid_event
+from memory.records.records import Event, HandledMark, Scope
 from tests.clock import Clock
 
 SCOPE = Scope("local", "thread")
@@ -15,7 +15,7 @@ SCOPE = Scope("local", "thread")
 
 def event(name: str, **more: object) -> Event:
     raw = {"id": name, "at": "2026-03-02T09:00:00+00:00", "sender": "Ada", "text": "hello", **more}
-    return inbox.valid_event(raw)
+    return valid_event(raw)
 
 
 async def test_events_wait_in_the_order_in_which_they_were_posted(clock: Clock) -> None:

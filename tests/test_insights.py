@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.dreaming.insights import LEAST, MOST, Insight, Reflected, insights, questions
-from memory.records import RecallHit
+from memory.records.records import RecallHit
+from nodes.night.reflect import LEAST, MOST, Insight, Reflected, insights, questions
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
 

@@ -7,9 +7,8 @@ from typing import Any, cast
 import pytest
 from langchain_core.tools import tool
 
-from memory.delegation import Insulation
-from tools.delegate import delegate_task
-from tools.insulation import tools_for_delegate
+from tools.builtin.communication import delegate_task
+from tools.delegation import Insulation, tools_for_delegate
 from tools.registry import BUILT_IN, ToolCategory, registered
 
 MODES: tuple[Insulation, ...] = ("none", "orchestrator", "delegate")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.handle import AsyncAgent
-from memory import inbox
+from graph.api.async_agent import AsyncAgent
 from memory.errors import InputError
-from memory.resources import KEY, process_resources
+from memory.events import inbox
+from memory.runtime import KEY, process_resources
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, scripted

@@ -133,10 +133,10 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (sql_stands_in_memory_and_persistence, "nodes/a.py", "import sqlite3"),
     (sql_stands_in_memory_and_persistence, "graph/a.py", "db.execute('SELECT 1 FROM facts')"),
     (sql_stands_in_memory_and_persistence, "tools/a.py", "q = f'DELETE FROM facts WHERE id={i}'"),
-    (a_node_is_named_like_its_file, "nodes/act.py", "async def answer(state): ..."),
+    (a_node_is_named_like_its_file, "nodes/tick/act.py", "async def answer(state): ..."),
     (
         a_node_is_named_like_its_file,
-        "nodes/act.py",
+        "nodes/tick/act.py",
         "async def act(state): ...\nasync def record(state): ...",
     ),
 ]
@@ -152,7 +152,7 @@ KEPT: list[tuple[Rule, str, str]] = [
     (sql_stands_in_memory_and_persistence, "nodes/a.py", "x = 'Select the goals to work on'"),
     (
         a_node_is_named_like_its_file,
-        "nodes/act.py",
+        "nodes/tick/act.py",
         "async def act(state): ...\nasync def _ask(state): ...\ndef cut(state): ...",
     ),
 ]

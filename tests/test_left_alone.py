@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from graph.agent import open_agent
-from memory import inbox
+from graph.api.open import open_agent
 from memory.errors import ServiceDown
+from memory.events import inbox
 from memory.settings import Settings
 from tests.agents import entries, night_model, opened, said
 from tests.clock import Clock
@@ -112,7 +112,7 @@ async def test_facts_that_cannot_be_read_are_left_alone(
         tried.append(1)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("memory.vectorstore.sqlite.SqliteTable.keywords", broken)
+    monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.keywords", broken)
     async with opened(tmp_path, scripted(), clock) as agent:
         first = await agent.ainvoke(said("Are you there?", id="first"))
         assert "disk I/O error" in first["report"]["failures"][0]["error"]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.links import End, after, ends_named, fact_ops
-from memory.night_undo import inverse
-from memory.operations import link, link_facts, link_memories, unlink
-from memory.records import Operation
+from memory.journal.links import End, after, ends_named, fact_ops
+from memory.night.undo import inverse
+from memory.records.operations import link, link_facts, link_memories, unlink
+from memory.records.records import Operation
 
 AT, LATER = "2026-05-03T02:00:00+00:00", "2026-05-04T02:00:00+00:00"
 FACTS = {"op1": "f1", "op2": "f2", "op3": "f3"}

@@ -15,10 +15,10 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import BusyError
-from memory.folder import Folder, open_folder
-from memory.home import Home, WriterLock
-from memory.lock import AgentLock, FolderLock
-from memory.postgres.database import open_database
+from memory.installation.database import open_database
+from memory.installation.folder import DataFolder, open_folder
+from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.installation.protocol import Installation, WriterLock
 from tests.homes import KINDS, home_of, is_database, url_of
 from tests.source_files import ROOT
 
@@ -41,15 +41,15 @@ def hold(where: str, kind: str, thread: str) -> None:
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test that takes it holds for both."""
     return home_of(request, tmp_path)
 
 
 @contextmanager
-def holder(kind: str, home: Home, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
+def holder(kind: str, home: Installation, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
     """A second process that has the lock until it is killed or its input ends."""
-    where = str(home.path) if isinstance(home, Folder) else url_of(home)
+    where = str(home.path) if isinstance(home, DataFolder) else url_of(home)
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, where, kind, thread],
         cwd=ROOT,
@@ -66,26 +66,26 @@ def holder(kind: str, home: Home, thread: str = "t") -> Iterator[subprocess.Pope
             process.kill()
 
 
-def agent(home: Home, thread: str = "t", timeout: float = 0.0) -> WriterLock:
+def agent(home: Installation, thread: str = "t", timeout: float = 0.0) -> WriterLock:
     return home.agent_lock(thread, timeout=timeout)
 
 
-def server(home: Home, timeout: float = 0.0) -> WriterLock:
+def server(home: Installation, timeout: float = 0.0) -> WriterLock:
     return home.server_lock(timeout=timeout)
 
 
-async def test_two_handles_of_one_process_exclude_each_other(home: Home) -> None:
+async def test_two_handles_of_one_process_exclude_each_other(home: Installation) -> None:
     async with agent(home):
         with pytest.raises(BusyError):
             await agent(home).acquire()
 
 
-async def test_agents_of_one_installation_run_side_by_side(home: Home) -> None:
+async def test_agents_of_one_installation_run_side_by_side(home: Installation) -> None:
     async with agent(home, "a"), agent(home, "b"):
         pass
 
 
-async def test_a_server_and_an_agent_exclude_each_other(home: Home) -> None:
+async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
     async with agent(home):
         with pytest.raises(BusyError):
             await server(home).acquire()
@@ -94,7 +94,9 @@ async def test_a_server_and_an_agent_exclude_each_other(home: Home) -> None:
             await agent(home).acquire()
 
 
-async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(home: Home) -> None:
+async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(
+    home: Installation,
+) -> None:
     async with server(home):
         if is_database(home):
             async with server(home):
@@ -104,7 +106,7 @@ async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(home:
                 await server(home).acquire()
 
 
-async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Home) -> None:
+async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Installation) -> None:
     async with server(home):
         with pytest.raises(BusyError):
             await home.server_lock(timeout=0.0, alone=True).acquire()
@@ -116,7 +118,7 @@ async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Home) 
         pass
 
 
-async def test_a_refused_lock_holds_nothing(home: Home) -> None:
+async def test_a_refused_lock_holds_nothing(home: Installation) -> None:
     async with agent(home):
         for refused in (agent(home), server(home)):
             with pytest.raises(BusyError):
@@ -130,7 +132,7 @@ async def test_a_refused_lock_holds_nothing(home: Home) -> None:
         pass
 
 
-async def test_the_lock_is_free_after_an_exception_in_its_block(home: Home) -> None:
+async def test_the_lock_is_free_after_an_exception_in_its_block(home: Installation) -> None:
     with pytest.raises(RuntimeError, match="broken"):
         async with agent(home):
             raise RuntimeError("broken")
@@ -138,7 +140,7 @@ async def test_the_lock_is_free_after_an_exception_in_its_block(home: Home) -> N
         pass
 
 
-async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Home) -> None:
+async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Installation) -> None:
     first, second = agent(home), agent(home, timeout=5.0)
     async with first:
         waiting = asyncio.create_task(second.acquire())
@@ -151,7 +153,7 @@ async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Home) -> N
         pass
 
 
-async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Home) -> None:
+async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Installation) -> None:
     for turn in range(20):
         lock = agent(home)
         attempt = asyncio.create_task(lock.acquire())
@@ -164,7 +166,7 @@ async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Home) 
             pass
 
 
-async def test_tasks_that_share_a_handle_take_turns(home: Home) -> None:
+async def test_tasks_that_share_a_handle_take_turns(home: Installation) -> None:
     shared, inside = agent(home, timeout=10.0), 0
 
     async def work() -> None:
@@ -181,7 +183,7 @@ async def test_tasks_that_share_a_handle_take_turns(home: Home) -> None:
 
 
 async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
-    home: Home,
+    home: Installation,
 ) -> None:
     shared = agent(home, timeout=0.1)
     async with shared:
@@ -196,7 +198,7 @@ async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
             await agent(home).acquire()
 
 
-async def test_a_thread_id_may_hold_anything(home: Home, tmp_path: Path) -> None:
+async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path) -> None:
     odd = "../a b/\n" + "x" * 500
     before = os.listdir(tmp_path)
     async with agent(home, odd):
@@ -206,7 +208,7 @@ async def test_a_thread_id_may_hold_anything(home: Home, tmp_path: Path) -> None
     assert os.listdir(tmp_path) == before
 
 
-async def test_the_error_names_the_process_that_runs_the_agent(home: Home) -> None:
+async def test_the_error_names_the_process_that_runs_the_agent(home: Installation) -> None:
     with holder("agent", home) as process:
         with pytest.raises(BusyError) as refused:
             await agent(home, timeout=0.1).acquire()
@@ -216,7 +218,7 @@ async def test_the_error_names_the_process_that_runs_the_agent(home: Home) -> No
         )
 
 
-async def test_the_error_names_the_server(home: Home) -> None:
+async def test_the_error_names_the_server(home: Installation) -> None:
     with (
         holder("server", home) as process,
         pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"),
@@ -224,7 +226,7 @@ async def test_the_error_names_the_server(home: Home) -> None:
         await agent(home).acquire()
 
 
-async def test_the_error_for_a_server_names_the_running_agent(home: Home) -> None:
+async def test_the_error_for_a_server_names_the_running_agent(home: Installation) -> None:
     async with server(home):  # its name stays in a folder's file
         pass
     async with agent(home, "idle"):
@@ -237,7 +239,7 @@ async def test_the_error_for_a_server_names_the_running_agent(home: Home) -> Non
 
 
 @pytest.mark.parametrize("kind", ["agent", "server"])
-async def test_the_lock_of_a_killed_process_is_free(home: Home, kind: str) -> None:
+async def test_the_lock_of_a_killed_process_is_free(home: Installation, kind: str) -> None:
     with holder(kind, home) as process:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -248,7 +250,7 @@ async def test_the_lock_of_a_killed_process_is_free(home: Home, kind: str) -> No
 
 
 async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
-    home: Home,
+    home: Installation,
 ) -> None:
     with holder("agent", home) as process:
         lock = agent(home, timeout=10.0)
@@ -262,20 +264,20 @@ async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
 
 
 async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
-    lock = AgentLock(tmp_path, "t")
+    lock = FolderAgentLock(tmp_path, "t")
     await lock.acquire()
     lock.release()
     lock.release()
-    async with AgentLock(tmp_path, "t", timeout=0):
+    async with FolderAgentLock(tmp_path, "t", timeout=0):
         pass
 
 
 async def test_the_error_shows_nothing_of_an_earlier_holder(tmp_path: Path) -> None:
-    async with AgentLock(tmp_path, "t", role="a role with a longer name"):
+    async with FolderAgentLock(tmp_path, "t", role="a role with a longer name"):
         pass
-    async with AgentLock(tmp_path, "t", role="tick"):
+    async with FolderAgentLock(tmp_path, "t", role="tick"):
         with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(tick\): wait"):
-            await AgentLock(tmp_path, "t", timeout=0).acquire()
+            await FolderAgentLock(tmp_path, "t", timeout=0).acquire()
 
 
 def agent_file(locks: Path) -> Path:
@@ -283,13 +285,13 @@ def agent_file(locks: Path) -> Path:
 
 
 async def test_a_lock_file_that_cannot_be_opened_leaves_nothing_held(tmp_path: Path) -> None:
-    async with AgentLock(tmp_path, "t"):
+    async with FolderAgentLock(tmp_path, "t"):
         pass
     file = agent_file(tmp_path)
     file.unlink()
     file.mkdir()
     with pytest.raises(IsADirectoryError):
-        await AgentLock(tmp_path, "t").acquire()
+        await FolderAgentLock(tmp_path, "t").acquire()
     file.rmdir()
-    async with FolderLock(tmp_path, timeout=0):
+    async with FolderServerLock(tmp_path, timeout=0):
         pass

@@ -11,8 +11,8 @@ import pytest
 
 from graph.cli.logs import set_up
 from memory.errors import InputError
-from memory.redaction import bounded, redact, redacted
 from memory.settings import Deployment
+from memory.text.redaction import bounded, redact, redacted
 
 Capture = pytest.CaptureFixture[str]
 SECRET = "sk-proj-abcdefghijklmnop0123456789"

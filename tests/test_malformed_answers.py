@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.messages.tool import invalid_tool_call
 from langchain_core.tools import tool
 
-from graph.status import status
-from memory import inbox
+from graph.use_cases.status import status
+from memory.events import inbox
 from memory.models import retry
 from memory.settings import Settings
 from tests.agents import entries, opened

@@ -7,13 +7,13 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from graph.handle import AsyncAgent
-from memory import entities
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
 from memory.errors import ModelError
-from memory.models.offline import OfflineChatModel
-from memory.night import plans_of
-from memory.operations import observe_entity
-from memory.profiles import EntityProfile, Observation, entity_id
+from memory.models.offline.model import OfflineChatModel
+from memory.night.record import plans_of
+from memory.records.operations import observe_entity
+from memory.records.profiles import EntityProfile, Observation, entity_id
 from memory.settings import Settings
 from tests.agents import EXTRACTING, entries, night_model, opened, said
 from tests.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory.errors import ModelError
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
 from tests.facts import ANA, DIMENSION, WordEmbeddings, draft
 from tests.tables import Open
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.semantic import settle_mem0
-from memory.vectorstore.table import MemoryTable
+from memory.facts.semantic import settle_mem0
+from memory.facts.table import MemoryTable
 from tests.tables import DIMENSION, direction, ids, payload, scope
 
 
 @pytest.fixture
 def mem0_store(tmp_path: Path) -> ModuleType:
     settle_mem0(tmp_path / "mem0")
-    from memory.vectorstore import mem0 as mem0_store
+    from memory.facts import mem0 as mem0_store
 
     return mem0_store
 

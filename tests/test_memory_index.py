@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.analysis import terms
 from memory.errors import InputError, MemoryStoreError
-from memory.scope import Scope
-from memory.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
-from memory.vectorstore.table import Kind, SessionPlace
+from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
+from memory.facts.table import Kind, SessionPlace
+from memory.records.records import Scope
+from memory.text.analysis import terms
 from tests.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, texts
 from tests.tables import Open
 

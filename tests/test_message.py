@@ -11,17 +11,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from memory.records import Event
+from memory.records.records import Event
 from memory.settings import Settings
-from memory.state import State
+from memory.state.schema import State
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.scripted import calls, scripted
 from tests.tool_calls import EVENT, NOW, Bench, tick_state
-from tools.contexts import CONTEXTS
-from tools.execute import execute
-from tools.message import LONGEST_NAME, LONGEST_TEXT
-from tools.pattern import select_execution_pattern
+from tools.builtin.communication import LONGEST_NAME, LONGEST_TEXT
+from tools.execution.execute import execute
+from tools.policy.contexts import CONTEXTS
+from tools.policy.pattern import select_execution_pattern
 from tools.registry import BUILT_IN, tools_for
 
 DINNER = {"to": "Bob", "text": "Dinner is at eight."}

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from memory.models.ask import CORRECTIONS
+from memory.models.client import CORRECTIONS
 from tests.agents import opened
 from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, answer, day

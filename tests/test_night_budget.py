@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dreaming.budget import (
-    LEAST_CALLS,
-    Account,
-    account,
-    calls_allowed,
-    calls_left,
-    used_up,
-)
-from memory.night import new_night
-from memory.records import NightRecord, PlanRecord
+from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, calls_left, used_up
+from memory.night.record import new_night
+from memory.records.records import NightRecord, PlanRecord
 from memory.settings import Settings
 
 

@@ -8,14 +8,15 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.nights import broke_off, find_night
-from memory import night
+from graph.use_cases.nights import broke_off, find_night
 from memory.errors import InputError, ModelError
-from memory.night_steps import NightContext
-from memory.session import fallen_asleep
-from memory.state import State
-from memory.store_access import write_batch
-from nodes import weigh_night
+from memory.night import record as night
+from memory.night.steps import NightContext
+from memory.state.mode import fallen_asleep
+from memory.state.schema import State
+from memory.storage.access import write_batch
+from nodes.night import weigh_night
+from nodes.night.weigh_night import _weighed
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.dreamers import answer, dreamer
@@ -82,7 +83,7 @@ async def test_a_night_stopped_by_a_failing_model_reports_it_and_asks_no_more(
 async def test_the_report_gives_the_first_reason_for_stopping(
     lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weigh = weigh_night._weighed
+    weigh = _weighed
 
     async def woken_meanwhile(context: NightContext) -> Any:
         assert context.record["stopped"] == "a message waits"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.handle import AsyncAgent
-from memory.apply import UNDREAMED
+from graph.api.async_agent import AsyncAgent
+from memory.operations.apply import UNDREAMED
 from memory.settings import Settings
-from memory.store_access import list_items
+from memory.storage.access import list_items
 from tests.agents import opened
 from tests.clock import Clock
 from tests.dreamers import SUNDAY, answer

@@ -10,8 +10,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from graph.handle import AsyncAgent
-from memory import journal
+from graph.api.async_agent import AsyncAgent
+from memory.journal import entries as journal
 from memory.settings import Settings
 from tests.agents import entries, opened
 from tests.clock import Clock

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from memory.apply import entries_after
-from memory.night import new_night, plans_of
-from memory.night_plans import Plans
-from memory.night_steps import NightContext, Thought
-from memory.night_steps import plan as make_plan
-from memory.operations import add_fact, change_fact, mark_entry, score_entry, settle_fact
-from memory.records import JournalEntry, Operation, PlanRecord
-from memory.scope import Scope
+from memory.night.plans import Plans
+from memory.night.record import new_night, plans_of
+from memory.night.steps import NightContext, Thought
+from memory.night.steps import plan as make_plan
+from memory.operations.apply import entries_after
+from memory.records.operations import add_fact, change_fact, mark_entry, score_entry, settle_fact
+from memory.records.records import JournalEntry, Operation, PlanRecord, Scope
 from memory.settings import Settings
 from tests.facts import draft
 from tests.night_memories import entry, fact
@@ -96,7 +95,7 @@ def test_each_plan_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         read.append(len(operations))
         return of(entries, operations)
 
-    monkeypatch.setattr("memory.night_plans.entries_after", counted)
+    monkeypatch.setattr("memory.night.plans.entries_after", counted)
     plans = Plans((), ENTRIES)
     for order, (id_, one) in enumerate(ENTRIES.items()):
         plans.extend([plan(order, "compacting", mark_entry(one, "consolidated", "told"))])

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from langgraph.store.base import PutOp
 
-from graph.corrections import find_fact
-from graph.handle import AsyncAgent
-from memory import entities, journal, night
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.memories import find_fact
+from memory.entities import entities
 from memory.errors import CircadianError, ConflictError, InputError
-from memory.records import NightRecord
-from memory.scope import Scope
+from memory.journal import entries as journal
+from memory.night import record as night
+from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
 from tests.agents import opened, said
 from tests.clock import Clock

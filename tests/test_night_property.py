@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph.cli.views import night_view
-from memory import links
-from memory.dreaming import gate
-from memory.night_undo import built_on, inverse
-from memory.operations import (
+from graph.cli.views.night import night_view
+from memory.facts.semantic import SemanticMemory
+from memory.journal import links
+from memory.night.undo import built_on, inverse
+from memory.records.operations import (
     add_entry,
     add_fact,
     change_fact,
@@ -30,8 +30,8 @@ from memory.operations import (
     supersede_fact,
     unlink,
 )
-from memory.records import Operation
-from memory.semantic import SemanticMemory
+from memory.records.records import Operation
+from nodes.night.weigh_night import facts_leaving, heirs_of
 from tests.facts import draft, memory_at
 from tests.night_deeds import AT, DEEDS, ENTRIES, OLD, Night, before_a_night
 from tests.night_memories import ADA, NOW, Memory, entry, noticed, observation
@@ -294,8 +294,8 @@ async def test_every_reader_accepts_a_forgotten_operation(
     assert {*await overlay.holding()} == {*OLD}
     assert built_on(bare, [("later", bare)], {}).keys() == {"later"}
     assert links.after({}, bare, {}) == {}
-    assert gate.leaving(bare, set(OLD)) == set()
-    assert gate.heirs(bare, {}) == {}
+    assert facts_leaving(bare, set(OLD)) == set()
+    assert heirs_of(bare, {}) == {}
 
 
 def test_a_night_with_forgotten_operations_is_still_shown() -> None:

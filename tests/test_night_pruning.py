@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory.apply import apply_operations
-from memory.operations import add_entry, add_fact, link, link_facts, observe_entity
-from memory.records import Operation
+from graph.api.async_agent import AsyncAgent
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry, add_fact, link, link_facts, observe_entity
+from memory.records.records import Operation
 from tests.agents import entries, night_model, opened, said
 from tests.clock import Clock
 from tests.facts import draft

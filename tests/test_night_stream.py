@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memory.night import new_night
-from memory.night_plans import Plans
-from memory.night_stream import NightEvent, is_night_event, tell
+from memory.night.plans import Plans
+from memory.night.progress import NightEvent, is_night_event, tell_progress
+from memory.night.record import new_night
 from tests.agents import opened
 from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
@@ -50,4 +50,4 @@ def test_custom_events_of_tools_are_no_night_events() -> None:
 
 
 def test_telling_progress_outside_of_a_run_does_nothing(clock: Clock) -> None:
-    tell(new_night(clock(), [], []), Plans(), "dream", "begin")
+    tell_progress(new_night(clock(), [], []), Plans(), "dream", "begin")

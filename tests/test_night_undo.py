@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory import night
+from graph.api.async_agent import AsyncAgent
 from memory.errors import ConflictError, InputError
+from memory.night import record as night
 from memory.settings import Settings
 from tests.agents import opened
 from tests.clock import Clock
@@ -24,7 +24,7 @@ def kinds(report: Any) -> set[str]:
 
 
 async def cumulative(agent: AsyncAgent) -> int:
-    from graph.status import status
+    from graph.use_cases.status import status
 
     told: int = (await status(agent.context))["cumulative_importance"]
     return told

@@ -7,16 +7,14 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.views import night_view, nights_view, taken_back
-from graph.cli.views.changes import KNOWN_BY
-from graph.night_names import Names
-from graph.nights import NightLine
-from memory.dreaming.attributes import Synthesis, consolidated, ripe
-from memory.dreaming.insights import Insight, insights
-from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.operations import add_fact, mark_entry, prune_entry, score_entry
-from memory.records import NightStatus, Operation
-from memory.reports import NightReport
+from graph.cli.views.night import KNOWN_BY, night_view, nights_view, taken_back
+from graph.use_cases.nights import Labels, NightLine
+from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry
+from memory.records.records import NightStatus, Operation
+from memory.records.reports import NightReport
+from nodes.night.dream import Claim, Context, Relation, evolve, settle
+from nodes.night.reflect import Insight, insights
 from tests.facts import draft
 from tests.night_deeds import hit_of
 from tests.night_memories import NOW, ada, entry, fact, noticed, observation
@@ -50,7 +48,7 @@ def report(*operations: Operation, **more: Any) -> NightReport:
     return cast(NightReport, made | more)
 
 
-NAMES = Names(cast(Any, FACTS), {"e1": cast(Any, entry("e1"))}, {})
+NAMES = Labels(cast(Any, FACTS), {"e1": cast(Any, entry("e1"))}, {})
 
 
 def seen(*operations: Operation, everything: bool = False, width: int = 100, **more: Any) -> str:
@@ -87,7 +85,7 @@ def test_a_linked_fact_is_shortened() -> None:
     made = settle(
         [Claim("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
     ).operations
-    names = Names(cast(Any, {**FACTS, "long": long}), {}, {})
+    names = Labels(cast(Any, {**FACTS, "long": long}), {}, {})
     told = plain(night_view(report(*made), names, everything=True), 120)
     assert max(map(len, told.splitlines())) <= 3 + KNOWN_BY
     assert "and..." in told
@@ -129,7 +127,7 @@ def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
         held, ripe(held, 1), [Synthesis("home", "Oslo.", ["o2", "o3"])], now=NOW, prune=False
     ).operation
     assert second is not None
-    names = Names({}, {}, {held["id"]: "Ada"})
+    names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
     assert "Knows of people and things\n • Ada home: Bergen. → Oslo. (2 observations)" in told
 
@@ -222,7 +220,7 @@ def test_a_night_with_forgotten_memories_is_shown_without_them() -> None:
 
 
 def test_a_missing_fact_says_so() -> None:
-    told = plain(night_view(report(*related("new", "old", "supersedes")), Names()))
+    told = plain(night_view(report(*related("new", "old", "supersedes")), Labels()))
     assert "- (a fact that is gone, old)" in told
 
 

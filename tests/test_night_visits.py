@@ -10,15 +10,19 @@ import pytest
 
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
-from graph.handle import AsyncAgent
-from memory import apply, journal, night, night_steps, nightwork
-from memory.dreaming.budget import LEAST_CALLS
-from memory.operations import observe_entity, score_entry
-from memory.overlay import MOST_WORDS, _telling
-from memory.profiles import Observation, entity_id
-from memory.records import PlanRecord
+from graph.api.async_agent import AsyncAgent
+from memory.journal import entries as journal
+from memory.night import pruning as nightwork
+from memory.night import record as night
+from memory.night import steps as night_steps
+from memory.night.order import LEAST_CALLS
+from memory.night.pending_view import MOST_WORDS, _telling
+from memory.operations import apply
+from memory.records.operations import observe_entity, score_entry
+from memory.records.profiles import Observation, entity_id
+from memory.records.records import PlanRecord
 from memory.settings import Settings
-from nodes.consolidate_entities import ENTITIES_A_CALL
+from nodes.night.consolidate_entities import ENTITIES_A_CALL
 from tests.agents import opened
 from tests.clock import Clock
 from tests.dreamers import dreamer
@@ -101,7 +105,7 @@ async def test_the_more_entities_the_more_batches_a_visit_has(
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    monkeypatch.setattr("nodes.apply_operations.work_of", with_one_gone)
+    monkeypatch.setattr("nodes.night.apply_operations.work_of", with_one_gone)
     async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
         await known(agent, people)
         read, report = await visits(agent, monkeypatch)

@@ -11,12 +11,12 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
-from graph.cli.views import log_view
-from memory import audit, emergency
-from memory.audit import AuditEntry
-from memory.audit_nights import of_night
-from memory.night import new_night
-from memory.records import NightRecord
+from graph.cli.views.log import log_view
+from memory import audit
+from memory.audit import AuditEntry, of_night
+from memory.events import next_action as emergency
+from memory.night.record import new_night
+from memory.records.records import NightRecord
 from tests.agents import night_model, opened
 from tests.clock import Clock
 from tests.scripted import scripted

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from graph.handle import AsyncAgent
+from graph.api.async_agent import AsyncAgent
 from memory.errors import ConflictError
 from memory.settings import Settings
 from tests.agents import opened, said

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from memory.models.offline_talk import Decision, decide
-from memory.models.third_person import third_person
-from memory.persona import violation
-from memory.trust import as_model_sees
+from memory.guards.persona import violation
+from memory.messages.trust import as_model_sees
+from memory.models.offline.night import third_person
+from memory.models.offline.talk import Decision, decide
 from tests.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 

@@ -7,12 +7,13 @@ from datetime import datetime
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from memory.dreaming import insights as rules
-from memory.models.ask import ask_for
-from memory.models.offline import OfflineChatModel
-from memory.records import RecallHit
-from memory.trust import as_data
-from nodes import reflect
+from memory.messages.trust import as_data
+from memory.models.client import ask_for
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import RecallHit
+from nodes.night.reflect import Insight, Insights, Questions, insights_prompt
+from nodes.night.reflect import insights as reflect_insights
+from nodes.night.reflect import questions as reflect_questions
 from tests.night_memories import NOW, entry
 
 HEARD = [
@@ -36,8 +37,8 @@ def journaled(heard: Sequence[tuple[str, str]]) -> list[BaseMessage]:
 
 
 async def questions(heard: Sequence[tuple[str, str]]) -> list[str]:
-    answer, _ = await ask_for(OfflineChatModel(), journaled(heard), reflect.Questions)
-    kept, refused = rules.questions(answer.questions)
+    answer, _ = await ask_for(OfflineChatModel(), journaled(heard), Questions)
+    kept, refused = reflect_questions(answer.questions)
     assert (kept, refused) == (answer.questions, [])
     return kept
 
@@ -67,10 +68,10 @@ def hit(id_: str, speaker: str | None, text: str, day: str = "2026-05-02") -> Re
 
 
 async def insights(found: dict[str, list[RecallHit]]) -> list[tuple[str, list[str]]]:
-    answer, _ = await ask_for(OfflineChatModel(), reflect.prompt(found), reflect.Insights)
+    answer, _ = await ask_for(OfflineChatModel(), insights_prompt(found), Insights)
     shown = {one["id"]: one for hits in found.values() for one in hits}
-    given = [rules.Insight(one.text, one.evidence, one.importance) for one in answer.insights]
-    made = rules.insights(given, shown, night="night_1", now=datetime.fromisoformat(NOW))
+    given = [Insight(one.text, one.evidence, one.importance) for one in answer.insights]
+    made = reflect_insights(given, shown, night="night_1", now=datetime.fromisoformat(NOW))
     assert made.refused == []
     return [(one.text, one.evidence) for one in answer.insights]
 

@@ -8,11 +8,10 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 
-from memory.models.ask import ask
-from memory.models.offline import OfflineChatModel
-from memory.models.offline_prompt import read_prompt
-from memory.models.offline_requests import read_wishes
-from memory.models.offline_rules import RULES, Rule
+from memory.models.client import ask
+from memory.models.offline.model import OfflineChatModel
+from memory.models.offline.prompt import read_prompt
+from memory.models.offline.requests import RULES, Rule, read_wishes
 from tests.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 

@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from memory.models.ask import ask_for
-from memory.models.offline import OfflineChatModel
-from memory.models.offline_talk import decide
+from memory.models.client import ask_for
+from memory.models.offline.model import OfflineChatModel
+from memory.models.offline.talk import decide
 from tests.offline_prompts import TOOLS, asked, results
 
 

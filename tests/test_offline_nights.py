@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from graph import nights
-from graph.handle import AsyncAgent
-from memory import entities
-from memory.models.offline import OfflineChatModel
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import nights
+from memory.entities import entities
+from memory.models.offline.model import OfflineChatModel
 from memory.settings import Settings
 from tests.agents import entries, opened, said
 from tests.clock import Clock

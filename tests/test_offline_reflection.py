@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from memory.models.offline_reflection import NOTHING
-from memory.models.offline_talk import Decision, decide
-from memory.reflection import reflection_event
+from memory.events.rules import reflection_event
+from memory.models.offline.reflection import NOTHING
+from memory.models.offline.talk import Decision, decide
 from memory.settings import Settings
 from tests.offline_prompts import TOOLS, asked, results, say
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent, open_agents
-from memory import inbox
-from memory.models.offline import OfflineChatModel
-from memory.scope import thread_id
-from memory.vectorstore.indexes import ScopeIndex
+from graph.api.open import open_agent, open_agents
+from memory.events import inbox
+from memory.facts.sqlite.indexes import ScopeIndex
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import thread_id
 from tests.agents import said
 from tests.homes import KINDS
 from tests.scripted import scripted
@@ -88,7 +88,7 @@ async def test_agents_that_only_were_made_use_no_memory(tmp_path: Path) -> None:
 async def test_used_agents_stay_in_memory_up_to_a_limit(
     place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.vectorstore.sqlite.SCOPES_IN_MEMORY", 10)
+    monkeypatch.setattr("memory.facts.sqlite.table.SCOPES_IN_MEMORY", 10)
     warm = many // 2
     async with opening(place) as agents:
         objects, files = 0, 0

@@ -14,10 +14,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
 from memory.errors import ContextOverflow, ModelError
-from memory.models.ask import Answer, ask, ask_for
+from memory.models.client import Answer, ask, ask_for
 from memory.models.embed import embed_query, embed_texts
+from memory.models.registry import choose_model, embedding_dimension, load_chat_model, load_embedder
 from memory.models.retry import retrying
-from memory.models.seam import choose_model, embedding_dimension, load_chat_model, load_embedder
 from tests import openai_server as server_replies
 from tests.openai_server import DIMENSION, OpenAIServer, Reply, text, tool_call
 from tests.scripted import Waits

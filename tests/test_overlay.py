@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.dreaming.relations import Claim, settle
-from memory.fact_changes import facts_after, fields_after
-from memory.operations import add_fact, change_entity, change_fact, supersede_fact
-from memory.overlay import Changes, Unstored, profiles_after
-from memory.records import Fact, Operation
-from memory.semantic import SemanticMemory
-from memory.vectorstore.table import Row
+from memory.facts.semantic import SemanticMemory
+from memory.facts.table import Row
+from memory.night.pending_view import Changes, PendingFacts, profiles_after
+from memory.operations.apply import facts_after, fields_after
+from memory.records.operations import add_fact, change_entity, change_fact, supersede_fact
+from memory.records.records import Fact, Operation
+from nodes.night.dream import Claim, settle
 from tests.facts import draft, memory_at
 from tests.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
 
@@ -243,13 +243,13 @@ async def test_a_night_sees_the_same_neighbours_whether_it_is_applied_or_not(
 def test_pending_facts_are_found_by_meaning_and_by_words() -> None:
     told = [fact("a", "Ada grows beans."), fact("b", "Ada grows beans and kale."), fact("c", "X.")]
     vectors = [np.array(one, dtype=np.float32) for one in ([1, 0], [0.6, 0.8], [0, 1])]
-    new = Unstored(told, vectors)
+    new = PendingFacts(told, vectors)
     near = new.near(np.array([1, 0], dtype=np.float32), 2)
     assert [(one["op"], round(score, 3)) for one, score in near] == [("a", 1.0), ("b", 0.6)]
     found = new.keywords("Kale and beans", 5)
     assert [(one["op"], score) for one, score in found] == [("b", 2.0), ("a", 1.0)]
     assert len(new.keywords("Ada grows", 1)) == 1
-    assert Unstored([], []).near(np.array([1, 0], dtype=np.float32), 2) == []
+    assert PendingFacts([], []).near(np.array([1, 0], dtype=np.float32), 2) == []
 
 
 async def test_nearness_in_time_alone_makes_no_neighbour(memory: Memory) -> None:

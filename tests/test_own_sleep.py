@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from memory.schedule import RECOVERY, hours_over, own_sleep, tired
-from memory.session import fallen_asleep, woken
+from memory.events.schedule import RECOVERY, hours_over, own_sleep, tired
 from memory.settings import Settings
-from memory.state import SleepCause, State, fresh_state
+from memory.state.mode import fallen_asleep, woken
+from memory.state.schema import SleepCause, State, fresh_state
 
 BERLIN = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]

@@ -10,15 +10,14 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 
-from memory import arrivals, inbox
-from memory.chat import event_of, with_kind
 from memory.errors import InputError
-from memory.owners import owner_of, owners_of, set_off_by_owner
-from memory.records import Event
-from memory.reflection import reflection_event
-from memory.scope import Scope
+from memory.events import inbox
+from memory.events import input as arrivals
+from memory.events.rules import owner_of, owners_of, reflection_event, set_off_by_owner
+from memory.messages.convert import event_of, valid_event, with_kind
+from memory.records.records import Event, Scope
 from memory.settings import Settings
-from memory.state import State, fresh_state
+from memory.state.schema import State, fresh_state
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SCOPE = Scope("local", "thread")
@@ -105,7 +104,7 @@ def test_on_a_server_only_chat_without_a_name_is_the_owners() -> None:
 @pytest.mark.parametrize("kind", ["chat", "reflection", None, "other"])
 def test_no_event_brings_its_kind_from_outside(kind: str | None) -> None:
     with pytest.raises(InputError, match="event e1: kind: Extra inputs"):
-        inbox.valid_event({**event("Ada"), "kind": kind})
+        valid_event({**event("Ada"), "kind": kind})
 
 
 async def test_of_a_runs_input_only_a_message_without_a_name_is_chat() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.records.tick import Assessment, PatternState
 from memory.settings import Settings
-from memory.tick import Assessment, PatternState
-from tools.contexts import CONTEXTS, ContextConfig
-from tools.pattern import (
+from tools.policy.contexts import CONTEXTS, ContextConfig
+from tools.policy.pattern import (
     MODES,
     SINGLE_ACTION,
     Limits,

@@ -18,23 +18,26 @@ from blockbuster import blockbuster_ctx
 
 from graph import persistence
 from memory.errors import BusyError, FolderError
-from memory.home import Home, open_home
+from memory.installation.opening import open_installation
+from memory.installation.protocol import Installation
 from memory.settings import Deployment
-from memory.store_access import count_items, list_items
+from memory.storage.access import count_items, list_items
 from tests.homes import KINDS, folder_in, is_database, rows
 from tests.saver_graph import Story, ask, thread
 from tests.source_files import ROOT
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
     """What the environment names; every test that takes it holds for both."""
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     if request.param == "database":
         monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    return open_home(Deployment())
+    return open_installation(Deployment())
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_the_factories_are_where_langgraph_json_says() -> None:
 
 
 async def test_a_server_opens_what_the_environment_names(
-    home: Home, tmp_path: Path, copies: list[ModuleType]
+    home: Installation, tmp_path: Path, copies: list[ModuleType]
 ) -> None:
     one, two = copies
     async with two.store() as store, one.checkpointer() as saver:
@@ -75,12 +78,14 @@ async def test_a_server_opens_what_the_environment_names(
     assert (tmp_path / "data").exists() != is_database(home)
 
 
-async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(home: Home) -> None:
+async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(
+    home: Installation,
+) -> None:
     async with persistence.checkpointer() as saver:
         assert getattr(saver, "keep", None) == 50
 
 
-async def test_no_agent_runs_outside_while_a_server_runs(home: Home) -> None:
+async def test_no_agent_runs_outside_while_a_server_runs(home: Installation) -> None:
     async with persistence.checkpointer():
         with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
             await home.agent_lock("t", timeout=0).acquire()
@@ -88,7 +93,9 @@ async def test_no_agent_runs_outside_while_a_server_runs(home: Home) -> None:
         pass
 
 
-async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(home: Home) -> None:
+async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
+    home: Installation,
+) -> None:
     async with persistence.checkpointer():
         if is_database(home):
             async with persistence.checkpointer():
@@ -102,7 +109,7 @@ async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(hom
                     raise AssertionError("opened")
 
 
-async def test_a_server_does_not_start_while_an_agent_runs(home: Home) -> None:
+async def test_a_server_does_not_start_while_an_agent_runs(home: Installation) -> None:
     async with home.agent_lock("t", role="chat"):
         with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(chat\)"):
             async with persistence.checkpointer():
@@ -123,7 +130,7 @@ async def test_a_file_that_cannot_be_opened_leaves_the_folder_unlocked(
                 raise AssertionError("opened")
 
 
-async def test_nothing_blocks_the_event_loop(home: Home) -> None:
+async def test_nothing_blocks_the_event_loop(home: Installation) -> None:
     with blockbuster_ctx():
         async with persistence.checkpointer() as saver, persistence.store() as store:
             graph = Story().compile(saver)
@@ -135,7 +142,7 @@ async def test_nothing_blocks_the_event_loop(home: Home) -> None:
                 await home.agent_lock("t", timeout=0).acquire()
 
 
-async def test_a_failing_run_keeps_the_connections_usable(home: Home) -> None:
+async def test_a_failing_run_keeps_the_connections_usable(home: Installation) -> None:
     async def fail() -> str:
         raise ConnectionError("gone")
 
@@ -148,7 +155,9 @@ async def test_a_failing_run_keeps_the_connections_usable(home: Home) -> None:
 
 
 @pytest.mark.parametrize("opening", ["open_store", "open_saver"])
-async def test_cancelling_an_opening_leaves_no_thread_or_task(home: Home, opening: str) -> None:
+async def test_cancelling_an_opening_leaves_no_thread_or_task(
+    home: Installation, opening: str
+) -> None:
     async def opened() -> None:
         async with getattr(persistence, opening)(home):
             pass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.persona import violation
+from memory.guards.persona import violation
 
 REJECTED_ON_THE_PAGES = [
     "I helped the player",

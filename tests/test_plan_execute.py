@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.handle import AsyncAgent
-from memory.chat import MARK
+from graph.api.async_agent import AsyncAgent
 from memory.errors import ContextOverflow, ModelError
-from memory.records import Goal
+from memory.messages.convert import EVENT_KEY
+from memory.records.records import Goal
 from memory.settings import Settings
-from nodes.draft_plan import draft_plan
+from nodes.tick.draft_plan import draft_plan
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, call, scripted
@@ -97,7 +97,7 @@ async def test_the_plan_is_a_call_like_any_other_and_costs_no_iteration(
         messages = (await agent.aget_state()).values["messages"]
     assert [bool(call.tools) for call in model.calls] == [True, True, True, False]
     asked = next(one for one in messages if isinstance(one, AIMessage))
-    assert (asked.id, asked.additional_kwargs[MARK]["tick"]) == ("~plan_1", 1)
+    assert (asked.id, asked.additional_kwargs[EVENT_KEY]["tick"]) == ("~plan_1", 1)
     (wanted,) = asked.tool_calls
     assert (wanted["name"], wanted["args"]["goal_id"]) == ("decompose_goal", "goal_1_0")
     assert wanted["args"]["reasoning"].startswith("A plan first")

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import PoolTimeout
 
-from memory.postgres.pool import BlockingPool
+from memory.storage.postgres.connections import BlockingPool
 from tests.facts import running
 from tests.postgres import Postgres, open_pool
 

@@ -15,11 +15,14 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
-from memory.postgres import lock as locks
-from memory.postgres.address import Address, address_of
-from memory.postgres.database import Database
-from memory.postgres.lock import DatabaseAgentLock, DatabaseServerLock, LockConnections
-from memory.postgres.schema import lock_key
+from memory.installation import database_locks as locks
+from memory.installation.database import Database
+from memory.installation.database_locks import (
+    DatabaseAgentLock,
+    DatabaseServerLock,
+    LockConnections,
+)
+from memory.storage.postgres.connections import Address, address_of, lock_key
 from tests.lock_connections import connections, cut_off, gone
 from tests.postgres import Postgres
 

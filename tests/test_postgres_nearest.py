@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.postgres import nearest
-from memory.postgres.pool import BlockingPool
-from memory.postgres.table import PostgresTable
-from memory.vectorstore.table import MemoryTable, Vector
+from memory.facts.postgres import table as nearest
+from memory.facts.postgres.table import PostgresTable
+from memory.facts.table import MemoryTable, Vector
+from memory.storage.postgres.connections import BlockingPool
 from tests.postgres import Postgres, open_pool
 from tests.tables import MODEL, Open, ids, near, put, random_vectors, scope
 

@@ -10,13 +10,11 @@ from langgraph.store.base import PutOp
 from pydantic import SecretStr
 
 from graph.persistence import open_saver, open_store
-from memory import inbox
-from memory.consequences import accepting
-from memory.errors import DatabaseDown, MemoryStoreError
-from memory.postgres import pool as pools
-from memory.postgres.address import address_of
-from memory.postgres.database import Database, open_database
-from memory.postgres.pool import Pool, transaction
+from memory.errors import DatabaseDown, MemoryStoreError, accepting
+from memory.events import inbox
+from memory.installation.database import Database, open_database
+from memory.storage.postgres import connections as pools
+from memory.storage.postgres.connections import Pool, address_of, transaction
 from tests.saver_graph import Story, thread
 
 INBOX = ("local", "t", inbox.INBOX)

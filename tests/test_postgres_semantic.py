@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from memory.errors import DatabaseDown
-from memory.postgres.pool import BlockingPool
-from memory.records import Fact
-from memory.scope import Scope
+from memory.records.records import Fact, Scope
+from memory.storage.postgres.connections import BlockingPool
 from tests.facts import ANA, BEN, draft, texts
 from tests.memories import InPostgres
 from tests.postgres import Postgres, open_pool

@@ -10,9 +10,9 @@ from langgraph.store.base import GetOp, Item, PutOp
 from pydantic import SecretStr
 
 from graph.persistence import open_store
-from memory.postgres import store as stores
-from memory.postgres.database import open_database
-from memory.postgres.pool import transaction
+from memory.installation.database import open_database
+from memory.storage.postgres import store as stores
+from memory.storage.postgres.connections import transaction
 
 WHERE, ELSEWHERE = ("ada", "t", "inbox"), ("ada", "t", "journal")
 

@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory import analysis
 from memory.errors import DatabaseDown, FolderError, MemoryStoreError
-from memory.postgres import memories
-from memory.postgres.pool import BlockingPool
-from memory.postgres.table import PostgresTable
+from memory.facts.postgres import schema as memories
+from memory.facts.postgres.table import PostgresTable
+from memory.storage.postgres.connections import BlockingPool
+from memory.text import analysis
 from tests.facts import acknowledged, running
 from tests.postgres import Postgres, open_pool
 from tests.tables import (

@@ -7,9 +7,10 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import MemoryStoreError, NewerError
-from memory.postgres import database, memories
-from memory.postgres.database import Database, open_database
-from memory.records import FactDraft
+from memory.facts.postgres import schema as memories
+from memory.installation import database
+from memory.installation.database import Database, open_database
+from memory.records.records import FactDraft
 from tests.facts import ANA, draft
 
 TODAY = database.DATABASE_SCHEMA

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.operations import meet_entity, observe_entity
-from memory.profile_overlay import after
-from memory.profiles import (
+from memory.entities.changes import after
+from memory.records.operations import meet_entity, observe_entity
+from memory.records.profiles import (
     MOST_ALIASES,
     Attribute,
     EntityProfile,
@@ -27,7 +27,7 @@ from memory.profiles import (
     speaks_as,
     state_of,
 )
-from memory.records import Operation
+from memory.records.records import Operation
 from tests.tool_calls import EVENT
 
 AT = "2026-03-02T09:00:00+00:00"

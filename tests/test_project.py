@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from langgraph_cli.config import validate_config_file
 
-from memory.serving import Serving
+from graph.server.settings import Serving
 from memory.settings import Deployment
 from tests.source_files import LAYERS, ROOT, sources
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory import projects as rules
 from memory.errors import Refusal
-from memory.records import Project, Projects, ProjectStatus
+from memory.planning import projects as rules
+from memory.records.records import Project, Projects, ProjectStatus
 
 CREATED = "2025-12-06T10:00:00+00:00"
 NOW = datetime(2025, 12, 6, 14, 30, tzinfo=UTC)

@@ -10,11 +10,12 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
-from graph.handle import AsyncAgent
-from graph.prompt import prompt_of, rollback
-from memory import approvals, audit
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import prompt_of, rollback
+from memory import audit
+from memory.events import approvals
+from memory.records.records import AssistantPrompt
 from memory.settings import Settings
-from memory.state import AssistantPrompt
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.scripted import call, scripted

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.prompt_health import context_use, prompt_health, recommended_action
+from memory.prompt.health import context_use, prompt_health, recommended_action
 
 LIMIT = 10_000
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dreaming.pruning import open_keys, open_words, prunable, stale
-from memory.records import Conversation, Goal, JournalEntry, Projects
+from memory.night.pruning import open_keys, open_words, prunable, stale
+from memory.records.records import Conversation, Goal, JournalEntry, Projects
 from memory.settings import Settings
 from tests.night_memories import entry
 

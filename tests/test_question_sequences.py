@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.handle import AsyncAgent
-from memory import inbox
-from memory.state_check import state_problem
-from memory.tick import ParkedTick
+from graph.api.async_agent import AsyncAgent
+from memory.events import inbox
+from memory.records.tick import ParkedTick
+from memory.state.validation import state_problem
 from tests.agents import entries
 from tests.crash_worker import START, Job, Points, running
 from tests.test_crash_confirm import launched

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from graph.cli.commands.approvals import edit
-from graph.cli.views import question_view, still_waiting, visible
-from graph.cli.views.question import LONGEST
+from graph.cli.views.console import visible
+from graph.cli.views.question import LONGEST, question_view, still_waiting
 from memory.errors import InputError
-from memory.tick import Question
+from memory.records.tick import Question
 
 
 def question(**more: Any) -> Question:

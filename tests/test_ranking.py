@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.analysis import read_query
-from memory.ranking import Candidate, merged, rank, recency, scaled, stretched
+from memory.facts.table import Row
+from memory.recall.ranking import Candidate, merged, rank, recency, scaled, stretched
 from memory.settings import Settings
-from memory.vectorstore.table import Row
+from memory.text.analysis import read_query
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 QUERY = read_query("Where is the harp?", [])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from memory.analysis import read_query
-from memory.ranking import Candidate, rank, scaled
+from memory.facts.table import Row
+from memory.recall.ranking import Candidate, rank, scaled
 from memory.settings import Settings
-from memory.vectorstore.table import Row
+from memory.text.analysis import read_query
 from tests.test_ranking import NOW, row
 
 

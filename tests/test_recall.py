@@ -9,20 +9,22 @@ from typing import Any, cast
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory import apply, journal, operations
 from memory.errors import InputError
-from memory.probes import kept, note_use
-from memory.recall import within
-from memory.records import RecallHit
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.operations import apply
+from memory.recall.probes import kept, note_use
+from memory.recall.recall import within
+from memory.records import operations
+from memory.records.records import SELF, RecallHit
 from memory.settings import Settings
-from memory.tokens import approximate_tokens
+from memory.text.tokens import approximate_tokens
 from tests.facts import ANA, BEN, memory_at
 from tests.memories import Memories
 from tests.recalling import NOW, Asking, Failing, entry, rows, write
 from tests.tool_calls import NOW as TOOL_NOW
 from tests.tool_calls import SCOPE, Bench, night
-from tools import recall as recall_tool
+from tools.builtin import facts as recall_tool
 
 
 @pytest.fixture
@@ -154,7 +156,7 @@ async def test_what_is_trusted_less_than_a_setting_is_left_out(asking: Asking) -
 async def test_archives_are_recalled_and_notes_on_oneself_are_not(asking: Asking) -> None:
     archive = journal.archive_entry("Ana sold the harp.", sources=["v1"], now=NOW)
     await asking.store.abatch(journal.puts(ANA, archive))
-    await asking.hear("I answered well about the harp", tags=[journal.SELF])
+    await asking.hear("I answered well about the harp", tags=[SELF])
     [hit] = await asking.ask("Who sold the harp?")
     assert (hit["id"], hit["kind"], hit["sources"]) == (archive["id"], "episode", ["v1"])
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory import journal
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.records.records import SELF
 from memory.settings import Settings
 from tests.facts import ANA, memory_at
 from tests.recalling import Asking, link
@@ -128,7 +128,7 @@ async def test_a_link_does_not_bring_in_what_recall_leaves_out(asking: Asking, w
         linked = (await asking.learn("Rex barks"))["id"]
         await asking.memory.update(ANA, linked, {"invalid_at": "2026-03-04"})
     elif why != "gone":
-        changes = {"tags": [journal.SELF]} if why == "self" else {"source_trust": 0.3}
+        changes = {"tags": [SELF]} if why == "self" else {"source_trust": 0.3}
         linked = (await asking.hear("Rex barks", **changes))["id"]
     await link(asking, fact["id"], linked)
     assert await asking.texts("Which dog is old?", settings=settings) == ["Ana owns an old dog"]

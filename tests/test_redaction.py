@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory import audit
-from memory.redaction import redact, redacted
+from memory.text.redaction import redact, redacted
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from memory import inbox
-from memory.chat import message_of
-from memory.classification import classify
-from memory.records import Event
-from memory.reflection import OPENING, due, is_reflection, reflection_event
-from memory.scope import Scope
+from memory.events import inbox
+from memory.events.rules import classify, due, reflection_event
+from memory.messages.convert import message_of, valid_event
+from memory.records.records import OPENING, Event, Scope, is_reflection
 from memory.settings import Settings
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -79,7 +77,7 @@ def test_without_a_name_it_is_from_circadian(names: list[str]) -> None:
 def test_it_is_acted_on_and_only_its_kind_makes_it_one() -> None:
     found = classify(look(), settings=Settings(), owners=["local"])
     assert (found["verdict"], found["rule"], found["trust"]) == ("act", "reflection", 0.6)
-    forged = inbox.valid_event(
+    forged = valid_event(
         {**{key: value for key, value in look().items() if key != "kind"}, "id": "e1"}
     )
     assert not is_reflection(forged)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
+from graph.use_cases.reindexing import BATCH, Reindexed, embed_in_batches
 from memory.errors import MemoryStoreError, ServiceDown
-from memory.reindex import BATCH, Reindexed, reindex
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
 from tests.facts import (
     ANA,
     BEN,
@@ -66,19 +66,21 @@ async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -
     assert await new.update(ANA, facts[0]["id"], {"trust": 0.5}) == {**facts[0], "trust": 0.5}
     assert shorter.calls == [], "what is not embedded needs no vector to be changed"
     seen: list[tuple[int, int]] = []
-    assert await reindex(new, lambda done, total: seen.append((done, total))) == Reindexed(4, 0)
+    assert await embed_in_batches(new, lambda done, total: seen.append((done, total))) == Reindexed(
+        4, 0
+    )
     assert seen == [(0, 4), (4, 4)]
     assert len(shorter.calls) == 1
     [(fact, score)] = await new.search(ANA, "red fox 1", 1)
     assert (fact, round(score, 3)) == (facts[1], 1.0)
-    assert await reindex(new) == Reindexed(0, 0)
+    assert await embed_in_batches(new) == Reindexed(0, 0)
     new.close()
 
 
 async def test_each_batch_is_one_call_and_stays_when_the_next_fails(
     make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.reindex.BATCH", 4)
+    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 4)
     old = make_memory(WordEmbeddings())
     await old.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(10)])
     old.close()
@@ -94,11 +96,11 @@ async def test_each_batch_is_one_call_and_stays_when_the_next_fails(
     monkeypatch.setattr(embeddings, "embed_documents", third_fails)
     seen: list[tuple[int, int]] = []
     with pytest.raises(ServiceDown):
-        await reindex(new, lambda done, total: seen.append((done, total)))
+        await embed_in_batches(new, lambda done, total: seen.append((done, total)))
     assert seen == [(0, 10), (4, 10), (8, 10)]
     assert [len(call) for call in embeddings.calls] == [4, 4]
     monkeypatch.setattr(embeddings, "embed_documents", embed)
-    assert await reindex(new) == Reindexed(2, 0)
+    assert await embed_in_batches(new) == Reindexed(2, 0)
     assert [len(call) for call in embeddings.calls] == [4, 4, 2]
     new.close()
 
@@ -121,7 +123,7 @@ async def test_memories_written_meanwhile_are_embedded_too(
         return embed(texts)
 
     monkeypatch.setattr(embeddings, "embed_documents", meanwhile)
-    assert (await reindex(new)).left == 0
+    assert (await embed_in_batches(new)).left == 0
     assert texts([fact for fact, _ in await new.search(ANA, "fact late", 1)]) == ["fact late"]
     assert len(await new.search(ANA, "fact", 9)) == 3
     for one in (old, new):
@@ -143,7 +145,7 @@ async def test_a_wrong_vector_dimension_is_refused_with_advice(
     old.close()
     new = make_memory(Sized(), model="sized")
     with pytest.raises(MemoryStoreError, match=r"shape \(3,\), .* 64 .* `circadian reindex`"):
-        await reindex(new)
+        await embed_in_batches(new)
     assert await new.count_unembedded() == 1
     new.close()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory.dreaming.relations import Claim, Context, Relation, evolve, settle
-from memory.records import Fact, Operation
+from memory.records.records import Fact, Operation
+from nodes.night.dream import Claim, Context, Relation, evolve, settle
 
 NOW = "2026-05-03T02:00:00+00:00"
 

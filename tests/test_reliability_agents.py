@@ -23,22 +23,24 @@ from hypothesis.stateful import (
 )
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from graph.api.async_agent import AsyncAgent
 from graph.builder import builder
-from graph.context import AgentContext
-from graph.corrections import correct
-from graph.forgetting import forget, forget_fact
-from graph.handle import AsyncAgent
 from graph.persistence import open_saver, open_store
-from graph.status import status
-from graph.transfer import export_memory
-from memory import entities, inbox, journal
+from graph.use_cases.context import AgentContext
+from graph.use_cases.forgetting import forget, forget_fact
+from graph.use_cases.memories import correct
+from graph.use_cases.status import status
+from graph.use_cases.transfer import export_memory
+from memory.entities import entities
 from memory.errors import InputError
-from memory.home import Home
-from memory.resources import Resources
-from memory.scope import Scope, thread_id
+from memory.events import inbox
+from memory.installation.protocol import Installation
+from memory.journal import entries as journal
+from memory.messages.trust import as_said
+from memory.records.records import Scope, thread_id
+from memory.runtime import Resources
 from memory.settings import Settings
-from memory.store_walk import shelves
-from memory.trust import as_said
+from memory.storage.access import shelves
 from tests.agents import night_model
 from tests.clock import Clock
 from tests.dangerous import Launches
@@ -188,7 +190,7 @@ class World:
         self.stack = AsyncExitStack()
         self.launches = Launches()
         self.clock = Clock()
-        self.home: Home = where.open()
+        self.home: Installation = where.open()
         self.stack.callback(self.home.close)
         self.saver = self.run(self.stack.enter_async_context(open_saver(self.home)))
         self.store = self.run(self.stack.enter_async_context(open_store(self.home)))

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from graph.handle import AsyncAgent
-from memory import inbox
+from graph.api.async_agent import AsyncAgent
 from memory.errors import MemoryStoreError
-from memory.semantic import SemanticMemory
-from memory.sqlite.integrity import quick_check
+from memory.events import inbox
+from memory.facts.semantic import SemanticMemory
+from memory.storage.sqlite.files import quick_check
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.facts import ANA, draft

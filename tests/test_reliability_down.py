@@ -18,11 +18,11 @@ from langchain_core.messages import BaseMessage
 from psycopg.conninfo import conninfo_to_dict
 
 from graph import persistence
-from graph.agent import open_agent
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
 from graph.cli.app import main
-from graph.handle import AsyncAgent
-from memory import inbox
 from memory.errors import DatabaseDown, MemoryStoreError
+from memory.events import inbox
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.facts import draft

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 
 from memory.errors import InputError
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.records.records import Scope
 from tests.facts import draft
 from tests.writers import Where
 

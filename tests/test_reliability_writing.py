@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from memory.semantic import SemanticMemory
-from memory.sqlite.integrity import quick_check
+from memory.facts.semantic import SemanticMemory
+from memory.storage.sqlite.files import quick_check
 from tests.facts import ANA, BEN, draft
 from tests.writers import BATCH, Told, Where, opened, whole, writer
 

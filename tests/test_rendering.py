@@ -16,12 +16,12 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory import people, rendering
-from memory.budgets import GIVES_WAY_FIRST
-from memory.records import Conversation, Event, Goal, Projects, RecallHit, SessionMemory
+from memory.prompt import rendering
+from memory.prompt.components import GIVES_WAY_FIRST
+from memory.records.records import Conversation, Event, Goal, Projects, RecallHit, SessionMemory
 from memory.settings import Settings
-from memory.state import fresh_state
-from memory.tokens import approximate_tokens, calibrated
+from memory.state.schema import fresh_state
+from memory.text.tokens import approximate_tokens, calibrated
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.scripted import scripted
@@ -108,7 +108,7 @@ CROWDED: dict[str, Callable[[Settings, float], str]] = {
     "goals_tokens": lambda settings, factor: rendering.goals(
         {f"goal_1_{n}": goal(n, LONG) for n in range(40)}, settings, factor
     ),
-    "entity_tokens": lambda settings, factor: people.entity_context(
+    "entity_tokens": lambda settings, factor: rendering.entity_context(
         [], conversations(50), settings, factor
     ),
     "project_tokens": lambda settings, factor: rendering.projects(

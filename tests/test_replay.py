@@ -15,7 +15,7 @@ import pytest
 from graph.cli.commands.replay import Clock, Tally
 from graph.cli.replay_file import MOST_AT_ONCE, Step, steps
 from memory.errors import InputError
-from memory.reports import Report, empty_report
+from memory.records.reports import Report, empty_report
 from tests.commandline import Done, circadian
 from tests.openai_server import OpenAIServer, error
 

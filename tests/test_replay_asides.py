@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.replay import Clock, Tally, play
 from graph.cli.replay_file import Step
-from graph.handle import AsyncAgent
-from memory.models.offline import OfflineChatModel
-from memory.reports import Report, empty_report
+from memory.models.offline.model import OfflineChatModel
+from memory.records.reports import Report, empty_report
 from tests import clock as clocks
 from tests import launching
 from tests.agents import opened

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memory.retention import Root, retention
-from memory.sqlite.vacuum import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
+from memory.storage.retention import Root, retention
+from memory.storage.sqlite.files import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
 
 
 def roots(*described: str) -> list[Root]:

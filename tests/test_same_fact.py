@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.records import Fact, FactDraft
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.records.records import Fact, FactDraft, Scope
 from tests.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, memory_at, running, texts
 from tests.tables import Open
 

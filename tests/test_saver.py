@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graph.persistence import open_saver
-from memory.home import Home
+from memory.installation.protocol import Installation
 from tests.homes import KINDS, fetch, folder_in, home_of, rows
 from tests.saver_graph import DURABILITIES, Durability, Story, ask, pragma, thread
 
@@ -16,14 +16,14 @@ ROOT_GRAPH = "checkpoint_ns = ''"
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test that takes it holds for both."""
     return home_of(request, tmp_path)
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_the_newest_checkpoints_of_a_thread_are_kept(
-    home: Home, durability: Durability
+    home: Installation, durability: Durability
 ) -> None:
     async with open_saver(home, keep=7) as saver:
         graph = Story().compile(saver)
@@ -38,7 +38,7 @@ async def test_the_newest_checkpoints_of_a_thread_are_kept(
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_finished_run_leaves_no_subgraph_checkpoints(
-    home: Home, durability: Durability
+    home: Installation, durability: Durability
 ) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
@@ -48,7 +48,7 @@ async def test_a_finished_run_leaves_no_subgraph_checkpoints(
         assert await rows(saver, "writes", SUBGRAPH) == 0
 
 
-async def test_a_thread_is_pruned_without_touching_another(home: Home) -> None:
+async def test_a_thread_is_pruned_without_touching_another(home: Installation) -> None:
     async with open_saver(home, keep=2) as saver:
         waiting = Story(ask).compile(saver)
         await waiting.ainvoke({}, thread("other"))
@@ -59,7 +59,7 @@ async def test_a_thread_is_pruned_without_touching_another(home: Home) -> None:
         assert [item async for item in saver.alist(thread("other"))] == before
 
 
-async def test_a_stateful_subgraph_keeps_its_state(home: Home) -> None:
+async def test_a_stateful_subgraph_keeps_its_state(home: Installation) -> None:
     async with open_saver(home, keep=1) as saver:
         graph = Story().compile(saver, stateful=True)
         for _ in range(3):
@@ -70,7 +70,7 @@ async def test_a_stateful_subgraph_keeps_its_state(home: Home) -> None:
 @pytest.mark.parametrize("home", ["database"], indirect=True)
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_value_is_deleted_with_the_last_checkpoint_that_refers_to_it(
-    home: Home, durability: Durability
+    home: Installation, durability: Durability
 ) -> None:
     async with open_saver(home, keep=4) as saver:
         graph = Story().compile(saver)

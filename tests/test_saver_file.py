@@ -21,9 +21,9 @@ from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
 from memory.errors import FolderError, MemoryStoreError
-from memory.folder import Folder
-from memory.home import Home
-from memory.postgres.database import Database
+from memory.installation.database import Database
+from memory.installation.folder import DataFolder
+from memory.installation.protocol import Installation
 from tests.homes import KINDS, folder_in, home_of, refuse, rows
 from tests.saver_graph import Story, ask, pragma, stock_saver, thread
 
@@ -43,7 +43,7 @@ class Secret(BaseModel):
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test that takes it holds for both."""
     return home_of(request, tmp_path)
 
@@ -63,9 +63,9 @@ async def put(saver: BaseCheckpointSaver[str], value: Any, namespace: str = "") 
 
 
 @asynccontextmanager
-async def stock(home: Home) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def stock(home: Installation) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """LangGraph's own saver on what this home keeps."""
-    if isinstance(home, Folder):
+    if isinstance(home, DataFolder):
         async with stock_saver(home.checkpoints_db) as saver:
             yield saver
     else:
@@ -75,7 +75,7 @@ async def stock(home: Home) -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 
 async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(
-    home: Home,
+    home: Installation,
 ) -> None:
     async with open_saver(home) as saver:
         await Story(ask).compile(saver).ainvoke({"listed": [1]}, thread(run_id="a"))
@@ -88,7 +88,7 @@ async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(
 
 
 async def test_an_object_in_the_state_is_loaded_as_plain_data(
-    home: Home, caplog: pytest.LogCaptureFixture
+    home: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def node(state: Loose) -> Loose:
         return {"value": Secret(word="open")}
@@ -105,7 +105,7 @@ async def test_an_object_in_the_state_is_loaded_as_plain_data(
         assert state.values == {"value": {"word": "open"}}
 
 
-async def test_safe_types_are_loaded_unchanged(home: Home) -> None:
+async def test_safe_types_are_loaded_unchanged(home: Installation) -> None:
     value = [HumanMessage("hi", id="1"), AIMessage("yes", id="2"), Interrupt("q", id="3")]
     async with open_saver(home) as saver:
         stored = await put(saver, [*value, Overwrite([1])])
@@ -114,7 +114,7 @@ async def test_safe_types_are_loaded_unchanged(home: Home) -> None:
     assert found.checkpoint["channel_values"]["value"] == [*value, Overwrite([1])]
 
 
-async def test_a_tasks_writes_are_stored_all_or_none(home: Home) -> None:
+async def test_a_tasks_writes_are_stored_all_or_none(home: Installation) -> None:
     async with open_saver(home) as saver:
         config = await put(saver, 1)
         await refuse(saver, "INSERT", "writes", "NEW.channel = 'bad'")
@@ -124,7 +124,7 @@ async def test_a_tasks_writes_are_stored_all_or_none(home: Home) -> None:
         assert await rows(saver, "writes") == 0
 
 
-async def test_a_checkpoint_is_not_stored_if_pruning_fails(home: Home) -> None:
+async def test_a_checkpoint_is_not_stored_if_pruning_fails(home: Installation) -> None:
     async with open_saver(home, keep=1) as saver:
         await put(saver, 1)
         await refuse(saver, "DELETE", "checkpoints")
@@ -136,7 +136,9 @@ async def test_a_checkpoint_is_not_stored_if_pruning_fails(home: Home) -> None:
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_cancelled_put_is_whole_or_absent_and_holds_no_lock(home: Home, turns: int) -> None:
+async def test_a_cancelled_put_is_whole_or_absent_and_holds_no_lock(
+    home: Installation, turns: int
+) -> None:
     async with open_saver(home) as saver, open_saver(home) as other:
         config = await put(saver, 1)
         for attempt in (put(saver, [2]), saver.aput_writes(config, [("a", 1), ("b", 1)], "task")):
@@ -155,7 +157,7 @@ async def test_a_cancelled_put_is_whole_or_absent_and_holds_no_lock(home: Home, 
         assert [one for one in values if one["value"] not in (1, [2], 3)] == []
 
 
-async def test_the_saver_can_be_used_while_its_history_is_listed(home: Home) -> None:
+async def test_the_saver_can_be_used_while_its_history_is_listed(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
 
@@ -169,7 +171,7 @@ async def test_the_saver_can_be_used_while_its_history_is_listed(home: Home) -> 
         assert await asyncio.wait_for(walk(), 5.0) == 5
 
 
-async def test_two_connections_write_at_the_same_time(home: Home) -> None:
+async def test_two_connections_write_at_the_same_time(home: Installation) -> None:
     async with open_saver(home, keep=3) as one, open_saver(home, keep=3) as two:
         graphs = [Story().compile(one), Story().compile(two)]
         for _ in range(5):
@@ -180,7 +182,9 @@ async def test_two_connections_write_at_the_same_time(home: Home) -> None:
             assert await rows(one, "checkpoints", f"thread_id = '{name}'") == 3
 
 
-async def test_two_writers_of_a_thread_delete_none_of_each_others_values(home: Home) -> None:
+async def test_two_writers_of_a_thread_delete_none_of_each_others_values(
+    home: Installation,
+) -> None:
     """What one finds superfluous may be what the other, not yet stored, refers to."""
     async with open_saver(home, keep=1) as one, open_saver(home, keep=1) as two:
         for n in range(20):
@@ -197,7 +201,7 @@ async def test_two_writers_of_a_thread_delete_none_of_each_others_values(home: H
                 assert item.checkpoint["channel_values"].get("value") in ([1], [2])
 
 
-async def test_tables_can_be_made_concurrently(home: Home) -> None:
+async def test_tables_can_be_made_concurrently(home: Installation) -> None:
     async def one(name: str) -> None:
         async with open_saver(home) as saver:
             await Story().compile(saver).ainvoke({}, thread(name))

@@ -11,7 +11,7 @@ import pytest
 from langgraph.types import Command, StateSnapshot
 
 from graph.persistence import open_saver
-from memory.home import Home
+from memory.installation.protocol import Installation
 from tests.homes import KINDS, home_of
 from tests.saver_graph import (
     DURABILITIES,
@@ -29,7 +29,7 @@ Step = Callable[[Graph, Story, Durability], Awaitable[Any]]
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test here holds for both."""
     return home_of(request, tmp_path)
 
@@ -133,7 +133,7 @@ async def play(
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_unfinished_work_resumes_as_if_nothing_were_pruned(
-    home: Home, tmp_path: Path, name: str, durability: Durability
+    home: Installation, tmp_path: Path, name: str, durability: Durability
 ) -> None:
     async with stock_saver(tmp_path / "stock.db") as saver:
         expected = await play(saver, SCENARIOS[name], durability)

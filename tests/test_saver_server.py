@@ -11,9 +11,9 @@ from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Command
 
 from graph.persistence import open_saver
-from memory.home import Home
-from memory.postgres.saver import CircadianPostgresSaver
-from memory.sqlite.saver import CircadianSaver
+from memory.installation.protocol import Installation
+from memory.storage.postgres.saver import CircadianPostgresSaver
+from memory.storage.sqlite.saver import CircadianSqliteSaver
 from tests.homes import KINDS, home_of, rows
 from tests.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread
 
@@ -21,7 +21,7 @@ OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test here holds for both."""
     return home_of(request, tmp_path)
 
@@ -32,7 +32,7 @@ async def state(graph: Graph, name: str = "t") -> Any:
     return found.values, found.next, [asked.value for asked in found.interrupts]
 
 
-@pytest.mark.parametrize("saver", [CircadianSaver, CircadianPostgresSaver])
+@pytest.mark.parametrize("saver", [CircadianSqliteSaver, CircadianPostgresSaver])
 @pytest.mark.parametrize("method", OPTIONAL)
 def test_the_savers_have_every_method_that_a_server_uses(
     saver: type[BaseCheckpointSaver[str]], method: str
@@ -44,7 +44,7 @@ def test_the_savers_have_every_method_that_a_server_uses(
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("keep", [1, 50])
 async def test_a_run_rolled_back_leaves_the_thread_as_it_was(
-    home: Home, keep: int, durability: Durability
+    home: Installation, keep: int, durability: Durability
 ) -> None:
     async with open_saver(home, keep=keep) as saver:
         graph = Story().compile(saver)
@@ -57,7 +57,7 @@ async def test_a_run_rolled_back_leaves_the_thread_as_it_was(
         assert await rows(saver, "writes", "checkpoint_ns > ''") == 0
 
 
-async def test_a_first_run_rolled_back_leaves_an_empty_thread(home: Home) -> None:
+async def test_a_first_run_rolled_back_leaves_an_empty_thread(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story(ask).compile(saver).ainvoke({}, thread(run_id="a"))
         await saver.adelete_for_runs(["other", "a"])
@@ -66,7 +66,7 @@ async def test_a_first_run_rolled_back_leaves_an_empty_thread(home: Home) -> Non
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_question_can_be_answered_after_a_later_run_is_rolled_back(
-    home: Home, durability: Durability
+    home: Installation, durability: Durability
 ) -> None:
     async with open_saver(home, keep=1) as saver:
         story = Story(ask)
@@ -85,7 +85,7 @@ async def test_a_question_can_be_answered_after_a_later_run_is_rolled_back(
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_rolling_back_an_answer_reopens_the_question(
-    home: Home, durability: Durability
+    home: Installation, durability: Durability
 ) -> None:
     async with open_saver(home, keep=1) as saver:
         story = Story(ask)
@@ -99,7 +99,7 @@ async def test_rolling_back_an_answer_reopens_the_question(
         assert result == {"count": 111, "answer": "no"}
 
 
-async def test_rolling_back_one_thread_leaves_the_others(home: Home) -> None:
+async def test_rolling_back_one_thread_leaves_the_others(home: Installation) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread("kept", "a"))
@@ -109,7 +109,7 @@ async def test_rolling_back_one_thread_leaves_the_others(home: Home) -> None:
         assert await rows(saver, "checkpoints") == kept
 
 
-async def test_a_write_belongs_to_its_last_run(home: Home) -> None:
+async def test_a_write_belongs_to_its_last_run(home: Installation) -> None:
     async with open_saver(home) as saver:
         place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         stored: Any = await saver.aput(place, empty_checkpoint(), {"source": "loop"}, {})
@@ -128,7 +128,7 @@ async def test_a_write_belongs_to_its_last_run(home: Home) -> None:
         assert await written() == [("blob", "a")]
 
 
-async def test_a_copied_thread_is_independent(home: Home) -> None:
+async def test_a_copied_thread_is_independent(home: Installation) -> None:
     async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
@@ -140,7 +140,7 @@ async def test_a_copied_thread_is_independent(home: Home) -> None:
         assert (await state(graph, "copy"))[0] == {"count": 111, "answer": "yes"}
 
 
-async def test_metadata_of_a_copy_name_its_own_thread(home: Home) -> None:
+async def test_metadata_of_a_copy_name_its_own_thread(home: Installation) -> None:
     async with open_saver(home) as saver:
         place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         described: Any = {"source": "input", "thread_id": "t"}
@@ -151,7 +151,7 @@ async def test_metadata_of_a_copy_name_its_own_thread(home: Home) -> None:
         assert copy.metadata == {"source": "input", "thread_id": "copy"}
 
 
-async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Home) -> None:
+async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Installation) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread(run_id="a"))
@@ -161,7 +161,7 @@ async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Home) -> None
         assert await state(graph, "copy") == before
 
 
-async def test_a_thread_cannot_be_copied_onto_another(home: Home) -> None:
+async def test_a_thread_cannot_be_copied_onto_another(home: Installation) -> None:
     async with open_saver(home) as saver:
         graph = Story().compile(saver)
         await graph.ainvoke({}, thread("t"))
@@ -173,7 +173,9 @@ async def test_a_thread_cannot_be_copied_onto_another(home: Home) -> None:
 
 
 @pytest.mark.parametrize("stateful", [False, True])
-async def test_pruning_to_the_latest_keeps_what_can_be_resumed(home: Home, stateful: bool) -> None:
+async def test_pruning_to_the_latest_keeps_what_can_be_resumed(
+    home: Installation, stateful: bool
+) -> None:
     async with open_saver(home) as saver:
         story = Story()
         graph = story.compile(saver, stateful=stateful)
@@ -190,7 +192,7 @@ async def test_pruning_to_the_latest_keeps_what_can_be_resumed(home: Home, state
         assert story.log == ["act", "last", "close"]
 
 
-async def test_pruning_to_the_latest_deletes_abandoned_work(home: Home) -> None:
+async def test_pruning_to_the_latest_deletes_abandoned_work(home: Installation) -> None:
     async with open_saver(home) as saver:
         story = Story(ask)
         graph = story.compile(saver)
@@ -203,7 +205,7 @@ async def test_pruning_to_the_latest_deletes_abandoned_work(home: Home) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["delete", "delete_all"])
-async def test_deleting_by_pruning_leaves_other_threads(home: Home, strategy: str) -> None:
+async def test_deleting_by_pruning_leaves_other_threads(home: Installation, strategy: str) -> None:
     async with open_saver(home) as saver:
         graph = Story(ask).compile(saver)
         await graph.ainvoke({}, thread("t"))
@@ -214,7 +216,7 @@ async def test_deleting_by_pruning_leaves_other_threads(home: Home, strategy: st
             assert await rows(saver, table, "thread_id = 'other'") > 0
 
 
-async def test_an_unknown_prune_strategy_deletes_nothing(home: Home) -> None:
+async def test_an_unknown_prune_strategy_deletes_nothing(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")

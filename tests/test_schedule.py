@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memory.schedule import next_start, sleep_due, tired, wake_due, window_at, window_of
+from memory.events.schedule import next_start, sleep_due, tired, wake_due, window_at, window_of
 from memory.settings import Settings
 
 BERLIN = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")

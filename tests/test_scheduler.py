@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from graph.scheduler import Scheduler, outlook
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.scheduler import Scheduler, outlook
 from memory.errors import ModelError
 from memory.settings import Settings
-from memory.state import Mode
+from memory.state.schema import Mode
 from tests.agents import night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import ScriptedChatModel, call, scripted

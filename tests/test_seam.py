@@ -16,9 +16,9 @@ from langchain_core.embeddings import FakeEmbeddings
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 from memory.errors import InputError
-from memory.models.hashing import DIMENSION, HashingEmbeddings
-from memory.models.offline import OfflineChatModel
-from memory.models.seam import (
+from memory.models.embed import DIMENSION, HashingEmbeddings
+from memory.models.offline.model import OfflineChatModel
+from memory.models.registry import (
     choose_embedder,
     choose_model,
     embedding_dimension,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from langgraph.store.base import PutOp
 
-from memory import inbox
 from memory.errors import BusyError
-from memory.store_access import write_batch
+from memory.events import inbox
+from memory.storage.access import write_batch
 from tests.agents import entries, opened
 from tests.clock import Clock
 from tests.crash_worker import START, Job, Point, Points, running

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from memory.errors import InputError, MemoryStoreError, ModelError
-from memory.records import Fact
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.records.records import Fact, Scope
 from tests.facts import (
     ANA,
     BEN,
@@ -247,7 +246,7 @@ async def test_an_error_in_the_middle_of_a_batch_leaves_none_of_it(
     memory: SemanticMemory, memories: Memories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await memory.add(ANA, [draft("a", "red fox")])
-    from memory.vectorstore.mem0 import FactStore
+    from memory.facts.mem0 import FactStore
 
     insert = FactStore.insert
 

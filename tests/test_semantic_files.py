@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.semantic import SemanticMemory
+from memory.facts.sqlite.table import SqliteTable
+from memory.records.records import Scope
 from tests.facts import ANA, acknowledged, draft, history, memory_at, running, texts
 
 

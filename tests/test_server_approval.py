@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from langgraph_sdk import get_sync_client
 
-from graph.agent import open_agent
+from graph.api.open import open_agent
 from memory.errors import BusyError
-from memory.scope import LOCAL_USER, thread_id
+from memory.records.records import LOCAL_USER, thread_id
 from tests import launching
 from tests.launching import LAUNCH, Launches, asking
 from tests.openai_server import OpenAIServer, Reply, text

@@ -12,9 +12,9 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from pydantic import SecretStr
 
+from graph.server.settings import Serving
 from graph.server.tokens import token_for
-from memory.scope import thread_id
-from memory.serving import Serving
+from memory.records.records import thread_id
 from tests.server import SECRET, Server
 
 ADA, BEN = "ada@example.org", "ben"

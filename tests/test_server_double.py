@@ -16,7 +16,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from memory.scope import LOCAL_USER
+from memory.records.records import LOCAL_USER
 from tests.server import Server
 from tests.test_server import Thread, event, long_work, said
 

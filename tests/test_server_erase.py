@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from langgraph_sdk.client import LangGraphClient
 
-from graph.agent import open_agents
-from graph.server.erase import erase_user
-from memory.models.offline import OfflineChatModel
-from memory.resources import Process
+from graph.api.open import open_agents
+from graph.server.app import erase_user
+from memory.models.offline.model import OfflineChatModel
+from memory.runtime import Process
 from tests.agents import said
 
 SECRET = "Quetzalcoatl"

@@ -18,12 +18,12 @@ from langchain_core.exceptions import (
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
 
-from memory.breaker import Breaker, Breakers
 from memory.errors import CircuitOpen, ContextOverflow, MemoryStoreError, ModelError, ServiceDown
-from memory.models.ask import ask, ask_for
+from memory.facts.semantic import SemanticMemory
+from memory.models.breaker import Breaker, Breakers
+from memory.models.client import ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.retry import retrying
-from memory.semantic import SemanticMemory
 from tests.facts import ANA, WordEmbeddings, draft, memory_at
 from tests.scripted import Step, Waits, call, scripted
 from tests.test_ask import PROMPT, Status
@@ -208,7 +208,7 @@ async def test_a_file_that_keeps_failing_is_left_alone(
         tried.append(1)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("memory.vectorstore.sqlite.SqliteTable.count", broken)
+    monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.count", broken)
     for _ in range(2):
         with pytest.raises(MemoryStoreError, match="disk I/O error"):
             await memory.count(ANA)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory import session_memory as rules
 from memory.errors import Refusal
-from memory.records import SessionMemory
+from memory.planning import session_memory as rules
+from memory.records.records import SessionMemory
 
 NOW = datetime(2025, 12, 6, 10, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from graph.server.shutdown import GracefulApp, Shutdown
-from memory.stopping import SETTLE, STEPS, Steps
+from memory.state.stopping import SETTLE, STEPS, Steps
 
 SCOPE: dict[str, Any] = {
     "type": "http",

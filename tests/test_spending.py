@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.events.next_action import over, spent
 from memory.settings import Settings
-from memory.spending import over, spent
-from memory.state import Spending, fresh_state
+from memory.state.schema import Spending, fresh_state
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
 FRESH = fresh_state()["spending"]

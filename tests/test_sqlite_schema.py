@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.analysis import terms
 from memory.errors import MemoryStoreError
-from memory.vectorstore import schema
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.sqlite import schema
+from memory.facts.sqlite.table import SqliteTable
+from memory.text.analysis import terms
 from tests.facts import running
 from tests.tables import direction, near, payload, put, scope, worded
 
@@ -136,7 +136,7 @@ def test_a_new_analysis_rebuilds_the_word_index(
     put(table, "ben", "0", "fox", terms=["hound"])
     table.close()
     monkeypatch.setattr(schema, "ANALYSIS_VERSION", 1_000)
-    monkeypatch.setattr("memory.vectorstore.rows.terms", lambda text: [f"{text[:3]}!"])
+    monkeypatch.setattr("memory.facts.sqlite.schema.terms", lambda text: [f"{text[:3]}!"])
     changed = SqliteTable(path, model="words", dimension=8)
     assert worded(changed, "ana", "fox!") == [f"ana-{number}" for number in range(8)]
     assert (worded(changed, "ben", "fox!"), worded(changed, "ben", "hound")) == (["ben-0"], [])

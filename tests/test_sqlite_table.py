@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.analysis import terms
 from memory.errors import MemoryStoreError
-from memory.vectorstore.indexes import FaissIndex
-from memory.vectorstore.sqlite import SqliteTable
-from memory.vectorstore.table import MAX_QUERY_WORDS
+from memory.facts.sqlite.indexes import FaissIndex
+from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import MAX_QUERY_WORDS
+from memory.text.analysis import terms
 from tests.facts import acknowledged, running
 from tests.tables import DIMENSION, MODEL, direction, ids, near, payload, put, scope, worded
 
@@ -82,7 +82,7 @@ def test_a_very_long_query_is_cut(table: SqliteTable) -> None:
 def test_the_vector_index_takes_in_only_what_changed_since(
     table: SqliteTable, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.vectorstore.indexes.CHUNK", 7)
+    monkeypatch.setattr("memory.facts.sqlite.indexes.CHUNK", 7)
     for number in range(30):
         put(table, "ana", str(number))
     taken: list[int] = []
@@ -295,7 +295,7 @@ def test_many_processes_may_make_the_file_at_once(path: Path) -> None:
 def test_the_indexes_of_the_agents_searched_last_are_kept_in_memory(
     table: SqliteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.vectorstore.sqlite.SCOPES_IN_MEMORY", 2)
+    monkeypatch.setattr("memory.facts.sqlite.table.SCOPES_IN_MEMORY", 2)
     for user in ("ana", "ben", "cleo"):
         put(table, user, "a")
     for _ in range(2):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.dreaming.attributes import Synthesis, consolidated, ripe
-from memory.dreaming.relations import Claim, settle
-from memory.night_undo import inverse
-from memory.operations import (
+from memory.facts.semantic import SemanticMemory
+from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night.undo import inverse
+from memory.records.operations import (
     add_entry,
     add_fact,
     change_fact,
@@ -23,8 +23,8 @@ from memory.operations import (
     settle_fact,
     supersede_fact,
 )
-from memory.records import Fact, Operation
-from memory.semantic import SemanticMemory
+from memory.records.records import Fact, Operation
+from nodes.night.dream import Claim, settle
 from tests.facts import draft, memory_at
 from tests.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation
 

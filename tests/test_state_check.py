@@ -7,12 +7,18 @@ import pytest
 from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage, messages_to_dict
 from langgraph.types import Overwrite
 
-from memory.chat import MARK
 from memory.errors import StateError
-from memory.merging import merge_by_id, merge_conversations, merge_goals, merge_projects
-from memory.reports import empty_report
-from memory.state import State, fresh_state
-from memory.state_check import checked, kept_problem, report_so_far, state_problem
+from memory.messages.convert import EVENT_KEY
+from memory.records.reports import empty_report
+from memory.state.schema import (
+    State,
+    fresh_state,
+    merge_by_id,
+    merge_conversations,
+    merge_goals,
+    merge_projects,
+)
+from memory.state.validation import checked, kept_problem, report_so_far, state_problem
 from tests.scripted import calls
 
 
@@ -135,7 +141,7 @@ def test_an_invalid_report_is_replaced_by_an_empty_one() -> None:
 
 def waiting() -> dict[str, Any]:
     """A tick whose first call was answered and whose second one waits."""
-    mark = {MARK: {"tick": 4}}
+    mark = {EVENT_KEY: {"tick": 4}}
     asked = calls(("noop", {}), ("launch", {"target": "the moon", "share": math.nan}))
     asked.additional_kwargs = dict(mark)
     done = ToolMessage("{}", tool_call_id=str(asked.tool_calls[0]["id"]), additional_kwargs=mark)
@@ -208,7 +214,7 @@ EDITS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda one: one["messages"][0].update(type="poem"), "messages: one cannot be read"),
     (lambda one: data(one, 1).update(additional_kwargs="x"), "messages: one cannot be read"),
     (lambda one: data(one, 0).update(additional_kwargs={}), "messages: the human message lacks"),
-    (lambda one: data(one, 1).update(additional_kwargs={MARK: 1}), "messages: the ai message"),
+    (lambda one: data(one, 1).update(additional_kwargs={EVENT_KEY: 1}), "messages: the ai message"),
     (
         lambda one: one["messages"].extend(messages_to_dict([RemoveMessage("m")])),
         "messages: one is of type remove",

@@ -12,18 +12,17 @@ import pytest
 from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
-from graph.cli.views import goals_view, night_view, status_view
-from graph.prompt import prompt_of
-from graph.status import prompt_tokens, status
-from memory.components import component
-from memory.inbox import valid_event
-from memory.lock import AgentLock
-from memory.models.offline import OfflineChatModel
-from memory.records import Goal, InboxItem
-from memory.reports import NightReport
-from memory.scope import LOCAL_USER, thread_id
+from graph.cli.views.night import night_view
+from graph.cli.views.status import goals_view, status_view
+from graph.use_cases.status import prompt_of, prompt_tokens, status
+from memory.installation.locks import FolderAgentLock
+from memory.messages.convert import valid_event
+from memory.models.offline.model import OfflineChatModel
+from memory.prompt.components import component
+from memory.records.records import LOCAL_USER, Goal, InboxItem, thread_id
+from memory.records.reports import NightReport
 from memory.settings import Settings
-from memory.state import State, fresh_state
+from memory.state.schema import State, fresh_state
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.commandline import circadian
@@ -318,7 +317,7 @@ def test_status_of_a_running_agent_does_not_wait(
 ) -> None:
     """The lock is another process's; the last checkpoint is shown."""
     circadian(capsys, "send", "Hello", "--data", tmp_path)
-    lock = AgentLock(tmp_path / "locks", thread_id(LOCAL_USER, "default"))
+    lock = FolderAgentLock(tmp_path / "locks", thread_id(LOCAL_USER, "default"))
     asyncio.run(lock.acquire())
     done = circadian(capsys, "status", "--data", tmp_path, "--json")
     lock.release()

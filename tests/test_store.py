@@ -17,9 +17,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchOp
 
 from graph.persistence import open_store
 from memory.errors import FolderError, MemoryStoreError
-from memory.home import Home
-from memory.sqlite.store import PUTS_PER_STATEMENT, CircadianStore
-from memory.store_access import InsertingStore, ListingStore
+from memory.installation.protocol import Installation
+from memory.storage.access import InsertingStore, ListingStore
+from memory.storage.sqlite.store import PUTS_PER_STATEMENT, CircadianSqliteStore
 from tests.homes import KINDS, folder_in, home_of, refuse, variables
 from tests.source_files import ROOT
 
@@ -56,7 +56,7 @@ asyncio.run(main())
 
 
 @pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Every test that takes it holds for both."""
     return home_of(request, tmp_path)
 
@@ -65,7 +65,7 @@ def value(number: int) -> dict[str, Any]:
     return {"n": number}
 
 
-async def test_a_failed_batch_writes_nothing(home: Home) -> None:
+async def test_a_failed_batch_writes_nothing(home: Installation) -> None:
     async with open_store(home) as store:
         await store.aput(NS, "old", value(0))
         unserialisable = PutOp(NS, "b", {"x": object()})
@@ -81,7 +81,7 @@ async def test_a_failed_batch_writes_nothing(home: Home) -> None:
         assert [item.key for item in await listing(store).alist(NS)] == ["later", "old"]
 
 
-async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Home) -> None:
+async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Installation) -> None:
     async with open_store(home) as store, open_store(home) as other:
         for turns in range(12):
             keys = [f"{turns}-{n}" for n in range(3)]
@@ -98,7 +98,7 @@ async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Home
 
 
 async def test_mixed_reads_and_writes_survive_another_process(
-    home: Home,
+    home: Installation,
 ) -> None:
     async with open_store(home) as store, open_store(home) as other:
         for number in range(30):
@@ -109,7 +109,7 @@ async def test_mixed_reads_and_writes_survive_another_process(
         assert await listing(store).acount(NS) == 2
 
 
-def write_from_two_processes(home: Home) -> list[dict[str, int]]:
+def write_from_two_processes(home: Installation) -> list[dict[str, int]]:
     """Let two processes write for a while; what each of them counted."""
     writers = [
         subprocess.Popen(
@@ -127,13 +127,13 @@ def write_from_two_processes(home: Home) -> list[dict[str, int]]:
     return [json.loads(out) for out, _ in told]
 
 
-def test_two_processes_write_concurrently_in_whole_batches(home: Home) -> None:
+def test_two_processes_write_concurrently_in_whole_batches(home: Installation) -> None:
     for counted in write_from_two_processes(home):
         assert counted["batches"] > 5
         assert counted["halves"] == 0
 
 
-async def test_deadlocked_batches_are_both_written(home: Home) -> None:
+async def test_deadlocked_batches_are_both_written(home: Installation) -> None:
     def crossing(first: str, second: str, n: int) -> list[PutOp]:
         return [PutOp((first,), "k", None), PutOp((second,), "k", value(n))]
 
@@ -147,7 +147,7 @@ async def test_deadlocked_batches_are_both_written(home: Home) -> None:
             assert sum(item is not None for item in left) == 1
 
 
-async def test_reads_of_a_batch_see_one_state(home: Home) -> None:
+async def test_reads_of_a_batch_see_one_state(home: Installation) -> None:
     namespaces = [("local", str(n)) for n in range(5)]
     async with open_store(home) as store, open_store(home) as other:
 
@@ -163,7 +163,7 @@ async def test_reads_of_a_batch_see_one_state(home: Home) -> None:
         await writing
 
 
-async def test_of_several_first_writers_of_a_key_one_wins(home: Home) -> None:
+async def test_of_several_first_writers_of_a_key_one_wins(home: Installation) -> None:
     async with open_store(home) as one, open_store(home) as two:
         for n in range(10):
             puts = [[PutOp(NS, f"{n}{k}", value(who)) for k in "ba"] for who in (1, 2)]
@@ -193,7 +193,7 @@ async def test_a_read_does_not_wait_for_a_writer(tmp_path: Path) -> None:
 
 
 async def test_a_listing_has_one_namespace_in_key_order(
-    home: Home,
+    home: Installation,
 ) -> None:
     async with open_store(home) as store:
         for key in ("b", "a", "ä", "C"):
@@ -210,7 +210,7 @@ async def test_a_listing_has_one_namespace_in_key_order(
         assert await listing(store).alist(("none",)) == []
 
 
-async def test_a_count_matches_whole_labels(home: Home) -> None:
+async def test_a_count_matches_whole_labels(home: Installation) -> None:
     async with open_store(home) as store:
         for namespace in (NS, (*NS, "2026"), (*NS, "2026", "x"), ("local", "t", "journal-b")):
             await store.aput(namespace, "k", {})
@@ -222,7 +222,7 @@ async def test_a_count_matches_whole_labels(home: Home) -> None:
         assert await listing(store).acount(()) == 6
 
 
-async def test_a_batch_may_exceed_one_statement(home: Home) -> None:
+async def test_a_batch_may_exceed_one_statement(home: Installation) -> None:
     many = 8 * PUTS_PER_STATEMENT + 1  # 40,005 parameters; a build of SQLite may allow 32,766
     async with open_store(home) as store:
         await store.abatch([PutOp(NS, f"{n:06}", {}) for n in range(many)])
@@ -233,7 +233,7 @@ async def test_a_batch_may_exceed_one_statement(home: Home) -> None:
         assert await listing(store).acount(("other",)) == 0
 
 
-async def test_the_last_write_of_a_key_in_a_batch_wins(home: Home) -> None:
+async def test_the_last_write_of_a_key_in_a_batch_wins(home: Installation) -> None:
     async with open_store(home) as store:
         await store.abatch(
             [PutOp(NS, "a", value(1)), PutOp(NS, "a", None), PutOp(NS, "a", value(2))]
@@ -243,7 +243,7 @@ async def test_the_last_write_of_a_key_in_a_batch_wins(home: Home) -> None:
         assert found.value == value(2)
 
 
-async def test_searching_and_listing_namespaces_still_work(home: Home) -> None:
+async def test_searching_and_listing_namespaces_still_work(home: Installation) -> None:
     async with open_store(home) as store:
         await store.aput(NS, "a", value(1))
         await store.aput(NS, "b", value(2))
@@ -254,7 +254,7 @@ async def test_searching_and_listing_namespaces_still_work(home: Home) -> None:
         assert results[:2] == [None, None]
 
 
-async def test_items_survive_reopening(home: Home) -> None:
+async def test_items_survive_reopening(home: Installation) -> None:
     for number in range(3):
         async with open_store(home) as store:
             assert await listing(store).acount(NS) == number
@@ -265,7 +265,7 @@ async def test_a_half_made_file_is_completed(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     with closing(sqlite3.connect(folder.store_db)) as made:
         made.execute("CREATE TABLE store_migrations (v INTEGER PRIMARY KEY)")
-        for version, statement in enumerate(CircadianStore.MIGRATIONS[:2]):
+        for version, statement in enumerate(CircadianSqliteStore.MIGRATIONS[:2]):
             made.execute(statement)
             made.execute("INSERT INTO store_migrations VALUES (?)", (version,))
         made.execute("INSERT INTO store (prefix, key, value) VALUES ('a', 'k', '{}')")
@@ -275,7 +275,7 @@ async def test_a_half_made_file_is_completed(tmp_path: Path) -> None:
         await store.aput(("a",), "l", {})
 
 
-async def test_connections_can_make_the_tables_concurrently(home: Home) -> None:
+async def test_connections_can_make_the_tables_concurrently(home: Installation) -> None:
     async def one(key: str) -> None:
         async with open_store(home) as store:
             await store.aput(NS, key, {})
@@ -285,7 +285,7 @@ async def test_connections_can_make_the_tables_concurrently(home: Home) -> None:
         assert await listing(store).acount(NS) == 6
 
 
-async def test_a_closed_store_leaves_no_task_behind(home: Home) -> None:
+async def test_a_closed_store_leaves_no_task_behind(home: Installation) -> None:
     before = asyncio.all_tasks()
     async with open_store(home) as store:
         await store.aput(NS, "a", {})
@@ -295,7 +295,7 @@ async def test_a_closed_store_leaves_no_task_behind(home: Home) -> None:
 
 async def test_every_commit_is_on_disk(tmp_path: Path) -> None:
     async with open_store(folder_in(tmp_path)) as store:
-        assert isinstance(store, CircadianStore)
+        assert isinstance(store, CircadianSqliteStore)
         for name, expected in (("journal_mode", "wal"), ("synchronous", 2)):
             [row] = await store.conn.execute_fetchall(f"PRAGMA {name}")
             assert row[0] == expected

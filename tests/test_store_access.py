@@ -11,8 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from graph.persistence import open_store
-from memory import store_access
-from memory.store_access import count_items, list_items, write_batch, write_new
+from memory.storage import access as store_access
+from memory.storage.access import count_items, list_items, write_batch, write_new
 from tests import homes
 from tests.homes import home_of
 

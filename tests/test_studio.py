@@ -8,8 +8,7 @@ from io import StringIO
 from typing import Any
 
 from graph.builder import builder
-from memory.settings import Settings
-from memory.settings_form import GROUPS, KINDS
+from memory.settings import GROUPS, KINDS, Settings
 from tests.pages import Page
 from tests.server import Server
 

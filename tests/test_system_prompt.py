@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from memory.assistant_prompt import KEPT, LONGEST, accepted, changed, difference, rolled_back
 from memory.errors import InputError, Refusal
-from memory.records import Event
-from memory.resources import KEY, Resources
+from memory.prompt.assistant_prompt import KEPT, LONGEST, accepted, changed, difference, rolled_back
+from memory.records.records import AssistantPrompt, Event
+from memory.runtime import KEY, Resources
 from memory.settings import Settings
-from memory.state import AssistantPrompt, State
+from memory.state.schema import State
 from tests.tool_calls import EVENT, NOW, Bench, Called, tick_state
+from tools.builtin.self import difference_of, why_not
 from tools.registry import BUILT_IN
-from tools.system_prompt import difference_of, why_not
 
 EMPTY: AssistantPrompt = {"version": 0, "text": "", "versions": []}
 TEXT = "Be concise. Prefer actions over explanations."

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.postgres.pool import BlockingPool
-from memory.vectorstore.table import MemoryTable, Row
+from memory.facts.table import MemoryTable, Row
+from memory.storage.postgres.connections import BlockingPool
 from tests.tables import Open, miscounted, payload, random_vectors, scope
 
 DIMENSION = 5

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.vectorstore.table import MemoryTable, SessionPlace, Waiting
+from memory.facts.table import MemoryTable, SessionPlace, Waiting
 from tests.tables import (
     DIMENSION,
     Open,

@@ -7,11 +7,13 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
-from memory import inbox, journal
-from memory.apply import apply_operations
 from memory.errors import MemoryStoreError, ModelError
-from memory.operations import add_entry
-from memory.semantic import SemanticMemory
+from memory.events import inbox
+from memory.events.rules import entry_for_event
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.scripted import call, scripted
@@ -77,7 +79,7 @@ async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path
 
     store = InMemoryStore()
     unusable = SemanticMemory(refuse, mem0_dir=tmp_path, dimension=8, embeddings=refuse)
-    entry = journal.entry_for_event(EVENT, known_entities=(), projects=())
+    entry = entry_for_event(EVENT, known_entities=(), projects=())
     operations = [add_entry(entry, "said")]
     await apply_operations(operations, store=store, semantic=unusable, scope=SCOPE)
     assert await journal.read(store, SCOPE, entry["id"]) == entry

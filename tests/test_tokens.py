@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from memory.tokens import (
+from memory.text.tokens import (
     advisory,
     approximate_tokens,
     calibrated,

@@ -11,11 +11,10 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langgraph.types import Command
 
-from memory.state import State
+from memory.state.schema import State
 from tests.executing import executed, wanted
 from tests.tool_calls import NOW, tick_state
-from tools.cache import LONGEST, MOST, cache_key, cached, with_answer
-from tools.execute import Executed
+from tools.execution.execute import LONGEST, MOST, Executed, cache_key, cached, with_answer
 from tools.registry import BUILT_IN, ToolKind, registered
 
 CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from memory import entities, journal
-from memory.operations import add_entry
-from memory.profiles import MOST_ALIASES, EntityProfile, entity_id
-from memory.records import Event
+from memory.entities import entities
+from memory.events.rules import entry_for_event
+from memory.journal import entries as journal
+from memory.operations.collector import PlanCollector
+from memory.records.operations import add_entry
+from memory.records.profiles import MOST_ALIASES, EntityProfile, entity_id
+from memory.records.records import Event
 from memory.settings import Settings
-from memory.sink import PlanSink
-from memory.state import State
+from memory.state.schema import State
 from tests.tool_calls import EVENT, NOW, SCOPE, Bench, Called, night, shown_entry, tick_state
 
 
@@ -42,7 +44,7 @@ async def test_an_observation_stands_with_its_speaker_its_trust_and_its_source()
     bench = Bench(state=ticking("My sister Bea likes tulips"))
     called = await note(bench, "Bea", "Bea  likes\ntulips")
     bea = (await everyone(bench))["Bea"]
-    entry = journal.entry_for_event(bench.state["event"] or EVENT, known_entities=(), projects=())
+    entry = entry_for_event(bench.state["event"] or EVENT, known_entities=(), projects=())
     (observation,) = bea["observations"]
     assert observation == {
         "id": observation["id"],
@@ -244,7 +246,7 @@ def extracting(*, asleep: bool) -> Bench:
     state = tick_state(messages=TALK, event=None if asleep else EVENT)
     if asleep:
         state["loop"] = None
-        return Bench(state=state, plan=PlanSink({}))
+        return Bench(state=state, plan=PlanCollector({}))
     assert state["loop"] is not None
     state["loop"]["compaction"] = "forced"
     return Bench(state=state)
@@ -274,7 +276,7 @@ async def test_an_extractions_observation_of_what_nobody_said_is_refused() -> No
 async def test_the_trust_is_that_of_the_entry_in_the_journal() -> None:
     bench = extracting(asleep=False)
     said: Event = {**EVENT, "id": "m1", "at": "2025-12-02T08:00:00+00:00", "sender": "Bob"}
-    entry = journal.entry_for_event(
+    entry = entry_for_event(
         {**said, "text": "Carl hates rain", "addressed": False}, known_entities=(), projects=()
     )
     await bench.store.abatch(journal.puts(SCOPE, entry))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory import journal
-from memory.operations import operation_id
-from memory.sink import PlanSink
+from memory.events.rules import entry_for_event
+from memory.operations.collector import PlanCollector
+from memory.records.operations import operation_id
 from tests.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
 
 
@@ -23,7 +23,7 @@ async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
     )
     assert called.result == {"success": True, "stored": 1, "rejected": [], "not_cited": []}
     (fact,) = bench.shelf.facts.values()
-    entry_id = journal.entry_for_event(EVENT, known_entities=(), projects=())["id"]
+    entry_id = entry_for_event(EVENT, known_entities=(), projects=())["id"]
     assert fact == {
         "op": operation_id("fact", "tick:message-1", *sorted([entry_id, "message-1"]), "0"),
         "text": "Alice wants a tavern",
@@ -91,7 +91,7 @@ async def test_ticks_and_nights_that_cite_the_same_entry_share_no_fact() -> None
     ops = [fact["op"] for fact in bench.shelf.facts.values()]
     for now in ("2025-12-07T03:00:00+00:00", "2025-12-08T03:00:00+00:00"):
         state = tick_state(event=None, loop=None)
-        asleep = Bench(state=state, plan=PlanSink(shown))
+        asleep = Bench(state=state, plan=PlanCollector(shown))
         assert state["context"] is not None
         state["context"]["now"] = now
         await asleep.call("store_memory", facts=facts)

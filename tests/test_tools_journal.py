@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from memory import journal
-from memory.records import JournalEntry, RecallHit
-from memory.reflection import reflection_event
+from memory.events.rules import reflection_event
+from memory.journal import entries as journal
+from memory.operations.collector import PlanCollector
+from memory.records.records import JournalEntry, RecallHit
 from memory.settings import Settings
-from memory.sink import PlanSink
-from memory.state import State
+from memory.state.schema import State
 from tests.tool_calls import NOW, SCOPE, Bench, night, tick_state
-from tools import recall as recall_tool
+from tools.builtin import facts as recall_tool
 
 
 async def entries(bench: Bench) -> list[JournalEntry]:
@@ -85,7 +85,7 @@ async def test_autonomous_ticks_and_nights_share_no_entry() -> None:
         state = tick_state(event=None, loop=None, tick=tick, messages=heard("m1"))
         assert state["context"] is not None
         state["context"]["now"] = now
-        asleep = Bench(state=state, plan=PlanSink({}))
+        asleep = Bench(state=state, plan=PlanCollector({}))
         await asleep.call("add_journal_entry", content="The gate is shut")
         assert asleep.plan is not None
         operations += asleep.plan.operations
@@ -184,7 +184,7 @@ async def test_notes_on_oneself_are_shown_to_a_reflection_again_and_to_nobody_el
         "The gate is shut",
     }
     assert (await again.call("review_journal", tags=["self"])).result["count"] == 1
-    asleep = Bench(store=look.store, plan=PlanSink({}))
+    asleep = Bench(store=look.store, plan=PlanCollector({}))
     for other in (tick, asleep):
         shown = await other.call("review_journal")
         assert [row["content"] for row in shown.result["entries"]] == ["The gate is shut"]
@@ -204,7 +204,7 @@ async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loop
     for content in ("The gate is shut", "The mill is old"):
         await bench.call("add_journal_entry", content=content)
     state = tick_state(event=None, loop=None, messages=heard("m1", "m2", "m3"))
-    extraction = Bench(state=state, plan=PlanSink({}))
+    extraction = Bench(state=state, plan=PlanCollector({}))
     await extraction.call("add_journal_entry", content="The mill is old")
     assert bench.plan is not None
     assert extraction.plan is not None
@@ -245,6 +245,6 @@ async def test_recall_looks_at_the_journal_awake_and_in_a_night_at_facts_alone(
     monkeypatch.setattr(recall_tool, "recall", recall)
     bench = Bench()
     await bench.call("recall_memories", query="gate")
-    bench.plan = PlanSink({})
+    bench.plan = PlanCollector({})
     await bench.call("recall_memories", query="gate")
     assert looked == [False, True]

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from memory.errors import InputError
 from memory.settings import Settings
-from tools.contexts import CONTEXTS
-from tools.pattern import select_execution_pattern
+from tools.policy.contexts import CONTEXTS
+from tools.policy.pattern import select_execution_pattern
 from tools.registry import (
     BUILT_IN,
     ToolCategory,

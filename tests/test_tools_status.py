@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from memory.chat import MARK
+from memory.messages.convert import EVENT_KEY
 from memory.settings import Settings
 from tests.agents import opened, said
 from tests.clock import Clock
@@ -111,7 +111,7 @@ async def test_of_an_answer_that_waited_for_a_person_only_what_is_still_open_is_
     """The calls before this one are answered already, and their answers part of the history."""
     names = ("noop", "get_system_status", "list_projects")
     asked = [{"name": name, "args": {}, "id": f"call-{name}"} for name in names]
-    mark = {MARK: {"tick": 42}}
+    mark = {EVENT_KEY: {"tick": 42}}
     answered = ToolMessage("{}", tool_call_id="call-noop", name="noop", additional_kwargs=mark)
     messages = [HumanMessage("go on"), AIMessage("", tool_calls=asked), answered]
     result = (await Bench(state=tick_state(messages=messages)).call("get_system_status")).result

@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from memory import tracing
+from memory import telemetry as tracing
 from memory.errors import ModelError
-from memory.models.ask import ask
+from memory.models.client import ask
 from tests.agents import night_model, opened, said
 from tests.clock import Clock
 from tests.scripted import Waits, scripted

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from graph.handle import AsyncAgent
-from graph.status import status
-from graph.transfer import JsonLines, export_memory, import_memory
-from memory import importing, journal
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import status
+from graph.use_cases.transfer import JsonLines, export_memory, import_memory
 from memory.errors import InputError
-from memory.store_access import list_items
-from memory.store_walk import namespaces
-from memory.transfer import line_of
-from memory.vectorstore.payload import scope_filters
+from memory.facts.table import scope_filters
+from memory.journal import entries as journal
+from memory.storage.access import list_items, namespaces
+from memory.transfer import importing
+from memory.transfer.format import line_of
 from tests.agents import entries, opened, said
 from tests.clock import Clock
 from tests.facts import WordEmbeddings
@@ -123,7 +123,7 @@ async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
 async def test_an_import_works_with_another_embedder(
     lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
-    from graph.agent import open_agent
+    from graph.api.open import open_agent
 
     embeddings = WordEmbeddings()
     data = tmp_path / "other"

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory.components import COMPONENTS
-from memory.rendering import block
-from memory.trust import (
+from memory.messages.trust import (
     OWN_TAGS,
     TRUST_NOTE,
     as_data,
@@ -21,7 +19,9 @@ from memory.trust import (
     one_line,
     unescaped,
 )
-from tools.contexts import CONTEXTS
+from memory.prompt.components import COMPONENTS
+from memory.prompt.rendering import block
+from tools.policy.contexts import CONTEXTS
 
 NASTY = [
     *(f"</{tag}>" for tag in OWN_TAGS),

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from langgraph.store.base import PutOp
 
-from memory import apply
-from memory.dreaming.attributes import Synthesis, consolidated, ripe
-from memory.dreaming.relations import Claim, settle
 from memory.errors import MemoryStoreError
-from memory.night_undo import built_on, inverse
-from memory.operations import (
+from memory.facts.semantic import SemanticMemory
+from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night.undo import built_on, inverse
+from memory.operations import apply
+from memory.records.operations import (
     add_entry,
     add_fact,
     link,
@@ -29,8 +29,8 @@ from memory.operations import (
     supersede_fact,
     unlink,
 )
-from memory.records import Operation
-from memory.semantic import SemanticMemory
+from memory.records.records import Operation
+from nodes.night.dream import Claim, settle
 from tests.facts import draft, memory_at
 from tests.night_deeds import AT, DEEDS, Night, before_a_night
 from tests.night_memories import NOW, Memory, ada, entry, fact, noticed, observation

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.handle import AsyncAgent
-from graph.transfer import export_memory, import_memory
-from memory import apply, night_undo
-from memory.scope import Scope
-from memory.store_access import write_batch
-from memory.transfer import line_of
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.transfer import export_memory, import_memory
+from memory.night import undo as night_undo
+from memory.operations import apply
+from memory.records.records import Scope
+from memory.storage.access import write_batch
+from memory.transfer.format import line_of
 from tests.agents import opened, said
 from tests.clock import Clock
 from tests.dreamers import SATURDAY, SETTINGS, answer, day, dreamer
@@ -29,7 +30,7 @@ __all__ = ["lived"]
 async def breaks_off_an_undo(agent: AsyncAgent) -> str:
     """Leave the data as a kill right after the beginning of an undo does."""
     name = (await agent.nights())[-1]["id"]
-    begun = night_undo.Begun(id=name, at=agent.resources.clock().isoformat(), who="Ada")
+    begun = night_undo.UndoBegun(id=name, at=agent.resources.clock().isoformat(), who="Ada")
     await write_batch(agent.store, [night_undo._pointer(agent.scope, begun)])
     return name
 
@@ -83,7 +84,7 @@ async def test_an_interrupted_tick_goes_on_after_the_undo(
         assert stood[:2] == ["taken back", "asked"]
         assert stood.count("taken back") == 1
         assert (await agent.night(name))["status"] == "undone"
-        assert await night_undo.unfinished(agent.store, agent.scope) is None
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
     assert [one["event_id"] for one in report["ticks"]] == ["asked"]
     told = f"The undo of {name} had been broken off; it is finished now."
     assert report["notes"].count(told) == 1
@@ -101,7 +102,7 @@ async def test_an_import_finishes_an_undo_interrupted_in_the_export(
     assert night_undo.OPEN_UNDO in kinds
     async with opened(tmp_path / "new", dreamer(), clock, settings=SETTINGS) as agent:
         await import_memory(agent.context, lines)
-        assert await night_undo.unfinished(agent.store, agent.scope) is None
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
         assert (await agent.night(name))["status"] == "undone"
         assert await facts(agent, agent.scope) == []
         assert (await import_memory(agent.context, lines))["already"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.models.offline import OfflineChatModel
+from memory.models.offline.model import OfflineChatModel
 from tests.agents import opened
 from tests.clock import Clock
 from tests.commandline import circadian

@@ -19,9 +19,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from graph.agent import open_agents
+from graph.api.open import open_agents
 from memory.errors import MemoryStoreError, NewerError, StateError
-from memory.models.offline import OfflineChatModel
+from memory.models.offline.model import OfflineChatModel
 from tests.agents import said
 from tests.homes import KINDS
 from tests.source_files import ROOT
@@ -132,7 +132,7 @@ async def test_newer_facts_of_a_folder_are_left_alone(place: Place) -> None:
 
 
 async def waiting(agent: Any) -> list[Any]:
-    from memory import inbox
+    from memory.events import inbox
 
     return await inbox.waiting(agent.store, agent.scope)
 

@@ -10,15 +10,15 @@ import pytest
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from graph.agent import Agents, open_agents
+from graph.api.open import Agents, open_agents
 from graph.persistence import open_store
-from memory import inbox, store_access
 from memory.errors import ModelError
-from memory.inbox import count_waiting
-from memory.postgres import store as stores
-from memory.records import HandledMark
-from memory.scope import Scope
-from memory.store_access import count_items, write_batch
+from memory.events import inbox
+from memory.events.inbox import count_waiting
+from memory.records.records import HandledMark, Scope
+from memory.storage import access as store_access
+from memory.storage.access import count_items, write_batch
+from memory.storage.postgres import store as stores
 from tests import homes
 from tests.clock import Clock
 from tests.homes import home_of
@@ -82,8 +82,8 @@ async def test_an_event_that_is_given_back_after_all_waits_again(
 async def test_it_is_one_query(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from pydantic import SecretStr
 
-    from memory.postgres.database import open_database
-    from memory.postgres.pool import Cursor
+    from memory.installation.database import open_database
+    from memory.storage.postgres.connections import Cursor
 
     asked: list[str] = []
     execute = Cursor.execute

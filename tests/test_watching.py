@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.run import Lines, Watch
-from graph.cli.views import Screen
-from graph.handle import AsyncAgent
-from graph.night_names import names_of
-from graph.scheduler import MODES
+from graph.cli.views.console import Screen
+from graph.use_cases.nights import labels_for
+from graph.use_cases.scheduler import MODES
 from memory.errors import ModelError
 from memory.settings import Settings
 from tests.agents import night_model, opened, said
@@ -64,7 +64,7 @@ async def test_watch_shows_a_night_with_texts_in_place_of_ids(
         await agent.ainvoke(said("I grow beans on plot 7", "Ada", id="e1"))
         capsys.readouterr()
         with Watch(
-            Screen(json=False), Settings(), clock, partial(names_of, agent.context)
+            Screen(json=False), Settings(), clock, partial(labels_for, agent.context)
         ) as watch:
             await watched(agent, watch, {"request": "sleep"})
     weighed = capsys.readouterr().out.partition("Weighed 1 journal entry")[2].splitlines()[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.analysis import terms
-from memory.vectorstore.table import MemoryTable
+from memory.facts.table import MemoryTable
+from memory.text.analysis import terms
 from tests.tables import direction, ids, near, payload, put, scope, worded
 
 

@@ -16,14 +16,13 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from memory import resources, sink
-from memory.merging import merge_by_id, merge_projects
-from memory.records import Event, Fact, FactDraft, JournalEntry
-from memory.resources import Resources
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory import runtime as resources
+from memory.facts.semantic import SemanticMemory
+from memory.operations import collector as sink
+from memory.records.records import Event, Fact, FactDraft, JournalEntry, Scope
+from memory.runtime import Resources
 from memory.settings import Settings
-from memory.state import State, fresh_state
+from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
 from tests.scripted import ScriptedChatModel, scripted
 from tools.registry import BUILT_IN
 
@@ -98,7 +97,7 @@ class Bench:
     shelf: Shelf = field(default_factory=Shelf)
     model: ScriptedChatModel = field(default_factory=scripted)
     settings: Settings = field(default_factory=Settings)
-    plan: sink.PlanSink | None = None
+    plan: sink.PlanCollector | None = None
     """The sink of a night's step."""
 
     async def call(self, name: str, /, **arguments: Any) -> Called:
@@ -220,4 +219,4 @@ def night() -> Bench:
         "ee": shown_entry("ee", sources=["m2", "m1"]),
         "eee": shown_entry("eee", sources=["m3"], speaker="Bob"),
     }
-    return Bench(state=tick_state(event=None, loop=None), plan=sink.PlanSink(shown))
+    return Bench(state=tick_state(event=None, loop=None), plan=sink.PlanCollector(shown))

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph.handle import AsyncAgent
-from memory import links
-from memory.night import STEPS, all_ids, load, plans_of
+from graph.api.async_agent import AsyncAgent
+from memory.journal import links
+from memory.night.record import STEPS, all_ids, load, plans_of
 from tests.crash_worker import Job, Points, running
 from tests.night_memories import Memory
 from tests.workers import workers

@@ -25,11 +25,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from memory.folder import open_folder
-from memory.home import Home
-from memory.records import Fact
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
+from memory.facts.semantic import SemanticMemory
+from memory.installation.folder import open_folder
+from memory.installation.protocol import Installation
+from memory.records.records import Fact, Scope
 from tests.facts import ANA, WordEmbeddings, draft
 
 SECONDS = 30.0
@@ -45,11 +44,11 @@ class Where:
     folder: Path
     url: str | None = None
 
-    def open(self) -> Home:
+    def open(self) -> Installation:
         """Open it with the words' embedder, as the product opens it."""
         if self.url is None:
             return open_folder(self.folder / "data", embeddings=WordEmbeddings())
-        from memory.postgres.database import open_database
+        from memory.installation.database import open_database
 
         return open_database(SecretStr(self.url), embeddings=WordEmbeddings())
 
@@ -141,7 +140,7 @@ def writer(where: Where, name: str, work: Work | None = None) -> Iterator[Writer
 def forks() -> ForkServerContext:
     """What starts processes, itself started."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "memory.vectorstore.mem0"])
+    context.set_forkserver_preload([__name__, "memory.facts.mem0"])
     with pytest.MonkeyPatch.context() as patch:
         # Mem0 reads it when it is imported, which there comes first.
         patch.setenv("MEM0_TELEMETRY", "False")

@@ -24,8 +24,8 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from memory.errors import InputError
-from memory.models.retry import safe
-from tools.outcome import innermost
+from memory.text import safe
+from tools.execution import innermost
 from tools.registry import ToolCategory, registered
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 START_SECONDS = 25.0
 """How long a server may take to start and to name its tools."""
 
+
 _LONGEST_NAME = 64
+
+
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -70,6 +73,8 @@ Server = Annotated[
     Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
     Discriminator(_form),
 ]
+
+
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
 
 

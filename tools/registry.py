@@ -13,28 +13,39 @@ from langchain_core.tools import tool as make_tool
 from pydantic import Field, TypeAdapter, ValidationError
 
 from memory.errors import InputError
+from memory.records import PatternState
 from memory.state import State
-from memory.tick import PatternState
-from tools.contexts import ContextConfig
-from tools.delegate import delegate_task
-from tools.entities import update_entity_observation
-from tools.facts import store_memory
-from tools.goals import add_goal, decompose_goal, update_goal
-from tools.journal import add_journal_entry, review_journal
-from tools.message import send_message
-from tools.noop import noop
-from tools.projects import create_project, list_projects, swap_project, update_project
-from tools.recall import recall_memories
-from tools.session_memory import add_session_memory, compact_session_memory
-from tools.sleep import go_to_sleep
-from tools.status import get_system_status
-from tools.system_prompt import update_system_prompt
+from tools.builtin import (
+    add_goal,
+    add_journal_entry,
+    add_session_memory,
+    compact_session_memory,
+    create_project,
+    decompose_goal,
+    delegate_task,
+    get_system_status,
+    go_to_sleep,
+    list_projects,
+    noop,
+    recall_memories,
+    review_journal,
+    send_message,
+    store_memory,
+    swap_project,
+    update_entity_observation,
+    update_goal,
+    update_project,
+    update_system_prompt,
+)
+from tools.policy import ContextConfig
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What providers take for a tool's name."""
 
+
 READABLE = frozenset(State.__annotations__) - {"messages", "exchange", "tool_cache"}
 """State keys that a cached answer may depend on: plain JSON."""
+
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -70,6 +81,8 @@ class ToolKind:
 
 
 _KIND = TypeAdapter(ToolKind)
+
+
 _FIELDS = [one.name for one in fields(ToolKind)]
 
 
@@ -155,6 +168,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "update_system_prompt": {"always_ask": True},
 }
 """What there is to say of a built-in tool beside its category."""
+
 
 BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
     tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)

@@ -10,25 +10,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from graph.api import AsyncAgent, open_agent
 from graph.cli.listener import Listener, follow
 from graph.cli.options import Options
 from graph.cli.views import Screen
-from graph.handle import AsyncAgent
-from graph.opening import open_agent
 from memory.errors import BusyError, CircadianError, FolderError
-from memory.home import Home, database_url, is_made, open_home
+from memory.installation import Installation, database_url, is_made, open_installation
+from memory.models import OFFLINE
 from memory.models.offline import OfflineChatModel
-from memory.models.seam import OFFLINE
-from memory.reports import Report
-from memory.resources import utc_now
-from memory.scope import LOCAL_USER, thread_id
+from memory.records import LOCAL_USER, Report, thread_id
+from memory.runtime import utc_now
 from memory.settings import Deployment, Settings
-from memory.store_access import count_items
+from memory.storage import count_items
 
 NO_LANGUAGE_MODEL = (
     "model: offline (embedded rules, not a language model). "
     "For a real one set OPENAI_API_KEY or give --model."
 )
+
+
 PATIENCE = 1.0
 """Seconds before a command says whom it waits for."""
 
@@ -141,16 +141,16 @@ async def _is_known(agent: AsyncAgent) -> bool:
     return not await count_items(agent.store, mine[:1])
 
 
-def home_as_recorded(options: Options) -> Home:
+def home_as_recorded(options: Options) -> Installation:
     """The open data folder or database, with the embedder recorded there. Blocking; to be closed.
 
     Raises as `open_home`.
     """
     undecided = Deployment().model_copy(update={"embedder": None, "offline": False})
-    return open_home(undecided, data=options.data)
+    return open_installation(undecided, data=options.data)
 
 
-async def holder(home: Home, agent: str) -> str | None:
+async def holder(home: Installation, agent: str) -> str | None:
     """The process that runs the agent now, as its lock names it; None where nobody does."""
     try:
         async with home.agent_lock(thread_id(LOCAL_USER, agent), timeout=0):

@@ -7,18 +7,22 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 
-from graph.handle import AsyncAgent
-from memory.night_stream import NightEvent, is_night_event
-from memory.reports import Report, empty_report
-from memory.tick import AssembledContext, ToolOutcome
-from memory.turns import ASLEEP, NO_GOAL
+from graph.api import AsyncAgent
+from memory.events import ASLEEP, NO_GOAL
+from memory.night import NightEvent, is_night_event
+from memory.records import AssembledContext, Report, ToolOutcome, empty_report
 
 LOOKING_BACK = ("reflection", "reflection_cont")
 """Contexts in which the assistant speaks to itself."""
+
+
 MODES = ["messages", "updates", "values", "custom"]
+
 
 News = tuple[str, Any]
 """What happened, and its record."""
+
+
 _NEWS = {
     "context_only": "overheard",
     "ignored": "ignored",

@@ -12,11 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory.errors import InputError
-from memory.redaction import redact, redacted
 from memory.settings import Deployment
+from memory.text import redact, redacted
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
 FORMATS = ("text", "json")
+
 
 _REPORTED_ANYWAY = ("circadian.tick", "circadian.night")
 """Loggers of failures that every command reports anyway; they log only at INFO or below."""

@@ -15,12 +15,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from memory.errors import InputError
-from memory.inbox import in_utc, valid_event
-from memory.operations import operation_id
-from memory.records import Event
+from memory.messages import in_utc, valid_event
+from memory.records import Event, operation_id
 
 MOST_AT_ONCE = 200
 """Events per run, so that a long stretch of overheard talk shows progress."""
+
 
 _EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
 

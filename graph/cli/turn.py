@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rich.console import RenderableType
 from rich.text import Text
 
+from graph.api import AsyncAgent
 from graph.cli.access import Session
 from graph.cli.views import (
     CLEAR,
@@ -25,14 +26,12 @@ from graph.cli.views import (
     tool_line,
     what_next,
 )
-from graph.decisions import decide
-from graph.handle import AsyncAgent
-from graph.status import status
-from memory import approvals, audit, inbox
+from graph.use_cases import decide, status
+from memory import audit
 from memory.errors import BusyError
-from memory.models.words import shortened
-from memory.reports import FailureReport, Report, TickReport, empty_report
-from memory.tick import ParkedTick, Question
+from memory.events import approvals, inbox
+from memory.records import FailureReport, ParkedTick, Question, Report, TickReport, empty_report
+from memory.text import shortened
 
 _NEWEST = 50
 """Entries of the audit log that are searched for the emergency stop."""

@@ -12,34 +12,191 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from json import JSONDecodeError
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import httpx
+from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import Assistant
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from typing_extensions import TypedDict
 
 from graph.server import limits, tokens
-from graph.server.erase import erase_user
-from graph.server.health import health, show_metrics
 from graph.server.middleware import INTERNAL_HOST, Guard, Throttle
+from graph.server.settings import AGENT, GRAPH, own_namespace, serving
 from graph.server.shutdown import GracefulApp, shutting_down
-from memory import inbox
-from memory.access import AGENT, GRAPH
+from graph.server.tokens import OPERATOR
+from memory import forgetting, messages, telemetry
 from memory.errors import CircadianError, InputError
-from memory.resources import process_now
-from memory.scope import Scope, thread_id
-from memory.serving import serving
+from memory.events import inbox
+from memory.forgetting import erase_memories
+from memory.records import Scope, thread_id
+from memory.runtime import Process, process_now
+from memory.storage import PAGE as storage_PAGE
+from memory.storage import count_items, list_items, namespaces_below, write_batch
+
+
+async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
+    """Delete everything of a user, schedules first so that no run makes anything new.
+
+    `client` sends its requests as this user. Idempotent: after an interruption, call it again.
+
+    Returns:
+        How many of each kind were deleted.
+
+    Raises:
+        MemoryStoreError: the files cannot be cleaned of the deleted records.
+    """
+    store = process.served_store
+    counted = {
+        "schedules": await _schedules(client),
+        "threads": await _threads(client),
+        "assistants": await _assistants(client),
+    }
+    await _checkpoints(user, process)
+    counted["memories"] = await erase_memories(process.resources.semantic, user)
+    counted["records"] = await _records(store, user)
+    await forgetting.clean(store, forgetting.STORE_TABLES)
+    await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
+    return counted
+
+
+async def _schedules(client: LangGraphClient) -> int:
+    deleted = 0
+    while page := await client.crons.search(limit=storage_PAGE):
+        for cron in page:
+            await client.crons.delete(cron["cron_id"])
+        deleted += len(page)
+    return deleted
+
+
+async def _threads(client: LangGraphClient) -> int:
+    """Delete threads with their runs and checkpoints; running ones are cancelled first."""
+    deleted = 0
+    while page := await client.threads.search(limit=storage_PAGE):
+        for thread in page:
+            id_ = thread["thread_id"]
+            for run in await client.runs.list(id_, limit=storage_PAGE):
+                if run["status"] in ("pending", "running"):
+                    await client.runs.cancel(id_, run["run_id"], wait=True)
+            await client.threads.delete(id_)
+        deleted += len(page)
+    return deleted
+
+
+async def _checkpoints(user: str, process: Process) -> None:
+    """Delete checkpoints of threads that the server does not know: lost by a crash, or from Python.
+
+    Comes before the records, by which those threads are found.
+    """
+    below = await namespaces_below(process.served_store, own_namespace(user))
+    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
+        assert process.saver is not None
+        await process.saver.adelete_thread(thread)
+
+
+async def _assistants(client: LangGraphClient) -> int:
+    """Delete the assistants that the user made; the server's own stay."""
+    deleted = 0
+    while mine := _made(await client.assistants.search(limit=storage_PAGE)):
+        for assistant in mine:
+            await client.assistants.delete(assistant["assistant_id"])
+        deleted += len(mine)
+    return deleted
+
+
+def _made(found: Sequence[Assistant]) -> list[Assistant]:
+    return [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+
+
+async def _records(store: BaseStore, user: str) -> int:
+    """Delete every item of the user, a namespace at a time."""
+    deleted = 0
+    for namespace in await namespaces_below(store, own_namespace(user)):
+        items = await list_items(store, namespace)
+        await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+        deleted += len(items)
+    return deleted
+
+
+# Health and metrics, for operators: what a server depends on, and what it counted.
+
+
+SECONDS = 3.0
+"""A dependency that has not answered by then is down."""
+
+
+class Health(TypedDict):
+    """The state of one dependency."""
+
+    ok: bool
+    detail: str
+
+
+async def health(request: Request) -> Response:
+    """The state of each dependency; 503 if one is down."""
+    _check_operator(request)
+    parts = await health_of(process_now())
+    ok = all(part["ok"] for part in parts.values())
+    return JSONResponse({"ok": ok, "parts": parts}, status_code=200 if ok else 503)
+
+
+async def show_metrics(request: Request) -> Response:
+    """This process's counters, and the number of events that wait in all inboxes."""
+    _check_operator(request)
+    process = process_now()
+    await health_of(process)
+    telemetry.EVENTS_WAITING.set(await inbox.count_waiting(process.served_store))
+    return Response(telemetry.exposition(), media_type=telemetry.CONTENT_TYPE)
+
+
+def _check_operator(request: Request) -> None:
+    if OPERATOR not in request.auth.scopes:
+        raise HTTPException(403, f"this is for tokens with the permission {OPERATOR!r}")
+
+
+async def health_of(process: Process) -> dict[str, Health]:
+    """Each dependency by name; also sets the gauges. No model is called: its breaker knows."""
+    semantic = process.resources.semantic
+    store, memory = await asyncio.gather(
+        _answer(count_items(process.served_store, ("health",))),
+        _answer(semantic.run(lambda: semantic.open_table().count({"id": "health"}))),
+    )
+    found = {"store": store, "memory": memory}
+    breakers = process.resources.breakers
+    for name, breaker in (("model", breakers.model), ("embedder", breakers.embedder)):
+        state = breaker.state
+        found[name] = {"ok": state != "open", "detail": f"breaker {state}"}
+    for name, part in found.items():
+        telemetry.SERVICE_UP.labels(name).set(part["ok"])
+    return found
+
+
+async def _answer(question: object) -> Health:
+    try:
+        async with asyncio.timeout(SECONDS):
+            await question  # type: ignore[misc]
+    except TimeoutError:
+        return {"ok": False, "detail": f"no answer within {SECONDS:g} s"}
+    except CircadianError as error:
+        return {"ok": False, "detail": str(error)}
+    return {"ok": True, "detail": "answers"}
+
 
 LONGEST_NAME = 200
+
+
 PAGE = 100
 
 
@@ -85,7 +242,7 @@ async def post_events(request: Request) -> Response:
     now = process.resources.clock()
     try:
         events = [
-            inbox.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
+            messages.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
             for event in raw
         ]
     except InputError as error:

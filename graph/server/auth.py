@@ -15,17 +15,21 @@ from uuid import UUID
 from langgraph_sdk import Auth, get_client
 from langgraph_sdk.errors import NotFoundError
 
-from graph.server import limits, tokens
-from memory import access
+from graph.server import limits, settings, tokens
+from graph.server.settings import serving
 from memory.errors import TokenError
-from memory.resources import process_now
-from memory.scope import LOCAL_USER
-from memory.serving import serving
+from memory.records import LOCAL_USER
+from memory.runtime import process_now
 
 auth = Auth()
 
+
 Context = Auth.types.AuthContext
+
+
 Filter = dict[str, Any] | None
+
+
 Rule = TypeVar("Rule", bound=Callable[..., Awaitable[Filter]])
 
 
@@ -73,7 +77,7 @@ async def deny_by_default(ctx: Context, value: Any) -> Filter:
 @_unless_open
 async def threads(ctx: Context, value: Any) -> Filter:
     """Users may read, search, change and delete only their own threads."""
-    return access.owned(ctx.user.identity)
+    return settings.owned(ctx.user.identity)
 
 
 @auth.on.threads.create
@@ -82,8 +86,8 @@ async def create_thread(ctx: Context, value: Any) -> Filter:
     """A new thread is its creator's; nobody may take the id of another user's thread."""
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    metadata[access.OWNER] = user
-    return access.owned(user)
+    metadata[settings.OWNER] = user
+    return settings.owned(user)
 
 
 @auth.on.threads.create_run
@@ -98,8 +102,8 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     if full := await limits.full(user, serving()):
         raise _error(507, full)
-    metadata[access.OWNER] = user
-    return access.owned(user)
+    metadata[settings.OWNER] = user
+    return settings.owned(user)
 
 
 @auth.on(resources="threads", actions="update")
@@ -108,9 +112,9 @@ async def create_run(ctx: Context, value: Any) -> Filter:
 async def change(ctx: Context, value: Any) -> Filter:
     """Users may change or delete only what they own, and stay its owner."""
     metadata = value.get("metadata")
-    if isinstance(metadata, dict) and access.OWNER in metadata:
-        metadata[access.OWNER] = ctx.user.identity
-    return access.owned(ctx.user.identity)
+    if isinstance(metadata, dict) and settings.OWNER in metadata:
+        metadata[settings.OWNER] = ctx.user.identity
+    return settings.owned(ctx.user.identity)
 
 
 @auth.on.assistants.create
@@ -120,15 +124,15 @@ async def create_assistant(ctx: Context, value: Any) -> Filter:
     metadata = value.setdefault("metadata", {})
     if metadata.get("created_by") == "system":
         raise _error(403, "an assistant that a user makes is not the server's own")
-    metadata[access.OWNER] = ctx.user.identity
-    return access.owned(ctx.user.identity)
+    metadata[settings.OWNER] = ctx.user.identity
+    return settings.owned(ctx.user.identity)
 
 
 @auth.on(resources="assistants", actions=["read", "search"])
 @_unless_open
 async def see_assistants(ctx: Context, value: Any) -> Filter:
     """Users see their own assistants, and the one that the server made of the graph."""
-    return access.shared_or_owned(ctx.user.identity)
+    return settings.shared_or_owned(ctx.user.identity)
 
 
 @auth.on.crons
@@ -144,8 +148,8 @@ async def crons(ctx: Context, value: Any) -> Filter:
             value["payload"].setdefault("metadata", {})
         for metadata in (value.get("metadata"), (value.get("payload") or {}).get("metadata")):
             if metadata is not None:
-                metadata[access.OWNER] = ctx.user.identity
-    return access.owned(ctx.user.identity)
+                metadata[settings.OWNER] = ctx.user.identity
+    return settings.owned(ctx.user.identity)
 
 
 @auth.on.store
@@ -154,8 +158,8 @@ async def store(ctx: Context, value: Any) -> Filter:
     """Users may read only their own memory. The agent, and the routes made for it, change it."""
     user = ctx.user.identity
     if ctx.action == "list_namespaces" and not value.get("namespace"):
-        value["namespace"] = access.own_namespace(user)
-    if not access.is_own_namespace(user, value.get("namespace")):
+        value["namespace"] = settings.own_namespace(user)
+    if not settings.is_own_namespace(user, value.get("namespace")):
         raise _forbidden("another's memory")
     if ctx.action in ("put", "delete"):
         raise _forbidden("memory is changed through the agent; that")
@@ -167,12 +171,12 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
 
     A user's own id is recognised by the agent's name, or by memory that the agent already has.
     """
-    foreign = access.is_foreign_thread(user, thread, metadata)
-    if access.is_derived(thread) and not foreign:
+    foreign = settings.is_foreign_thread(user, thread, metadata)
+    if settings.is_derived(thread) and not foreign:
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
-    if any(not access.is_own_namespace(user, namespace) for namespace in found):
+    if any(not settings.is_own_namespace(user, namespace) for namespace in found):
         raise _forbidden("another's thread")
     if foreign and not found and await _owner_of(thread) != user:
         raise _forbidden("a thread id that is made from another name")
@@ -187,7 +191,7 @@ async def _owner_of(thread: UUID) -> str | None:
         known = await get_client().threads.get(str(thread))
     except NotFoundError:
         return None
-    return (known.get("metadata") or {}).get(access.OWNER)
+    return (known.get("metadata") or {}).get(settings.OWNER)
 
 
 def _error(status: int, why: str) -> Exception:

@@ -9,13 +9,12 @@ from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 
-from memory.access import own_namespace
+from graph.server.settings import Serving, own_namespace
 from memory.errors import InputError
-from memory.resources import process_now
-from memory.scope import Scope
-from memory.serving import Serving
-from memory.store_access import count_items
-from memory.vectorstore.payload import user_filters
+from memory.facts import user_filters
+from memory.records import Scope
+from memory.runtime import process_now
+from memory.storage import count_items
 
 
 async def allowed(user: str, serving: Serving) -> bool:

@@ -12,16 +12,24 @@ from starlette.websockets import WebSocketClose
 
 from graph.server import limits
 from graph.server.auth import authenticate
+from graph.server.settings import serving
 from graph.server.tokens import OPERATOR
-from memory.serving import serving
 
 PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json")
 """Routes that disclose nothing of any user."""
+
+
 METRICS = "/metrics"
+
+
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
+
+
 INTERNAL_HOST = "circadian"
 """The client's host of our own routes' requests; from the network it is an address."""
+
+
 POLICY_VIOLATION = 1008
 """A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""
 

@@ -19,12 +19,15 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
-from memory.serving import serving
-from memory.stopping import STEPS
+from graph.server.settings import serving
+from memory.state import STEPS
 
 log = logging.getLogger("circadian")
 
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
 DISCONNECTED: dict[str, Message] = {
     "http": {"type": "http.disconnect"},
     # 1012: the service restarts (RFC 6455's registry of codes).

@@ -1,1 +1,47 @@
-"""Forgetting a person: what of a memory is theirs or made from it, and what is left without."""
+"""Forgetting: everything derived from a person, an event or a fact, found by names and lineage."""
+
+from memory.forgetting.facts import Found, erase, erase_memories, mend, rows_that_hold
+from memory.forgetting.person import Person, counts, examples, find
+from memory.forgetting.progress import (
+    SAVER_TABLES,
+    STORE_TABLES,
+    Begun,
+    begin,
+    begun,
+    changed_puts,
+    clean,
+    ended,
+    has_residue,
+    unfinished,
+)
+from memory.forgetting.store_changes import Context, StoreChanges, fact_changes, store_changes
+from memory.forgetting.working import dropped, informed_ticks, state_after
+
+__all__ = [
+    "SAVER_TABLES",
+    "STORE_TABLES",
+    "Begun",
+    "Context",
+    "Found",
+    "Person",
+    "StoreChanges",
+    "begin",
+    "begun",
+    "changed_puts",
+    "clean",
+    "counts",
+    "dropped",
+    "ended",
+    "erase",
+    "erase_memories",
+    "examples",
+    "fact_changes",
+    "find",
+    "has_residue",
+    "informed_ticks",
+    "mend",
+    "rows_that_hold",
+    "state_after",
+    "store_changes",
+    "unfinished",
+]

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 from memory.audit import AuditEntry
 from memory.forgetting.names import Names, compared
 from memory.forgetting.scrubbing import Scrubber
-from memory.profiles import EntityProfile
-from memory.records import Event, Fact, JournalEntry
+from memory.records import EntityProfile, Event, Fact, JournalEntry
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
-"""How the content of an archive begins (`memory.journal.archive_entry`)."""
+"""How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
 
 
 class Known(NamedTuple):

@@ -6,14 +6,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from memory.models.words import STOP_WORDS
-from memory.names import name_key
+from memory.text import STOP_WORDS, name_key
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts without blanks between words, or with endings attached to names."""
+
+
 _SPELLED = str.maketrans(
     dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
     | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
@@ -68,7 +69,7 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
 
 
 def compared(name: str) -> str:
-    """A name as a forget compares it: `memory.names.name_key`, for any apostrophe and hyphen.
+    """A name as a forget compares it: `memory.text.names.name_key`, for any apostrophe and hyphen.
 
     More than what makes two names one entity: to leave something is worse than to erase too much.
     """

@@ -9,24 +9,27 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import apply, audit, entities, inbox
+from memory import audit, entities
 from memory.audit import AuditEntry
+from memory.events import inbox
+from memory.facts import SemanticMemory
 from memory.forgetting.erasure import Acts, Erasure, Known, acts_of, decide, events_of, names_of
-from memory.forgetting.open_forget import Begun
+from memory.forgetting.progress import Begun
 from memory.forgetting.store_changes import StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
-from memory.models.words import shortened
-from memory.records import Fact, InboxItem, JournalEntry
-from memory.scope import Scope
-from memory.semantic import SemanticMemory
-from memory.store_access import list_items
-from memory.store_walk import shelves
+from memory.operations import apply
+from memory.records import Fact, InboxItem, JournalEntry, Scope
+from memory.storage import list_items, shelves
+from memory.text import shortened
 
 EXAMPLES = 5
 """Texts in a preview."""
+
+
 QUOTED = 100
 """Most characters of each."""
+
 
 _OF_THE_STORE = {
     "profiles": ("entities",),
@@ -36,6 +39,8 @@ _OF_THE_STORE = {
     "audit": ("audit",),
     "answers": ("answers", "deeds", "passed_over"),
 }
+
+
 _WITH_OTHERS = frozenset(
     ("journal", "pending", "archives", "unindexed", "entity_names", "handled", "night", "runs")
 )

@@ -12,6 +12,7 @@ from memory.forgetting.names import Names, unspaced
 FORGOTTEN = "[forgotten]"
 """Replaces a text of which nothing is left."""
 
+
 LABELS = frozenset(
     (
         *("id", "ids", "key", "target", "channel", "sender", "entity", "entities", "speaker"),
@@ -20,6 +21,8 @@ LABELS = frozenset(
     )
 )
 """Keys whose value is a name or an id, in every record."""
+
+
 CODES = frozenset(
     (
         *("type", "kind", "status", "priority", "mode", "phase", "source_type", "scoring_method"),
@@ -30,9 +33,14 @@ CODES = frozenset(
 )
 """Keys whose value is one of the program's own words, even where a person is called the same."""
 
+
 _CODE = re.compile(r"[a-z0-9_]+")
+
+
 _CUT = "..."
-"""Ends a text that the audit log shortened (`memory.redaction.bounded`)."""
+"""Ends a text that the audit log shortened (`memory.text.redaction.bounded`)."""
+
+
 _SHORTENED = 100
 """The audit log shortens no text to fewer characters."""
 

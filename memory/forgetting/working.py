@@ -15,19 +15,28 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from memory.at_rest import at_rest
-from memory.chat import MARK, event_of, is_history, mark_of, text_of
-from memory.compaction import MARK as SUMMARY
 from memory.forgetting.erasure import Erasure
 from memory.forgetting.scrubbing import FORGOTTEN
-from memory.goals import Goals
-from memory.history import is_summary
-from memory.records import Conversation, Event, Projects, SessionMemory
-from memory.state import AssistantPrompt, PromptVersion
-from memory.tick import ParkedTick
+from memory.messages import EVENT_KEY, event_of, is_history, is_summary, mark_of, text_of
+from memory.messages import MARK as SUMMARY
+from memory.planning import Goals
+from memory.records import (
+    AssistantPrompt,
+    Conversation,
+    Event,
+    ParkedTick,
+    Projects,
+    PromptVersion,
+    SessionMemory,
+)
+from memory.state import at_rest
 
 Values: TypeAlias = dict[str, Any]
+
+
 _NEVER = datetime.min.replace(tzinfo=UTC)
+
+
 _SPOKEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "artifact")
 """Fields of a message that hold what a model or a tool said."""
 
@@ -58,7 +67,7 @@ def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
     """The scrubbed state between two runs; {} for an agent that has never run.
 
-    Take the events that it contains out of the inbox first (`memory.inbox.settle`). `handled`:
+    Take the events that it contains out of the inbox first (`memory.events.inbox.settle`). `handled`:
     event id -> the tick that handled it.
     """
     after: Values = {}
@@ -138,8 +147,8 @@ def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> Any
     # What binds messages to each other holds nobody's words.
     kept = ("id", "type", "tool_call_id")
     data |= {key: before["data"][key] for key in kept if key in before["data"]}
-    if MARK in before["data"]["additional_kwargs"]:
-        data["additional_kwargs"][MARK] = erasure.scrubber.value(mark_of(message))
+    if EVENT_KEY in before["data"]["additional_kwargs"]:
+        data["additional_kwargs"][EVENT_KEY] = erasure.scrubber.value(mark_of(message))
     if data == before["data"]:
         return message
     after: Any = messages_from_dict([{**before, "data": data}])[0]

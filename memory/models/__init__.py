@@ -1,1 +1,40 @@
-"""The model seam: chat models and embedders by name, one place for calls and retries, `offline`."""
+"""Models: chat models and embedders by name, called with retries behind circuit breakers."""
+
+from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
+from memory.models.client import Answer, ask, ask_for, charged, in_vain, total
+from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
+from memory.models.registry import (
+    OFFLINE,
+    choose_embedder,
+    choose_model,
+    embedding_dimension,
+    load_chat_model,
+    load_embedder,
+    model_name,
+)
+from memory.models.retry import retrying
+
+__all__ = [
+    "DIMENSION",
+    "OFFLINE",
+    "Answer",
+    "Breaker",
+    "Breakers",
+    "HashingEmbeddings",
+    "ask",
+    "ask_for",
+    "breakers_of",
+    "charged",
+    "choose_embedder",
+    "choose_model",
+    "embed_query",
+    "embed_texts",
+    "embedding_dimension",
+    "guarded",
+    "in_vain",
+    "load_chat_model",
+    "load_embedder",
+    "model_name",
+    "retrying",
+    "total",
+]

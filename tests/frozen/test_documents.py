@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent
+from graph.api.open import open_agent
 from tests.commandline import Done, circadian
 from tests.frozen.keeping import KEPT, Normaliser, WallClock, compare, document
 from tests.openai_server import OpenAIServer, text, tool_call

@@ -8,19 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
+from graph.api import AsyncAgent
 from graph.cli.access import must_be_made, running
 from graph.cli.options import Options, command
 from graph.cli.turn import answered
 from graph.cli.views import one_line
-from graph.handle import AsyncAgent
-from memory import approvals
 from memory.errors import InputError
-from memory.models.words import shortened
-from memory.tick import Decision, ParkedTick, Question
+from memory.events import approvals
+from memory.records import Decision, ParkedTick, Question
+from memory.text import shortened
 
 SHORT = 60
 """Characters of a question that an error shows."""
+
+
 APPROVAL: dict[str, Any] = {"decision": "approve"}
+
 
 QuestionId = Annotated[
     str | None,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from graph.blocking import Agent
+from graph.api import Agent
 from graph.cli.access import Session, opening
 from graph.cli.commands.approvals import APPROVAL, chosen, edit, refusal
 from graph.cli.commands.nights import go_to_sleep
@@ -16,13 +16,21 @@ from graph.cli.options import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.cli.views import Screen, arguments, one_line, question_view, still_waiting
 from memory.errors import CircadianError, InputError
-from memory.tick import Question
+from memory.records import Question
 
 PROMPT = "> "
+
+
 HELP = "/status, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
+
+
 WORDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
 """Lines that stand for a command."""
+
+
 CHOICES = "[y]es / [n]o / [e]dit / [l]ater"
+
+
 UNCLEAR = "y, n (and why, if you like), e to change the arguments, or l to leave it for later"
 
 
@@ -30,7 +38,7 @@ class Typed(NamedTuple):
     """What a person typed at a question."""
 
     answer: dict[str, Any] | None
-    """As `graph.decisions.decide` takes it; None leaves the question for later."""
+    """As `graph.use_cases.approvals.decide` takes it; None leaves the question for later."""
     line: str | None = None
     """A line that was no answer: it is the next message."""
 

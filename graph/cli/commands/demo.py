@@ -29,14 +29,16 @@ from graph.cli.exits import INTERRUPTED
 from graph.cli.options import Options, command
 from graph.cli.replay_file import steps
 from graph.cli.views import Screen, counted, date, day, one_line, ruled_table
-from graph.status import status
+from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
+from memory.models import choose_model
 from memory.models.offline import OfflineChatModel
-from memory.models.seam import choose_model
-from memory.models.words import shortened
 from memory.records import Event, RecallHit
+from memory.text import shortened
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
 STORY = ROOT / "examples" / "story"
 
 

@@ -20,33 +20,50 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import TypedDict
 
+from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.options import Options, command
 from graph.cli.views import Screen, counted, one_line
-from graph.handle import AsyncAgent
-from graph.status import status
-from memory.components import registered
+from graph.use_cases import status
 from memory.errors import CircadianError, InputError
-from memory.extensions import load_extensions
-from memory.folder import FOLDER_SCHEMA, Folder
-from memory.forgetting.open_forget import unfinished
-from memory.home import Home, database_url, is_made, open_home
-from memory.models.ask import ask
-from memory.models.embed import embed_query
+from memory.facts import settle_mem0
+from memory.forgetting import unfinished
+from memory.installation import (
+    FOLDER_SCHEMA,
+    DataFolder,
+    Installation,
+    database_url,
+    is_made,
+    open_installation,
+)
+from memory.models import (
+    OFFLINE,
+    ask,
+    choose_embedder,
+    choose_model,
+    embed_query,
+    load_embedder,
+    model_name,
+    retrying,
+)
 from memory.models.offline import OfflineChatModel
-from memory.models.retry import retrying
-from memory.models.seam import OFFLINE, choose_embedder, choose_model, load_embedder, model_name
-from memory.scope import LOCAL_USER, thread_id
-from memory.semantic import settle_mem0
+from memory.prompt import load_extensions, registered
+from memory.records import LOCAL_USER, thread_id
 from memory.settings import Deployment
-from memory.sqlite.integrity import quick_check
+from memory.storage.sqlite import quick_check
 from tools.files import folder_tools
 from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
+
+
 OLDEST = (3, 11)
+
+
 LIBRARIES = ("langgraph", "mem0ai")
+
+
 DATABASE, FOLDER = "database", "data folder"
 
 
@@ -196,8 +213,8 @@ async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
 
 def _database(url: SecretStr) -> Check:
     """The database's server. Blocking; raises as `examine`."""
-    from memory.postgres.examination import examine
-    from memory.postgres.pool import SIZE
+    from memory.installation import examine
+    from memory.storage.postgres import SIZE
 
     seen = examine(url)
     few = seen.most - seen.connections <= SIZE
@@ -211,14 +228,14 @@ def _database(url: SecretStr) -> Check:
     return _check(DATABASE, ", ".join(told), ok=seen.vector is not None, note=few)
 
 
-async def _of_home(place: _Place, home: Home, *, call: bool) -> list[Check]:
+async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Check]:
     """What is in an open home; the agent is opened only if everything below it is sound."""
     embedder = await _embedder(
         home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
     )
     refused = await _refused_embedder(place)
     checks = []
-    if isinstance(home, Folder):
+    if isinstance(home, DataFolder):
         checks.append(_check(FOLDER, f"{home.path}, writable, schema {FOLDER_SCHEMA}"))
     checks.append(refused or embedder)
     checks += [await _file(path) for path in _files(home)]
@@ -236,7 +253,10 @@ async def _refused_embedder(place: _Place) -> Check | None:
     """The problem that `--embedder` names another embedder than the one recorded; else None."""
     try:
         wanted = await asyncio.to_thread(
-            open_home, place.deployment, data=place.options.data, embedder=place.options.embedder
+            open_installation,
+            place.deployment,
+            data=place.options.data,
+            embedder=place.options.embedder,
         )
     except InputError as error:
         return _problem("embedder", str(error))
@@ -262,9 +282,9 @@ async def _embedder(
     return _check("embedder", name if name == OFFLINE else f"{name}, {asked}")
 
 
-def _files(home: Home) -> list[Path]:
+def _files(home: Installation) -> list[Path]:
     """The database files; each is made when it is first needed."""
-    if not isinstance(home, Folder):
+    if not isinstance(home, DataFolder):
         return []
     return [path for path in (home.checkpoints_db, home.store_db, home.facts_db) if path.exists()]
 
@@ -274,7 +294,7 @@ async def _file(path: Path) -> Check:
     return _check(path.name, wrong or f"sound, {size / 1e6:,.1f} MB", ok=wrong is None)
 
 
-async def _vectors(home: Home) -> Check:
+async def _vectors(home: Installation) -> Check:
     """Memories without a vector of the embedder in use are found by words alone."""
     try:
         waiting = await home.semantic().count_unembedded()
@@ -288,10 +308,10 @@ async def _vectors(home: Home) -> Check:
     return _check("vectors", detail, note=True)
 
 
-def _mem0(home: Home) -> Check:
+def _mem0(home: Installation) -> Check:
     """Can Mem0 be imported, and is it silent? Blocking: the import takes a second."""
     with tempfile.TemporaryDirectory() as scratch:
-        settle_mem0(home.mem0_dir if isinstance(home, Folder) else Path(scratch))
+        settle_mem0(home.mem0_dir if isinstance(home, DataFolder) else Path(scratch))
         try:
             from mem0.memory.telemetry import MEM0_TELEMETRY as telemetry
         except ImportError as error:

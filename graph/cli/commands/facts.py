@@ -12,11 +12,12 @@ from rich.text import Text
 from graph.cli.access import Session, reading
 from graph.cli.options import Options, command
 from graph.cli.views import correction_view, one_line
-from graph.corrections import find_fact
-from graph.forgetting import Forgotten
+from graph.use_cases import Forgotten, find_fact
 from memory.errors import InputError
 
 FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
+
+
 KINDS = {
     "events": ("event", "events", "sent by them, or naming them"),
     "journal": ("journal entry", "journal entries", ""),

@@ -13,13 +13,18 @@ from graph.cli.options import Options, command
 from graph.cli.views import log_view
 from memory import audit
 from memory.errors import InputError
-from memory.resources import utc_now
+from memory.runtime import utc_now
 
 SHOWN = 50
 """Entries that are shown if neither a time nor a number is given."""
 
+
 _ALL = 1_000_000
+
+
 _AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
+
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

@@ -8,18 +8,19 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from graph.api import AsyncAgent
 from graph.cli.access import Session, must_be_made, reading, running
 from graph.cli.commands.requests import report_failures, show_questions
 from graph.cli.listener import LOOKING_BACK, follow
 from graph.cli.options import Options, command
 from graph.cli.views import ProgressScreen, Screen, counted, night_view, nights_view, taken_back
-from graph.handle import AsyncAgent
-from graph.night_names import names_of
-from graph.nights import broke_off, find_night, of_run
+from graph.use_cases import broke_off, find_night, labels_for, of_run
 from memory.errors import CircadianError, InputError
-from memory.reports import NightReport, Report
+from memory.records import NightReport, Report
 
 NIGHT_ID = "A night's id, how it begins, or last (`circadian nights` lists them)."
+
+
 Everything = Annotated[bool, typer.Option("--all", help="Lists at full length.")]
 
 
@@ -91,7 +92,7 @@ async def undo(
         before = await find_night(agent.context, night_id)
         async with session.waiting():
             report = await agent.undo_night(before["id"])
-        names = await names_of(agent.context, report["operations"])
+        names = await labels_for(agent.context, report["operations"])
     screen.result(report)
     if before.get("status") == "undone":
         screen.show(f"{report['id']} was undone before: nothing changed.")
@@ -153,7 +154,7 @@ async def _show(session: Session, report: NightReport, *, everything: bool) -> N
     if session.screen.json:
         session.screen.document(report)
         return
-    names = await names_of(session.agent.context, report["operations"])
+    names = await labels_for(session.agent.context, report["operations"])
     more = session.options.command_line("night", report["id"] or "", "--all")
     session.screen.show(night_view(report, names, everything=everything, more=more))
 

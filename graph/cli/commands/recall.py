@@ -14,6 +14,8 @@ from memory.records import RecallHit
 
 FOUND, MOST = 10, 1_000
 """Memories that a search gives by default, and at most."""
+
+
 RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from graph import reindexing
 from graph.cli.access import must_be_made
 from graph.cli.exits import INTERRUPTED
 from graph.cli.options import Options, command
 from graph.cli.views import Screen, counted, one_line
-from graph.reindexing import Reindexing
+from graph.use_cases import Reindexing, reindexing
 from memory.errors import CircadianError
 
 ON = "`circadian reindex` goes on from there, and until then memories are found by their words"

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Protocol, Self
 import typer
 from rich.text import Text
 
+from graph.api import AsyncAgent
 from graph.cli.access import Session, running
 from graph.cli.listener import LOOKING_BACK, Listener
 from graph.cli.options import Options, command
@@ -32,14 +33,11 @@ from graph.cli.views import (
     still_waiting,
     what_next,
 )
-from graph.handle import AsyncAgent
-from graph.night_names import names_of
-from memory import inbox
-from memory.models.seam import model_name
-from memory.records import HandledMark
-from memory.reports import FailureReport, Report, TickReport
-from memory.resources import utc_now
-from memory.tick import ParkedTick
+from graph.use_cases import labels_for
+from memory.events import inbox
+from memory.models import model_name
+from memory.records import FailureReport, HandledMark, ParkedTick, Report, TickReport
+from memory.runtime import utc_now
 
 REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
 
@@ -272,7 +270,7 @@ class Conversation(AbstractContextManager["Conversation"]):
         with ProgressScreen(self._screen, doing) as progress:
             report = await self._session.follow(given, progress)
         if step.request == "sleep" and report["night"] is not None:
-            names = await names_of(agent.context, report["night"]["operations"])
+            names = await labels_for(agent.context, report["night"]["operations"])
             self._screen.show("", night_view(report["night"], names))
         self._answers(report)
         return report

@@ -13,19 +13,12 @@ from rich.text import Text
 from graph.cli.access import Session, reading, running
 from graph.cli.listener import LOOKING_BACK
 from graph.cli.options import Options, command
-from graph.cli.turn import (
-    converse,
-    event_of,
-    show_question,
-    talked,
-    unanswered,
-    why_stopped,
-)
+from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
 from graph.cli.views import cost_line, mode_line, night_view, one_line, sent_line, stop_line
-from graph.status import status
-from memory import inbox
+from graph.use_cases import status
 from memory.errors import InputError
-from memory.reports import Report, TickReport
+from memory.events import inbox
+from memory.records import Report, TickReport
 from memory.state import Request
 
 

@@ -36,21 +36,22 @@ from graph.cli.views import (
     still_waiting,
     what_next,
 )
-from graph.night_names import Names, names_of
-from graph.scheduler import Scheduler
+from graph.use_cases import Labels, Scheduler, labels_for
 from memory.errors import InputError
-from memory.models.seam import model_name
-from memory.records import Operation
-from memory.reports import NightReport, TickReport
-from memory.resources import utc_now
-from memory.schedule import hours_named, next_start
+from memory.events import hours_named, next_start
+from memory.models import model_name
+from memory.records import NightReport, Operation, TickReport, ToolOutcome
+from memory.runtime import utc_now
 from memory.settings import Settings
 from memory.state import Mode
-from memory.tick import ToolOutcome
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
 PATIENCE = 3.0
 """Seconds after the second signal in which threads may end by themselves."""
+
+
 OPTIONS = {
     "tick_rate": "--tick-rate",
     "tick_rate_sleep": "--tick-rate-sleep",
@@ -61,8 +62,11 @@ OPTIONS = {
 }
 """The option for each setting."""
 
+
 _VALUE = {"note": "text", "overheard": "event_id"}
 """The key of news that are a single value."""
+
+
 _KEPT = {
     "event": ("id", "sender", "channel", "text"),
     "tick": (
@@ -110,7 +114,7 @@ async def run(
     )
     async with running(options, settings=settings) as (_, screen, agent):
         clock = agent.resources.clock
-        names = partial(names_of, agent.context)
+        names = partial(labels_for, agent.context)
         watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
         watcher.started(options.agent, model_name(agent.resources.chat_model), _when(settings))
         with watcher:
@@ -144,7 +148,7 @@ class Watch(Listener):
         screen: Screen,
         settings: Settings,
         clock: Callable[[], datetime],
-        names: Callable[[Sequence[Operation]], Awaitable[Names]] | None = None,
+        names: Callable[[Sequence[Operation]], Awaitable[Labels]] | None = None,
     ) -> None:
         """`names` looks up the names behind the ids in a night's operations."""
         self._screen, self._settings, self._clock = screen, settings, clock

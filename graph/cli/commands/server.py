@@ -12,14 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.options import Options, command
-from graph.cli.views.console import Screen, one_line
-from graph.scheduling import Scheduled, schedule_of
+from graph.cli.views import Screen, one_line
+from graph.server import Scheduled, schedule_of, serving_variables
 from memory.errors import InputError
-from memory.resources import utc_now
-from memory.serving import serving_variables
+from memory.runtime import utc_now
 
 WORDS = {"tick": "works on its goals", "sleep": "falls asleep"}
+
+
 MOST_MINUTES = 1_440
+
+
 MOST_DAYS = 3_660
 
 
@@ -74,7 +77,7 @@ def token(
 ) -> int:
     """Make a signed token for a user of a server."""
     try:
-        from graph.server.tokens import token_for
+        from graph.server import token_for
     except ImportError as error:
         raise InputError("tokens need: pip install 'circadian-agent[server]'") from error
     if not 0 < days <= MOST_DAYS:

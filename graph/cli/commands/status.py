@@ -14,11 +14,11 @@ from graph.cli.access import Session, reading
 from graph.cli.options import Options, command
 from graph.cli.turn import why_stopped
 from graph.cli.views import clean, moment, one_line, ruled_table, status_view
-from graph.prompt import prompt_of
-from graph.status import status as status_of
-from memory import inbox
-from memory.models.words import shortened
-from memory.state import AssistantPrompt
+from graph.use_cases import prompt_of
+from graph.use_cases import status as status_of
+from memory.events import inbox
+from memory.records import AssistantPrompt
+from memory.text import shortened
 
 FIRST_LINE = 60
 """Characters of a prompt version's text that its row shows."""

@@ -12,14 +12,13 @@ from typing import Annotated, TextIO
 import typer
 from rich.text import Text
 
-from graph import transfer
 from graph.cli.access import Session, home_as_recorded, opening, reading
 from graph.cli.options import Options, command
 from graph.cli.views import Screen, counted, one_line
-from memory import importing
+from graph.use_cases import transfer
 from memory.errors import InputError
-from memory.models.seam import OFFLINE
-from memory.transfer import line_of
+from memory.models import OFFLINE
+from memory.transfer import importing, line_of
 
 STANDARD = "-"
 """Stands for standard input or output."""

@@ -1,33 +1,19 @@
 """What the command line prints: the screen, and a view of each thing that it shows."""
 
-from graph.cli.views.changes import taken_back
 from graph.cli.views.console import (
     FIRST_WORDS,
     Screen,
-    Words,
-    bar,
     clean,
-    clock_time,
     counted,
     date,
     day,
-    day_rule,
     moment,
     one_line,
     ruled_table,
-    short_id,
-    visible,
 )
 from graph.cli.views.log import log_view
-from graph.cli.views.memory import (
-    FLAGS,
-    correction_view,
-    memory_counts,
-    memory_view,
-    recall_view,
-    short_ids,
-)
-from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view
+from graph.cli.views.memory import FLAGS, correction_view, memory_counts, memory_view, recall_view
+from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view, taken_back
 from graph.cli.views.question import answer_line, arguments, question_view, still_waiting
 from graph.cli.views.run import (
     CLEAR,
@@ -42,13 +28,7 @@ from graph.cli.views.run import (
     tool_line,
     what_next,
 )
-from graph.cli.views.status import (
-    breakers_gauge,
-    goals_view,
-    prompt_gauge,
-    spending_gauge,
-    status_view,
-)
+from graph.cli.views.status import status_view
 
 __all__ = [
     "CLEAR",
@@ -59,21 +39,15 @@ __all__ = [
     "Screen",
     "Talk",
     "Transcript",
-    "Words",
     "answer_line",
     "arguments",
-    "bar",
-    "breakers_gauge",
     "clean",
-    "clock_time",
     "correction_view",
     "cost_line",
     "counted",
     "date",
     "day",
-    "day_rule",
     "footer",
-    "goals_view",
     "log_view",
     "memory_counts",
     "memory_view",
@@ -83,19 +57,14 @@ __all__ = [
     "night_view",
     "nights_view",
     "one_line",
-    "prompt_gauge",
     "question_view",
     "recall_view",
     "ruled_table",
     "sent_line",
-    "short_id",
-    "short_ids",
-    "spending_gauge",
     "status_view",
     "still_waiting",
     "stop_line",
     "taken_back",
     "tool_line",
-    "visible",
     "what_next",
 ]

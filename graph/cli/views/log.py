@@ -14,10 +14,11 @@ from rich.text import Text
 from graph.cli.views.console import counted, day_rule, one_line
 from memory import audit
 from memory.audit import AuditEntry, What
-from memory.models.words import shortened
+from memory.text import shortened
 
 LONGEST = 200
 """Characters that are shown of one detail; `--json` has all of it."""
+
 
 _MARK = {
     "ok": ("✓", "green"),
@@ -25,8 +26,12 @@ _MARK = {
     "refused": ("✗", "yellow"),
     "cached": ("✓", "dim"),
 }
+
+
 _HELD = ("‖", "yellow")
 """The mark of a night that waits for a person."""
+
+
 _DID: dict[What, str] = {
     "tool_call": "called",
     "goal_created": "made goal",

@@ -12,15 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.views.console import FIRST_WORDS, moment, one_line, visible
-from memory.models.words import shortened
-from memory.tick import Question
+from memory.records import Question
+from memory.text import shortened
 
 LONGEST, MOST_LINES = 10_000, 200
 """Characters and lines of one argument that are shown."""
+
+
 SHORT = 60
 """Characters of an argument that are shown beside a difference."""
 
+
 _DIFF_STYLE = {"+": "green", "-": "red", "@": "cyan"}
+
+
 _SAID = {
     "approve": ("approved", "green"),
     "edit": ("approved", "green"),

@@ -13,20 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.listener import LOOKING_BACK, Listener
-from graph.cli.views.console import (
-    Screen,
-    Words,
-    clean,
-    context_meter,
-    counted,
-    day_rule,
-    one_line,
-)
+from graph.cli.views.console import Screen, Words, clean, context_meter, counted, day_rule, one_line
 from graph.cli.views.night import progress
-from memory.audit_nights import CAUSES
-from memory.night_stream import NightEvent
-from memory.reports import FailureReport, ModeChange, TickReport
-from memory.tick import SentMessage, ToolOutcome
+from memory.audit import CAUSES
+from memory.night import NightEvent
+from memory.records import FailureReport, ModeChange, SentMessage, TickReport, ToolOutcome
 
 CLEAR = "`circadian clear-stop` clears the stop"
 

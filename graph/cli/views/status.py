@@ -20,17 +20,21 @@ from graph.cli.views.console import (
     one_line,
     ruled_table,
 )
-from memory.models.words import shortened
-from memory.prompt_health import ComponentHealth, PromptHealth
-from memory.records import Goal, InboxItem
-from memory.tick import Question
+from memory.prompt import ComponentHealth, PromptHealth
+from memory.records import Goal, InboxItem, Question
+from memory.text import shortened
 
 LONGEST_QUESTION = 160
 """Characters of a question that are shown."""
+
+
 LARGEST = 3
 """Parts of the prompt that are named on its one line."""
 
+
 _PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
+
+
 _GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
 
 
@@ -45,7 +49,7 @@ def status_view(
     """The agent at a glance.
 
     Args:
-        status: as `graph.status.status` gives it.
+        status: as `graph.use_cases.status.status` gives it.
         agent: the agent's name.
         aside: the events that were set aside.
         stop: why the emergency stop was set.

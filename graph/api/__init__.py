@@ -1,0 +1,13 @@
+"""The open agent, asynchronous and blocking."""
+
+from graph.api.async_agent import AsyncAgent
+from graph.api.blocking import Agent
+from graph.api.open import Agents, open_agent, open_agents
+
+__all__ = [
+    "Agent",
+    "Agents",
+    "AsyncAgent",
+    "open_agent",
+    "open_agents",
+]

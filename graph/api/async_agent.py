@@ -1,0 +1,161 @@
+"""The asynchronous agent: one object whose methods are the use cases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
+
+from graph.use_cases import (
+    AgentContext,
+    approve,
+    correct,
+    export_memory,
+    forget,
+    forget_fact,
+    import_memory,
+    list_memories,
+    post,
+    recall,
+    refuse,
+    rollback,
+    run,
+    stream,
+)
+from graph.use_cases import nights as _nights
+from memory.records import Scope
+from memory.runtime import Resources
+from memory.settings import Settings
+
+P = ParamSpec("P")
+
+
+R = TypeVar("R")
+
+
+def _method(
+    use_case: Callable[Concatenate[AgentContext, P], R],
+) -> Callable[Concatenate[AsyncAgent, P], R]:
+    """A use case as a method, with its docstring."""
+
+    @wraps(use_case)
+    def call(self: AsyncAgent, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return use_case(self.context, *args, **kwargs)
+
+    return call
+
+
+class AsyncAgent:
+    """One agent of one data folder or database. Made by `open_agent` and `open_agents`."""
+
+    def __init__(self, context: AgentContext) -> None:
+        self.context = context
+        """What the use cases take."""
+
+    @property
+    def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """The compiled graph, with its checkpointer and store."""
+        return self.context.graph
+
+    @property
+    def store(self) -> BaseStore:
+        """Journal, profiles, links, inbox, nights and audit log."""
+        return self.context.store
+
+    @property
+    def resources(self) -> Resources:
+        """Models, semantic memory and clock."""
+        return self.context.resources
+
+    @property
+    def settings(self) -> Settings:
+        """How the agent behaves."""
+        return self.context.settings
+
+    @property
+    def scope(self) -> Scope:
+        """The agent's user and thread, with which every key begins."""
+        return self.context.scope
+
+    config = _method(AgentContext.config)
+
+    # Running
+
+    ainvoke = _method(run)
+    astream = _method(stream)
+    post = _method(post)
+    approve = _method(approve)
+    refuse = _method(refuse)
+
+    # State
+
+    aget_state = _method(AgentContext.snapshot)
+
+    async def aget_state_history(
+        self, /, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[StateSnapshot]:
+        """The checkpoints that are kept, newest first."""
+        async for snapshot in self.graph.aget_state_history(self.config(config), **options):
+            yield snapshot
+
+    async def aupdate_state(
+        self,
+        values: Mapping[str, Any],
+        as_node: str | None = None,
+        config: RunnableConfig | None = None,
+    ) -> RunnableConfig:
+        """Edit the state by hand. A bad edit is one clear error at the next run.
+
+        Raises:
+            BusyError: another process holds the agent.
+        """
+        async with self.context.lock:
+            bound = self.config(config)
+            if as_node is None and not (await self.graph.aget_state(bound)).values:
+                as_node = "intake"
+            return await self.graph.aupdate_state(bound, dict(values), as_node=as_node)
+
+    rollback_prompt = _method(rollback)
+
+    # Memory
+
+    recall = _method(recall)
+    everything = _method(list_memories)
+    correct = _method(correct)
+    forget = _method(forget)
+    forget_fact = _method(forget_fact)
+    export_memory = _method(export_memory)
+    import_memory = _method(import_memory)
+
+    # Nights
+
+    nights = _method(_nights.list_nights)
+    night = _method(_nights.night_report)
+    sleep = _method(_nights.sleep)
+    apply_night = _method(_nights.apply_night)
+    discard_night = _method(_nights.discard_night)
+    undo_night = _method(_nights.undo_night)
+
+    @asynccontextmanager
+    async def previewing(self) -> AsyncIterator[AsyncAgent]:
+        """Hold the agent for a preview; yields an agent whose next run makes it.
+
+        For callers that follow the run; `sleep(dry_run=True)` is the same in one call.
+        """
+        async with _nights.previewing(self.context) as context:
+            yield AsyncAgent(context)
+
+    @asynccontextmanager
+    async def applying(self, night_id: str) -> AsyncIterator[AsyncAgent]:
+        """Hold the agent to apply a night; yields an agent whose next run does it.
+
+        For callers that follow the run; `apply_night` is the same in one call, and raises the same.
+        """
+        async with _nights.applying(self.context, night_id) as context:
+            yield AsyncAgent(context)

@@ -1,0 +1,132 @@
+"""Who may access what on a server: rules over names and ids. Pure.
+
+A user's memory lies in the namespaces that begin with their name (`memory.records.records`). The id of their
+agent's thread is derived from that name. Threads, schedules and assistants carry it as `owner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory.errors import InputError
+from memory.records import Scope, thread_id
+
+OWNER = "owner"
+"""The metadata key of a resource's owner."""
+
+
+AGENT = "agent"
+"""The metadata key of the agent's name, on threads that were requested by name."""
+
+
+GRAPH = "agent"
+"""The graph's name in langgraph.json."""
+
+
+_DERIVED = 5
+"""The UUID version of ids that are derived from a name."""
+
+
+def owned(user: str) -> dict[str, str]:
+    """The filter that finds a user's resources."""
+    return {OWNER: user}
+
+
+def shared_or_owned(user: str) -> dict[str, list[dict[str, str]]]:
+    """The filter that finds a user's assistants and the server's own."""
+    return {"$or": [{OWNER: user}, {"created_by": "system"}]}
+
+
+def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
+    """Whether a store namespace is entirely the user's."""
+    return bool(namespace) and tuple(namespace or ())[:1] == own_namespace(user)
+
+
+def own_namespace(user: str) -> tuple[str, ...]:
+    """The prefix of all store namespaces of a user."""
+    return Scope(user, "").namespace()[:1]
+
+
+def is_derived(thread: UUID) -> bool:
+    """Whether a thread id is derived from a name."""
+    return thread.version == _DERIVED
+
+
+def is_foreign_thread(user: str, thread: UUID, metadata: Mapping[str, Any]) -> bool:
+    """Whether a thread id is derived from a name other than the user's agent's."""
+    if not is_derived(thread):
+        return False
+    name = metadata.get(AGENT)
+    return not isinstance(name, str) or str(thread) != thread_id(user, name)
+
+
+# A server's own settings: how users prove who they are, what each may use, how it shuts down.
+
+
+LEAST_SECRET = 32
+"""Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
+
+
+class Serving(BaseSettings):
+    """A server's `CIRCADIAN_` variables. Without secret and key, every request is `local`'s."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True
+    )
+
+    token_secret: SecretStr | None = Field(
+        None,
+        min_length=LEAST_SECRET,
+        description="Signs and checks users' tokens (HS256); `circadian token` makes them.",
+    )
+    token_key: Path | None = Field(
+        None,
+        description="A PEM file with the token issuer's public key (EdDSA, ES256, RS256).",
+    )
+    token_issuer: str | None = Field(None, description="The `iss` that a token must have.")
+    token_audience: str | None = Field(None, description="The `aud` that a token must have.")
+    requests_per_minute: int | None = Field(
+        None, ge=1, description="Requests that a user may make a minute. None: no limit."
+    )
+    limits_storage: str = Field(
+        "memory://",
+        description="Where requests are counted; `redis://host:6379` for several replicas.",
+    )
+    memories_per_user: int | None = Field(
+        None, ge=1, description="Most records kept of one user. None: no limit."
+    )
+    stop_seconds: float = Field(
+        25.0,
+        ge=0,
+        le=3_600,
+        description="How long a server that shuts down waits for steps in hand before it "
+        "interrupts them. Set it below its supervisor's own limit.",
+    )
+
+    @property
+    def open(self) -> bool:
+        """Whether requests need no token."""
+        return self.token_secret is None and self.token_key is None
+
+
+def serving_variables() -> Serving:
+    """The variables as they are now. Raises InputError if one is invalid."""
+    try:
+        return Serving()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"CIRCADIAN_{first['loc'][0]}".upper()
+        raise InputError(f"{name}: {first['msg']}") from error
+
+
+@lru_cache(maxsize=1)
+def serving() -> Serving:
+    """This process's variables, read once. Raises as `serving_variables`."""
+    return serving_variables()

@@ -1,0 +1,47 @@
+"""Use cases: what a person does with an agent, each a function of the agent's context."""
+
+from graph.use_cases import nights, reindexing, transfer
+from graph.use_cases.approvals import approve, decide, refuse
+from graph.use_cases.context import AgentContext
+from graph.use_cases.forgetting import Forgotten, forget, forget_fact
+from graph.use_cases.memories import correct, find_fact, list_memories, recall
+from graph.use_cases.nights import Labels, NightLine, broke_off, find_night, labels_for, of_run
+from graph.use_cases.reindexing import Reindexing
+from graph.use_cases.runs import Input, post, run, stream
+from graph.use_cases.scheduler import Scheduler
+from graph.use_cases.status import prompt_of, rollback, status
+from graph.use_cases.transfer import export_memory, import_memory
+
+__all__ = [
+    "AgentContext",
+    "Forgotten",
+    "Input",
+    "Labels",
+    "NightLine",
+    "Reindexing",
+    "Scheduler",
+    "approve",
+    "broke_off",
+    "correct",
+    "decide",
+    "export_memory",
+    "find_fact",
+    "find_night",
+    "forget",
+    "forget_fact",
+    "import_memory",
+    "labels_for",
+    "list_memories",
+    "nights",
+    "of_run",
+    "post",
+    "prompt_of",
+    "recall",
+    "refuse",
+    "reindexing",
+    "rollback",
+    "run",
+    "status",
+    "stream",
+    "transfer",
+]

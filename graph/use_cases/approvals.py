@@ -1,0 +1,88 @@
+"""Approvals: a person's answer to the question whether a dangerous tool may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from graph.use_cases.context import AgentContext
+from graph.use_cases.runs import run
+from memory.errors import InputError
+from memory.events import decision_of, keep
+from memory.records import Decision
+from tools.execution import misfit
+from tools.registry import BUILT_IN, checked_tools
+
+_WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
+
+
+async def approve(
+    context: AgentContext,
+    /,
+    question: str,
+    args: Mapping[str, Any] | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Let the dangerous tool of a question run, with `args` in place of its own if given.
+
+    The answer is stored first; then the tick goes on. Returns as `ainvoke`.
+
+    Raises:
+        InputError: no such question waits, or the arguments do not fit the tool.
+    """
+    decision = {"decision": "approve"} if args is None else {"decision": "edit", "args": args}
+    await decide(context, question, decision)
+    return await run(context, None, config, **options)
+
+
+async def refuse(
+    context: AgentContext,
+    /,
+    question: str,
+    reason: str | None = None,
+    config: RunnableConfig | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Answer a question with no; the model is told, and the tick goes on. See `approve`."""
+    await decide(context, question, {"decision": "refuse", "reason": reason})
+    return await run(context, None, config, **options)
+
+
+async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
+    """Store an answer; the next run acts on it before anything else. Returns the answer that holds.
+
+    `answer` is what `memory.events.approvals.decision_of` takes. The first answer holds; giving the same
+    one again changes nothing.
+
+    Raises:
+        InputError: no such question waits, another answer was given before, it is no answer, or
+            its arguments do not fit the tool.
+    """
+    parked = (await context.snapshot()).values.get("parked", [])
+    waiting = {item["question"]["id"]: item["question"] for item in parked}
+    if question not in waiting:
+        ids = ", ".join(waiting) or "none"
+        raise InputError(f"no question {question!r:.80} waits for an answer; waiting: {ids}")
+    decision = decision_of(answer, by=context.scope.user, at=context.now())
+    if isinstance(decision, str):
+        raise InputError(decision)
+    name, args = waiting[question]["tool"], decision["args"]
+    tools = {**BUILT_IN, **checked_tools(context.resources.tools)}
+    if name not in tools and decision["decision"] != "refuse":
+        raise InputError(
+            f"there is no tool {name!r} here now (an extension that is not named?): {question} "
+            "waits on; refuse it, or answer once the tool is there"
+        )
+    wrong = misfit(tools[name][0], args) if args is not None else None
+    if wrong:
+        raise InputError(f"the arguments do not fit {name}: {wrong}")
+    standing = await keep(context.store, context.scope, question, decision)
+    if (standing["decision"], standing["args"]) != (decision["decision"], args):
+        raise InputError(
+            f"{question} was answered before: {_WORDS[standing['decision']]} by {standing['by']} "
+            f"at {standing['at']}; that holds"
+        )
+    return standing

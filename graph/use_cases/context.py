@@ -1,0 +1,130 @@
+"""What a use case works with: one agent's graph, store, memory, settings and lock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
+
+from memory import night
+from memory.errors import InputError, StateError
+from memory.events import owner_of
+from memory.facts import SemanticMemory
+from memory.installation import HeldLock, WriterLock
+from memory.records import Scope
+from memory.runtime import KEY, Resources
+from memory.settings import Settings
+from memory.state import State, fresh_state, kept_problem
+
+SHOWN = 3
+"""Most things that an error names."""
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """One agent of one installation."""
+
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    """Compiled with the installation's checkpointer and store."""
+    store: BaseStore
+    resources: Resources
+    settings: Settings
+    scope: Scope
+    lock: WriterLock
+    """Held by whoever changes the agent: one writer at a time, over all processes."""
+
+    @property
+    def semantic(self) -> SemanticMemory:
+        """The facts."""
+        return self.resources.semantic
+
+    @property
+    def owner(self) -> str:
+        """The sender of messages that name none."""
+        resources = self.resources
+        return owner_of(self.settings, user=resources.user, served=resources.served)
+
+    def now(self) -> datetime:
+        """The time, UTC."""
+        return self.resources.clock()
+
+    def config(self, config: RunnableConfig | None = None) -> RunnableConfig:
+        """`config` with this agent's thread and resources.
+
+        Raises:
+            InputError: it names another thread, which is another agent.
+        """
+        given = dict(config or {})
+        named = cast(dict[str, Any], given.get("configurable", {}))
+        if named.get("thread_id", self.scope.thread) != self.scope.thread:
+            raise InputError(
+                f"thread {named['thread_id']!r} is not this agent's, which is {self.scope.thread}: "
+                "leave thread_id out, and open another agent with open_agent(agent=NAME)"
+            )
+        configurable = {**named, "thread_id": self.scope.thread, KEY: self.resources}
+        return cast(RunnableConfig, {**given, "configurable": configurable})
+
+    async def snapshot(
+        self, config: RunnableConfig | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot:
+        """The thread's last checkpoint; takes no lock."""
+        return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[str | None]:
+        """Hold the agent, after finishing an interrupted undo; yields the night it undid, if any.
+
+        Raises:
+            BusyError: another process holds the agent.
+        """
+        async with self.lock:
+            yield await night.finish(self.store, self.semantic, self.scope)
+
+    def for_a_night(self) -> Self:
+        """The same agent for runs that go through a night and leave all other work alone.
+
+        The caller holds the lock: these runs take none.
+        """
+        resources = replace(self.resources, night_only=True)
+        return replace(self, resources=resources, lock=HeldLock())
+
+
+def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
+    """The id that `given` is, or the only one that begins with it; None if there is none.
+
+    Raises:
+        InputError: several ids begin so; `kind` is their plural noun.
+    """
+    wanted = given.strip().rstrip("…")
+    fits = [id_ for id_ in ids if wanted and id_.startswith(wanted)]
+    if wanted in fits or len(fits) == 1:
+        return wanted if wanted in fits else fits[0]
+    if fits:
+        raise InputError(f"{len(fits)} {kind} have ids that begin with {wanted}: {first_few(fits)}")
+    return None
+
+
+def first_few(things: Sequence[str]) -> str:
+    """The first few, and how many more, for an error."""
+    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
+    return ", ".join(things[:SHOWN]) + more
+
+
+def complete_state(values: Mapping[str, Any]) -> State:
+    """A thread's values as a state, with the defaults of an agent that has never run.
+
+    Raises:
+        StateError: the values break a rule, as after a bad edit by hand.
+    """
+    if problem := kept_problem(values):
+        raise StateError(problem)
+    # A key with a reducer is empty, not absent, before the first run.
+    known = {key: value for key, value in values.items() if value or key != "projects"}
+    return cast(State, {**fresh_state(), "messages": [], **known})

@@ -1,0 +1,275 @@
+"""Forgetting a person, or one fact: everything that memory holds of them, down to the bytes.
+
+The order makes a crash harmless. First, what to delete is decided and stored. Then facts go, then
+working memory, then the store's records in one transaction, which also closes the decision. Last,
+free pages and logs are cleaned. A second forget of the same name continues the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict
+
+from graph.use_cases.context import AgentContext
+from graph.use_cases.memories import find_fact
+from memory import forgetting, journal
+from memory.errors import InputError
+from memory.events import inbox
+from memory.forgetting import (
+    Begun,
+    Context,
+    Person,
+    StoreChanges,
+    counts,
+    dropped,
+    examples,
+    fact_changes,
+    find,
+    informed_ticks,
+    state_after,
+    store_changes,
+)
+from memory.recall import index_entries
+from memory.state import REDUCED_KEYS
+from memory.storage import write_batch
+from memory.text import name_key
+
+Step = Callable[[str], object]
+"""Called with the name of the step that comes next."""
+
+
+class Forgotten(TypedDict):
+    """What a forget did, or with `dry_run` would do."""
+
+    entity: str
+    """As given by the caller."""
+    names: list[str]
+    """The names that were searched for."""
+    dry_run: bool
+    counts: dict[str, int]
+    """Deleted and rewritten records by kind."""
+    examples: list[str]
+    """Beginnings of some texts that would be deleted; empty once they are."""
+
+
+class Plan(NamedTuple):
+    """Everything that a forget changes."""
+
+    person: Person
+    values: dict[str, Any]
+    """The state before."""
+    after: dict[str, Any]
+    rules: Context
+    store: StoreChanges
+    rows: forgetting.Found
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Deleted and rewritten records by kind."""
+        return counts(self.person.erasure, self.values, self.after, self.store)
+
+
+async def forget(
+    context: AgentContext, entity: str, *, dry_run: bool = False, on_step: Step | None = None
+) -> Forgotten:
+    """Erase a person, or a thing, and everything derived from them, from this agent's memory.
+
+    The agent is held, as by a run; a dry run takes no lock.
+
+    Args:
+        entity: a name, an alias, or the id of a sender or of a profile.
+        dry_run: decide and count; change nothing.
+        on_step: called with the name of each step, for a person who waits.
+
+    Raises:
+        InputError: memory knows nobody of that name.
+        BusyError: another process holds the agent.
+        MemoryStoreError: a file cannot be cleaned, as when another process reads it. The deletions
+            hold; forget again to clean the file.
+    """
+    wanted = " ".join(entity.split())
+    if not wanted:
+        raise InputError("whom to forget? the name is empty")
+    tell = on_step or (lambda step: None)
+    if dry_run:
+        return _told(wanted, await _plan(context, wanted, None), dry_run=True)
+    async with context.held():  # an interrupted undo needs what is about to be forgotten
+        finished = await _finish_earlier(context, wanted, tell)
+        tell("looking for what is theirs")
+        await _settle(context)
+        plan = await _plan(context, wanted, None, required=not finished)
+        if any(plan.counts.values()):
+            await _carry_out(context, wanted, plan, tell)
+        return _told(wanted, plan, dry_run=False)
+
+
+async def forget_fact(context: AgentContext, fact_id: str) -> Forgotten:
+    """Erase one fact: its links, vector and history, and other facts' pointers to it.
+
+    Its sources stay. A night that made it can no longer be undone.
+
+    Raises:
+        InputError: no such fact, or several ids begin so.
+        BusyError: another process holds the agent.
+    """
+    async with context.held():
+        store, scope, semantic = context.store, context.scope, context.semantic
+        finished = await _finish_earlier(context, fact_id, lambda step: None)
+        try:
+            fact = await find_fact(context, fact_id)
+        except InputError:
+            if finished:
+                return _of_fact(fact_id, {})
+            raise
+        at = context.now().isoformat()
+        for other in await semantic.all(scope):
+            if other["superseded_by"] == fact["id"]:
+                cleared = {"superseded_by": None, "invalid_at": None}
+                await semantic.update(scope, other["id"], cleared)
+        changes = await fact_changes(store, scope, fact, at)
+        await write_batch(store, [*changes.puts, *forgetting.changed_puts(scope, at)])
+        await forgetting.erase(semantic, scope, {fact["id"]: fact}, [])
+        await _clean(context)
+    removed = changes.removed + changes.rewritten
+    return _of_fact(
+        fact["id"], {"facts": 1, "links": removed["links"], "nights": removed["nights"]}
+    )
+
+
+async def _finish_earlier(context: AgentContext, wanted: str, tell: Step) -> bool:
+    """Finish an interrupted forget. True if it was, or may have been, the one wanted now."""
+    store, scope = context.store, context.scope
+    earlier = await forgetting.begun(store, scope)
+    if earlier is not None:
+        tell("going on with a forget that was broken off")
+        await _settle(context)
+        plan = await _plan(context, earlier["entity"], earlier, required=False)
+        await _carry_out(context, earlier["entity"], plan, tell)
+        return name_key(earlier["entity"]) == name_key(wanted)
+    if await forgetting.has_residue(store, scope):
+        tell("cleaning the files")
+        await _clean(context)
+        return True
+    return False
+
+
+async def _settle(context: AgentContext) -> None:
+    """Remove handled events from the inbox, as a run does when it begins."""
+    marks = (await context.snapshot()).values.get("handled")
+    if marks:
+        await inbox.settle(context.store, context.scope, marks)
+
+
+async def _plan(
+    context: AgentContext, entity: str, earlier: Begun | None, *, required: bool = True
+) -> Plan:
+    """Decide everything. Raises InputError if nothing is known although it is `required`."""
+    store, scope, semantic = context.store, context.scope, context.semantic
+    values = dict((await context.snapshot()).values)
+    person = await find(
+        entity,
+        store=store,
+        semantic=semantic,
+        scope=scope,
+        values=values,
+        owner=context.owner,
+        earlier=earlier,
+    )
+    erasure = person.erasure
+    rows = await forgetting.rows_that_hold(semantic, scope, erasure)
+    after = state_after(values, erasure, person.handled)
+    left = {message.id for message in after.get("messages", [])}
+    messages = values.get("messages", [])
+    cut = frozenset(str(message.id) for message in messages if message.id not in left)
+    questions = frozenset(parked["question"]["id"] for parked in dropped(values, erasure))
+    informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
+    at = context.now().isoformat()
+    rules = Context(erasure, questions, at, messages=cut, informed=frozenset(informed))
+    plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
+    if required and not any(plan.counts.values()):
+        raise InputError(
+            f"nothing is known of {entity!r:.80}: no profile, no sender, and no text names it"
+        )
+    return plan
+
+
+async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step) -> None:
+    """Carry out a plan. Each part is idempotent."""
+    store, scope, semantic = context.store, context.scope, context.semantic
+    person, erasure = plan.person, plan.person.erasure
+    what: Begun = {
+        "entity": entity,
+        "events": person.unjournaled,
+        "memories": sorted(erasure.memories),
+        "informed": list(plan.rules.informed),
+    }
+    # Stored first, so that entries which stay are indexed again whatever happens.
+    stale = [
+        journal.unindexed(scope, entry)
+        for entry in erasure.entries.values()
+        if entry and entry["id"] in plan.rows.stale
+    ]
+    await forgetting.begin(store, scope, what, stale)
+    tell(f"facts: {len(erasure.facts)}")
+    await forgetting.erase(semantic, scope, erasure.facts, plan.rows.gone)
+    staying = [fact for fact in person.facts if fact["id"] not in erasure.facts]
+    await forgetting.mend(semantic, scope, staying, erasure)
+    tell("working memory")
+    await _rewrite_state(context, plan.after)
+    tell(f"journal and records: {len(plan.store.puts)}")
+    closing = forgetting.changed_puts(scope, plan.rules.at)
+    await write_batch(store, [*plan.store.puts, *closing])
+    tell("cleaning the files")
+    await _clean(context)
+
+
+async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
+    """Leave a single checkpoint, and no pending writes or checkpoints of subgraphs.
+
+    This drops an unfinished run too, which starts again from the inbox.
+    """
+    saver, thread = _saver(context), context.scope.thread
+    if not after:
+        await saver.adelete_thread(thread)
+        return
+    whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in after.items()}
+    await context.graph.aupdate_state(context.config(), whole, as_node="intake")
+    await saver.aprune([thread], strategy="keep_latest")
+
+
+def _saver(context: AgentContext) -> BaseCheckpointSaver[Any]:
+    return cast(BaseCheckpointSaver[Any], context.graph.checkpointer)
+
+
+async def _clean(context: AgentContext) -> None:
+    """Leave nothing of what was deleted on the disk; index again the entries that stay."""
+    await index_entries(context.store, context.semantic, context.scope)
+    await context.semantic.scrub()
+    await forgetting.clean(_saver(context), forgetting.SAVER_TABLES)
+    await forgetting.clean(context.store, forgetting.STORE_TABLES)
+    await forgetting.ended(context.store, context.scope)
+
+
+def _told(entity: str, plan: Plan, *, dry_run: bool) -> Forgotten:
+    erasure = plan.person.erasure
+    return {
+        "entity": entity,
+        "names": erasure.names.shown,
+        "dry_run": dry_run,
+        "counts": plan.counts,
+        "examples": examples(erasure) if dry_run else [],
+    }
+
+
+def _of_fact(fact_id: str, counted: dict[str, int]) -> Forgotten:
+    return {
+        "entity": fact_id,
+        "names": [],
+        "dry_run": False,
+        "counts": counted,
+        "examples": [],
+    }

@@ -1,0 +1,253 @@
+"""Looking into long-term memory: recall, and a list of all that it holds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from graph.use_cases.context import AgentContext, match_id
+from memory import audit, journal
+from memory.audit import AuditEntry, of_correction
+from memory.errors import InputError
+from memory.guards import persona
+from memory.journal import TRUST
+from memory.operations import apply_operations
+from memory.recall import recall as recall_memories
+from memory.records import (
+    Fact,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    RecallHit,
+    add_entry,
+    add_fact,
+    link,
+    operation_id,
+    supersede_fact,
+)
+from memory.text import shortened, terms
+
+
+async def recall(
+    context: AgentContext, query: str, limit: int = 10, *, include_superseded: bool = False
+) -> list[RecallHit]:
+    """What long-term memory holds about `query`, best first, each hit with its score parts."""
+    return await recall_memories(
+        query,
+        scope=context.scope,
+        now=context.now(),
+        semantic=context.semantic,
+        store=context.store,
+        settings=context.settings,
+        limit=limit,
+        include_superseded=include_superseded,
+    )
+
+
+async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
+    """All facts, superseded ones included, and all entries not consolidated yet, newest first.
+
+    A query keeps what has all of its words, in the text or in the names of speaker and entities.
+    Each is `{id, kind, text, score, sources, at}` as from recall (`score` is None: nothing is
+    ranked), plus the other fields of its record. Nothing counts as an access.
+
+    Raises:
+        MemoryStoreError: semantic memory cannot be read.
+    """
+    facts = await context.semantic.all(context.scope)
+    waiting = await journal.pending(context.store, context.scope)
+    archives = await journal.archives(context.store, context.scope)
+    rows = [*map(_of_fact, facts), *map(_of_entry, waiting), *map(_of_entry, archives)]
+    wanted = set(terms(query or ""))
+    kept = [row for row in rows if wanted <= _words(row)] if wanted else rows
+    return sorted(kept, key=lambda row: (row["at"], row["id"]), reverse=True)
+
+
+def _words(row: dict[str, Any]) -> set[str]:
+    names = " ".join(filter(None, [row["speaker"], *row["entities"]]))
+    return {*terms(row["text"]), *terms(names)}
+
+
+def _of_fact(fact: Fact) -> dict[str, Any]:
+    shown = _row(fact["id"], "fact", fact["text"], fact["source_events"], fact["valid_from"])
+    counted = {"access_count": 0, "last_access": None}
+    return {**shown, **counted, **fact}
+
+
+def _of_entry(entry: JournalEntry) -> dict[str, Any]:
+    shown = _row(entry["id"], "episode", entry["content"], entry["sources"], entry["timestamp"])
+    about: dict[str, Any] = {"speaker": entry["source_entity"], "entities": []}
+    return {**shown, **about, **entry}
+
+
+def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[str, Any]:
+    """The fields that every row has; they come first."""
+    return {
+        "id": id_,
+        "kind": kind,
+        "text": text,
+        "score": None,
+        "sources": list(sources),
+        "at": at,
+    }
+
+
+# Corrections: what a person says is true supersedes a fact.
+
+
+IMPORTANCE = 7
+"""Least importance of a correction: somebody took the trouble to make it."""
+
+
+QUOTED = 80
+"""Characters of a text that an error quotes."""
+
+
+_SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
+
+
+async def correct(context: AgentContext, fact_id: str, text: str, by: str | None = None) -> Fact:
+    """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
+
+    The old fact keeps its record. What was said goes into the journal, and the new fact cites it.
+    The agent is held, as by a run. Idempotent: the same correction is made once, and a text that
+    holds already changes nothing.
+
+    Args:
+        fact_id: the fact's id, or an unambiguous beginning of it.
+        text: what is true, as `by` would say it: "I moved to Oslo".
+        by: who says so.
+
+    Raises:
+        InputError: no such fact, one that is superseded (the error names its successor), no
+            text, or a text about the assistant itself.
+        BusyError: another process holds the agent.
+        ModelError: the embedder gave no vector.
+    """
+    said, who = " ".join(text.split()), _speaker(context, by)
+    if not said:
+        raise InputError("there is nothing to correct it to: the text is empty")
+    if wrong := persona.violation(said, who):
+        raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
+    async with context.held():
+        old = await find_fact(context, fact_id)
+        op = operation_id("correction", old["id"], who, said)
+        earlier = await _made_earlier(context, old, op)
+        if old["text"] == said and earlier is None:
+            return old
+        at = earlier["created"] if earlier else context.now().isoformat()
+        operations = _operations(old, said, who, op, at)
+        store, scope, semantic = context.store, context.scope, context.semantic
+        await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+        new = (await semantic.by_op(scope, [op]))[op]
+        await audit.write(store, scope, [_audit_entry(old, new, who)])
+        return new
+
+
+async def find_fact(context: AgentContext, given: str) -> Fact:
+    """The fact with the id `given`, or the only one whose id begins with it.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    wanted = given.strip().rstrip("…").lower()
+    if not wanted:
+        raise InputError(f"no fact is named; {_SHOWN_AT}")
+    semantic, scope = context.semantic, context.scope
+    if exact := await semantic.get(scope, wanted):
+        return exact
+    facts = {fact["id"]: fact for fact in await semantic.all(scope)}
+    if found := match_id(wanted, facts, "facts"):
+        return facts[found]
+    if await journal.read(context.store, scope, given.strip()):
+        raise InputError(
+            f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "
+            "(`circadian send`)"
+        )
+    raise InputError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
+
+
+def _speaker(context: AgentContext, by: str | None) -> str:
+    who = context.owner if by is None else " ".join(by.split())
+    if not who:
+        raise InputError("--by needs a name")
+    return who
+
+
+async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | None:
+    """The fact that this same correction made earlier; None if it was not made yet.
+
+    Raises:
+        InputError: the old fact no longer holds, and this correction is not the reason.
+    """
+    made = (await context.semantic.by_op(context.scope, [op])).get(op)
+    if old["invalid_at"] is None or (made is not None and made["invalid_at"] is None):
+        return made
+    now = await _successor(context, old)
+    if now["invalid_at"] is not None:
+        raise InputError(f"fact {old['id']} no longer holds since {old['invalid_at']}")
+    raise InputError(
+        f"fact {old['id']} is superseded; what holds now is {now['id']}: "
+        f"{shortened(now['text'], QUOTED)!r}; correct that one"
+    )
+
+
+async def _successor(context: AgentContext, old: Fact) -> Fact:
+    """The last fact of the chain that superseded `old`."""
+    seen, now = {old["id"]}, old
+    while now["superseded_by"] and now["superseded_by"] not in seen:
+        after = await context.semantic.get(context.scope, now["superseded_by"])
+        if after is None:
+            break
+        seen.add(after["id"])
+        now = after
+    return now
+
+
+def _audit_entry(old: Fact, new: Fact, who: str) -> AuditEntry:
+    """The audit log entry; the same at every retry."""
+    at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
+    return of_correction(old["id"], new["id"], at=at, who=who, origin=origin)
+
+
+def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:
+    """The operations of a correction; the same at every retry, as `at` is that of the first."""
+    entry = _entry(old, said, who, op, at)
+    draft: FactDraft = {
+        "op": op,
+        "text": said,
+        "source_entries": [entry["id"]],
+        "source_events": entry["sources"],
+        "speaker": who,
+        "entities": old["entities"],
+        "trust": entry["source_trust"],
+        "importance": entry["importance"],
+        "created": at,
+        "valid_from": at,
+    }
+    reason = f"corrected by {who}"
+    return [
+        add_entry(entry, reason),
+        add_fact(draft, reason),
+        supersede_fact(old, op, at, [entry["id"], *entry["sources"]], reason),
+        link(entry["id"], op, at, reason),
+    ]
+
+
+def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
+    """What was said, as a journal entry that is already consolidated."""
+    return {
+        "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
+        "timestamp": at,
+        "content": f"Correction: {said}",
+        "source_type": "direct",
+        "source_trust": TRUST["direct"],
+        "source_entity": who,
+        "importance": max(old["importance"], IMPORTANCE),
+        "scoring_method": "manual",
+        "tags": ["correction"],
+        "related_projects": [],
+        "sources": [f"correction_{op[:16]}"],
+        "channel": None,
+        "consolidation": "consolidated",
+    }

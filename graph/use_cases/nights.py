@@ -1,0 +1,457 @@
+"""Nights: list them, show one, preview, apply, discard and undo."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
+
+from graph.use_cases import runs
+from graph.use_cases.context import AgentContext, first_few, match_id
+from memory import audit, entities, journal, night
+from memory import operations as standing
+from memory.audit import of_decision
+from memory.errors import CircadianError, ConflictError, InputError
+from memory.journal import links
+from memory.night import applied, built_on, inverse, status_of, take_back
+from memory.operations import changed_since
+from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
+from memory.text import shortened
+
+QUOTED = 60
+"""Most characters of a quoted text."""
+
+
+@dataclass
+class Labels:
+    """Memories by id; facts also by operation id."""
+
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """`text`, `speaker` and `valid_from` at least."""
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    """Names of people and things."""
+
+    @classmethod
+    def told_by(cls, operations: Sequence[Operation]) -> Labels:
+        """What the operations themselves say of their targets. Pure."""
+        found = cls()
+        for operation in told(operations):
+            value = operation["after"] or operation["before"]
+            if operation["kind"] in ("add_fact", "remove_fact"):
+                found.facts[operation["target"]] = value
+            elif operation["kind"] in ("add_entry", "prune_entry"):
+                found.entries[operation["target"]] = value
+            elif operation["kind"] == "observe_entity":
+                found.profiles[operation["target"]] = value["name"]
+        return found
+
+    def fact(self, op: str) -> dict[str, Any]:
+        """A fact, or a placeholder if it no longer exists."""
+        unknown = {"text": f"(a fact that is gone, {op[:8]})", "speaker": None, "valid_from": None}
+        return self.facts.get(op) or unknown
+
+    def of(self, id_: str) -> str:
+        """A short label for an id of any kind."""
+        if id_ in self.facts:
+            return f'the fact "{_quoted(self.facts[id_]["text"])}"'
+        if id_ in self.entries:
+            return f'{id_} "{_quoted(self.entries[id_]["content"])}"'
+        if id_ in self.profiles:
+            return f"what is known of {self.profiles[id_]}"
+        return "insights that were stored" if id_ == "reflection" else id_
+
+
+async def labels_for(
+    context: AgentContext, operations: Sequence[Operation], also: Iterable[str] = ()
+) -> Labels:
+    """Look up the targets of `operations`, and the ids in `also`."""
+    names = Labels.told_by(operations)
+    wanted = [*dict.fromkeys([*also, *_named(operations)])]
+    store, scope, semantic = context.store, context.scope, context.semantic
+    read = await journal.read_many(store, scope, wanted)
+    names.entries |= {id_: dict(entry) for id_, entry in read.items() if id_ not in names.entries}
+    profiles = await entities.read(store, scope, wanted)
+    names.profiles |= {id_: one["name"] for id_, one in profiles.items()}
+    known = names.entries | names.facts | names.profiles
+    left = [id_ for id_ in wanted if id_ not in known]
+    facts = await semantic.by_op(scope, left)
+    names.facts |= {op: dict(fact) for op, fact in facts.items()}
+    for id_ in (id_ for id_ in left if id_ not in facts):
+        fact = await semantic.get(scope, id_)
+        if fact is not None:
+            names.facts[id_] = dict(fact)
+    return names
+
+
+def _named(operations: Sequence[Operation]) -> Iterable[str]:
+    for operation in told(operations):
+        yield operation["target"]
+        value = operation["after"] or operation["before"]
+        if operation["kind"] in ("link", "unlink"):
+            yield value["other"]
+            yield from links.fact_ops(operation)
+        elif operation["kind"] == "change_fact":
+            for side in (operation["before"], operation["after"]):
+                yield from (op for op in [(side or {}).get("superseded_by")] if op)
+                yield from (side or {}).get("disputed", ())
+
+
+def _quoted(text: str) -> str:
+    return shortened(" ".join(text.split()), QUOTED)
+
+
+NEWEST = "last"
+"""In place of a night's id: the newest night."""
+
+
+IN_WORDS: Mapping[NightStatus, str] = {
+    "open": "not ended",
+    "complete": "applied",
+    "undone": "undone",
+    "discarded": "discarded",
+    "approved": "about to be applied",
+    "preview": "a preview, of which nothing was applied",
+    "held": "held back",
+}
+"""A night's status, for a sentence."""
+
+
+class NightLine(TypedDict):
+    """A night in a list."""
+
+    id: str
+    started: str
+    complete: bool
+    status: NightStatus
+    dry_run: bool
+    stopped: str | None
+    """Why it ended before everything was done; the next night takes the rest."""
+    left: int
+    """Journal entries that it could not settle, and that wait for the next night."""
+    operations: int
+    llm_calls: int
+    tokens: int
+
+
+# Looking
+
+
+async def list_nights(context: AgentContext) -> list[NightLine]:
+    """Every night, oldest first."""
+    lines: list[NightLine] = []
+    for record in await night.records(context.store, context.scope):
+        plans = await night.plans_of(context.store, context.scope, record["id"])
+        lines.append(
+            {
+                "id": record["id"],
+                "started": record["started"],
+                "complete": record["complete"],
+                "status": status_of(record),
+                "dry_run": record["dry_run"],
+                "stopped": record.get("stopped"),
+                "left": len(record["held"]),
+                "operations": len(plans.operations()),
+                "llm_calls": sum(plan["llm_calls"] for plan in plans),
+                "tokens": sum(plan["tokens"] for plan in plans),
+            }
+        )
+    return lines
+
+
+async def night_report(context: AgentContext, name: str) -> NightReport:
+    """One night with its operations. Raises as `find_night`."""
+    record = await find_night(context, name)
+    return night.report_of(record, await night.plans_of(context.store, context.scope, record["id"]))
+
+
+async def find_night(context: AgentContext, given: str) -> NightRecord:
+    """The night with the id `given`, the only one whose id begins so, or the newest for `last`.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    wanted = given.strip()
+    known = await night.records(context.store, context.scope)
+    records = {record["id"]: record for record in known}
+    if not known:
+        raise InputError("there has been no night yet; `circadian sleep` goes through one")
+    if wanted == NEWEST:
+        return known[-1]
+    prefixed = wanted if wanted.startswith("night") else f"night_{wanted}" if wanted else ""
+    if found := match_id(prefixed, records, "nights"):
+        return records[found]
+    raise InputError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
+
+
+# Previewing and applying
+
+
+async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
+    """Go through a night; with `dry_run` apply nothing, so that memory stays as it is.
+
+    Without it this is a run with `request: sleep`, whose own report says more.
+
+    Raises:
+        InputError: `dry_run`, and a night is open.
+        BusyError: another process holds the agent.
+        CircadianError: the emergency stop stands, or a step failed; what was done is kept.
+    """
+    if dry_run:
+        return await preview(context)
+    return of_run(await runs.run(context, {"request": "sleep"}))
+
+
+async def preview(context: AgentContext) -> NightReport:
+    """Go through a night and apply nothing: memory, state and inbox stay as they are.
+
+    Model calls are paid for; the same night, applied later, makes none. Raises as `sleep`.
+    """
+    async with previewing(context) as for_the_night:
+        return of_run(await runs.run(for_the_night))
+
+
+@asynccontextmanager
+async def previewing(context: AgentContext) -> AsyncIterator[AgentContext]:
+    """Hold the agent and request a preview; yields the context whose next run makes it."""
+    async with context.lock:
+        # Requested under the lock, so that no other process's run takes up the request.
+        going = await night.unfinished(context.store, context.scope)
+        if going is not None and not going["dry_run"]:
+            raise _not_ended(going)
+        if going is None:
+            await night.want_preview(context.store, context.scope)
+        try:
+            yield context.for_a_night()
+        finally:
+            await night.unwant_preview(context.store, context.scope)
+
+
+async def apply_night(context: AgentContext, name: str) -> NightReport:
+    """Apply a preview, or a night that was held back. No model is called.
+
+    A night that was killed at its very end is completed: its operations were applied by then, but
+    the history was not cut yet.
+
+    Raises:
+        InputError: there is no such night, it is neither, or another night is open.
+        ConflictError: what the night is about has changed since, a forget took something out of it,
+            or its operations are no longer kept. Nothing is applied then.
+        BusyError: another process holds the agent.
+    """
+    async with applying(context, name) as for_the_night:
+        return of_run(await runs.run(for_the_night))
+
+
+@asynccontextmanager
+async def applying(context: AgentContext, name: str) -> AsyncIterator[AgentContext]:
+    """Hold the agent and approve a night; yields the context whose next run applies it."""
+    await find_night(context, name)  # a wrong id is told at once, without waiting for the lock
+    async with context.held():
+        record = await find_night(context, name)
+        if status_of(record) != "approved" and not await broke_off(context, record):
+            await _check_applicable(context, record)
+            await _approve(context, record)
+        yield context.for_a_night()
+
+
+async def broke_off(context: AgentContext, record: NightRecord) -> bool:
+    """Whether a run recorded the night's end and was killed before it cut the history.
+
+    The next run does the rest. The night's own task tells: later reports name the night too.
+    """
+    if status_of(record) != "complete":
+        return False
+    tasks = (await context.snapshot(subgraphs=True)).tasks
+    inside = [task.state for task in tasks if task.name == "sleep"]
+    return any(
+        isinstance(state, StateSnapshot) and _night_in(state) == record["id"] for state in inside
+    )
+
+
+def _night_in(sleep: StateSnapshot) -> str | None:
+    """The night that a task of the subgraph has in hand, or has ended."""
+    cursor = sleep.values.get("night")
+    if cursor is not None or "begin_night" in sleep.next:
+        return cursor["id"] if cursor else None
+    done = (sleep.values.get("report") or {}).get("night")
+    return done["id"] if done else None
+
+
+def of_run(output: Mapping[str, Any]) -> NightReport:
+    """The night in the output of a run that was for it. Raises CircadianError if there is none."""
+    report = output["report"]
+    if report["failures"]:
+        raise CircadianError("; ".join(failure["error"] for failure in report["failures"]))
+    if report["night"] is None:
+        raise CircadianError(" ".join(report["notes"]) or "the run ended before the night began")
+    found: NightReport = report["night"]
+    return found
+
+
+async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
+    name = record["id"]
+    if status_of(record) not in ("preview", "held"):
+        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to apply")
+    other = await night.unfinished(context.store, context.scope)
+    if other is not None and other["id"] != name:
+        raise _not_ended(other)
+    go = f"let it go with `circadian night {name} --discard`, and sleep again"
+    if record.get("forgotten"):
+        raise ConflictError(f"a forget took something out of {name}: {go}")
+    if record.get("reduced"):
+        raise ConflictError(f"{name} is too old: its operations are no longer kept; {go}")
+    plans = await night.plans_of(context.store, context.scope, name)
+    waiting = [
+        operation
+        for phase in ("compacting", "dreaming")
+        if record["dry_run"] or phase not in record["applied"]
+        for operation in plans.operations(phase)
+    ]
+    changed = await changed_since(
+        waiting, store=context.store, semantic=context.semantic, scope=context.scope
+    )
+    if changed:
+        what = await _in_words(context, changed, waiting)
+        raise ConflictError(f"memory has changed since {name}: {what}; {go}")
+    if await _history_changed(context, plans, record):
+        raise ConflictError(f"the conversation was compacted since {name}; {go}")
+
+
+async def _history_changed(
+    context: AgentContext, plans: Sequence[PlanRecord], record: NightRecord
+) -> bool:
+    """Whether messages that a preview would replace by a summary are no longer there."""
+    messages = (await context.snapshot()).values.get("messages", [])
+    ids = [str(message.id) for message in messages]
+    cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
+    return record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts)
+
+
+async def _approve(context: AgentContext, record: NightRecord) -> None:
+    """From here on any run goes on with the night."""
+    applied_phases = [] if record["dry_run"] else record["applied"]
+    approved: NightRecord = {
+        **record,
+        "status": "approved",
+        "dry_run": False,
+        "applied": applied_phases,
+        "phase": "compacting" if not applied_phases else "dreaming",
+        "ended": None,
+    }
+    entry = of_decision(approved, "night_approved", at=context.now(), who=context.scope.user)
+    puts = night.begin_puts(context.scope, approved)
+    await audit.write(context.store, context.scope, [entry], also=puts)
+
+
+async def discard_night(context: AgentContext, name: str) -> NightReport:
+    """Discard a preview, or a night that was held back: it is never applied. Idempotent.
+
+    Raises:
+        InputError: there is no such night, or it is neither.
+        BusyError: another process holds the agent.
+    """
+    record = await find_night(context, name)
+    async with context.lock:
+        record = await find_night(context, record["id"])
+        if status_of(record) not in ("preview", "held", "discarded"):
+            status = IN_WORDS[status_of(record)]
+            raise InputError(f"{record['id']} is {status}: it cannot be discarded")
+        if status_of(record) != "discarded":
+            gone: NightRecord = {**record, "status": "discarded"}
+            entry = of_decision(gone, "night_discarded", at=context.now(), who=context.scope.user)
+            put = night.record_put(context.scope, gone)
+            await audit.write(context.store, context.scope, [entry], also=[put])
+    return await night_report(context, record["id"])
+
+
+# Undoing
+
+
+async def undo_night(context: AgentContext, name: str) -> NightReport:
+    """Restore memory as it was before a night: facts, links, profiles, journal marks, insights.
+
+    The conversation since then is left alone. Idempotent.
+
+    Raises:
+        InputError: there is no such night, or nothing of it was applied.
+        ConflictError: a later night built on it, something that it made was changed since, a
+            forget took something out of it, or what was there before is no longer kept.
+        BusyError: another process holds the agent.
+    """
+    found = await find_night(context, name)
+    store, scope, semantic = context.store, context.scope, context.semantic
+    async with context.held():  # which finishes an interrupted undo, of this night or another
+        record = await find_night(context, found["id"])
+        if status_of(record) != "undone":
+            plans = await night.plans_of(store, scope, record["id"])
+            await _check_undoable(context, record, applied(record, plans))
+            at, who = context.now(), scope.user
+            await take_back(store, semantic, scope, record["id"], at=at, who=who)
+    return await night_report(context, found["id"])
+
+
+async def _check_undoable(
+    context: AgentContext, record: NightRecord, done: Sequence[Operation]
+) -> None:
+    name = record["id"]
+    if status_of(record) not in ("complete", "held") or not record["applied"]:
+        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to undo")
+    going = await night.unfinished(context.store, context.scope)
+    if going is not None:
+        raise _not_ended(going)
+    if record.get("forgotten"):
+        raise ConflictError(f"{name} can no longer be undone: a forget took something out of it")
+    if record.get("reduced"):
+        kept = f"the newest {context.settings.nights_kept} (nights_kept)"
+        raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
+    await _check_unused(context, name, done)
+    changed = await standing.find_conflicts(
+        inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
+    )
+    if changed:
+        what = await _in_words(context, changed, done)
+        raise ConflictError(f"what {name} made was changed since: {what}")
+
+
+async def _check_unused(context: AgentContext, name: str, done: Sequence[Operation]) -> None:
+    """Raise ConflictError if a later night built on what this one made."""
+    ops = [one["target"] for one in done if one["kind"].endswith("_fact")]
+    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    if built := built_on(done, await _later(context, name), ids):
+        on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
+        first = f"`circadian undo {list(built)[-1]}` comes first"
+        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
+
+
+async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
+    """The nights that were applied after this one, with their operations."""
+    records = await night.records(context.store, context.scope)
+    names = [record["id"] for record in records]
+    found: list[tuple[str, Sequence[Operation]]] = []
+    for other in records[names.index(name) + 1 :]:
+        if other["dry_run"] or status_of(other) in ("undone", "preview"):
+            continue
+        plans = await night.plans_of(context.store, context.scope, other["id"])
+        found.append((other["id"], applied(other, plans)))
+    return found
+
+
+# Wording
+
+
+def _not_ended(record: NightRecord) -> InputError:
+    return InputError(f"{record['id']} is not ended; `circadian sleep` goes on with it first")
+
+
+async def _in_words(
+    context: AgentContext, ids: Sequence[str], operations: Sequence[Operation]
+) -> str:
+    """What these ids name, for an error."""
+    names = await labels_for(context, told(operations), ids)
+    return first_few([names.of(id_) for id_ in ids])

@@ -1,0 +1,121 @@
+"""Reindexing: changing an installation's embedder, and embedding every memory without a vector."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from memory.errors import FolderError
+from memory.facts import SemanticMemory
+from memory.installation import Installation, open_installation
+from memory.settings import Deployment
+
+BATCH = 128
+"""Texts per embedder call and per write."""
+
+
+@dataclass(frozen=True)
+class Reindexed:
+    """What a reindexing did."""
+
+    embedded: int
+    """Memories embedded."""
+    left: int
+    """Memories still without a vector of the current embedder, written meanwhile by others."""
+
+
+async def embed_in_batches(
+    memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Reindexed:
+    """Embed all memories without a vector of the current embedder, of every agent.
+
+    Args:
+        memory: the index of all memories.
+        progress: called after each batch with (done, total); other processes may add to the total.
+
+    Raises:
+        MemoryStoreError: the table failed, or a vector has the wrong dimension.
+        ModelError: the embedder failed.
+    """
+    done, left = 0, await memory.count_unembedded()
+    progress(done, left)
+    while embedded := await memory.embed_waiting(BATCH):
+        done += embedded
+        left = await memory.count_unembedded()
+        progress(done, done + left)
+    return Reindexed(done, left)
+
+
+class Reindexing(NamedTuple):
+    """The result of a reindexing."""
+
+    embedder: str
+    """The recorded embedder."""
+    dimension: int
+    """Numbers per vector."""
+    was: str | None
+    """The embedder recorded before; None if it could not be loaded."""
+    embedded: int
+    """Memories that got a vector now."""
+    left: int
+    """Memories still without one, as others wrote them meanwhile."""
+
+
+async def reindex(
+    data: Path | None = None,
+    embedder: str | Embeddings | None = None,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Reindexing:
+    """Record another embedder if one is given, and embed every memory that has no vector of it.
+
+    For all agents of the data folder or database; none of them runs meanwhile. After an
+    interruption, the next call continues. CIRCADIAN_EMBEDDER and CIRCADIAN_OFFLINE are ignored.
+    `progress` is called with the numbers of memories done and to do.
+
+    Raises:
+        BusyError: another process runs an agent, or a server does.
+        InputError: the embedder is unknown or lacks its key; nothing was changed.
+        ModelError: the embedder failed; what is done stays done.
+    """
+    deployment = Deployment()
+    undecided = deployment.model_copy(update={"embedder": None, "offline": False})
+    as_recorded = partial(open_installation, undecided, data=data)
+    changed = partial(
+        as_recorded,
+        embedder=embedder if isinstance(embedder, str) else None,
+        embeddings=embedder if isinstance(embedder, Embeddings) else None,
+        change=embedder is not None,
+    )
+    recorded, was = await asyncio.to_thread(_recorded, as_recorded, changed)
+    try:
+        async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
+            home = await asyncio.to_thread(changed)
+            try:
+                done = await embed_in_batches(home.semantic(), progress)
+            finally:
+                await asyncio.to_thread(home.close)
+    finally:
+        await asyncio.to_thread(recorded.close)
+    return Reindexing(home.embedder, home.dimension, was, done.embedded, done.left)
+
+
+def _recorded(
+    as_recorded: Callable[[], Installation], changed: Callable[[], Installation]
+) -> tuple[Installation, str | None]:
+    """The installation with its recorded embedder, and that embedder's name.
+
+    An embedder that was an object from Python cannot be loaded by name. Then the new one is
+    recorded at once, and the name is None.
+    """
+    try:
+        home = as_recorded()
+    except FolderError:
+        return changed(), None
+    return home, home.embedder

@@ -1,0 +1,185 @@
+"""Status: the agent at a glance, as `circadian status` shows it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from graph.use_cases.context import AgentContext, complete_state
+from memory import audit, journal
+from memory.events import held_at, inbox, over
+from memory.operations import LINKS
+from memory.planning import tree
+from memory.prompt import (
+    HISTORY,
+    TOOLS,
+    assembly,
+    context_use,
+    prompt_health,
+    recommended_action,
+    registered,
+    rolled_back,
+)
+from memory.records import AssistantPrompt
+from memory.runtime import Resources
+from memory.settings import Settings
+from memory.state import State
+from memory.storage import count_items, list_items
+from memory.text import approximate_tokens, calibrated
+from tools.policy import CONTEXTS, history, material, select_execution_pattern
+from tools.registry import tools_for
+
+
+async def prompt_of(context: AgentContext) -> AssistantPrompt:
+    """The assistant's own prompt and its versions; takes no lock.
+
+    Raises:
+        StateError: the state breaks a rule, as after a bad edit by hand.
+    """
+    return complete_state((await context.snapshot()).values)["assistant_prompt"]
+
+
+async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
+    """Put an earlier version's text in force again, as a new version; 0 is the empty prompt.
+
+    A person does this, so nobody is asked to confirm. A text in force already changes nothing.
+
+    Raises:
+        InputError: no such version is kept.
+        BusyError: another process holds the agent.
+    """
+    async with context.lock:
+        before = await prompt_of(context)
+        now, by = context.now(), context.scope.user
+        after = rolled_back(before, version, at=now, by=by)
+        if after is not before:
+            change = {"assistant_prompt": after}
+            await context.graph.aupdate_state(context.config(), change)
+            entries = audit.of_prompt(before, after, tick=None, origin=None)
+            await audit.write(context.store, context.scope, entries)
+    return after
+
+
+ENTITIES = "entities"
+"""The namespace of entity profiles, below `(user, thread)`."""
+
+
+async def status(context: AgentContext) -> dict[str, Any]:
+    """The agent as JSON, from its last checkpoint; takes no lock.
+
+    `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
+    context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
+    assistant_prompt{version}, memory{journal,pending,facts,entities,links,unembedded?},
+    inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
+    spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
+    breakers{model,embedder,memory}` . Breakers are this process's own. Goals stand in the
+    order of the tree, each before its subtasks; approvals are the questions that wait for a
+    person, oldest first. Tokens are calibrated estimates. `unembedded` counts memories without a
+    vector, which recall finds by their words alone; it is left out when there are none.
+
+    Raises:
+        StateError: the state breaks a rule, as after a bad edit by hand.
+        InputError: one of the user's prompt components or tools cannot be used.
+    """
+    settings, resources = context.settings, context.resources
+    state = complete_state((await context.snapshot()).values)
+    tokens = prompt_tokens(state, settings, resources)
+    use = context_use(tokens, settings.max_context_tokens)
+    return {
+        "mode": state["mode"],
+        "phase": state["phase"],
+        "tick": state["tick"],
+        "projects": state["projects"],
+        "goals": [goal for _, goal in tree(state["goals"])],
+        "session_memory": state["session_memory"],
+        "context": {**use, "advice": recommended_action(use["percentage"])},
+        "prompt": prompt_health(tokens, _budgets(settings, resources), settings.max_context_tokens),
+        "assistant_prompt": {"version": state["assistant_prompt"]["version"]},
+        "memory": await _memory(context),
+        "inbox": await _inbox(context, state),
+        "approvals": [parked["question"] for parked in state["parked"]],
+        "cumulative_importance": await _cumulative_importance(context),
+        "emergency_stop": state["emergency_stop"],
+        "spending": _spending(state, settings, resources.clock()),
+        "breakers": {
+            "model": resources.breakers.model.state,
+            "embedder": resources.breakers.embedder.state,
+            "memory": resources.breakers.memory.state,
+        },
+    }
+
+
+def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dict[str, int]:
+    """Calibrated tokens of each part of the prompt, in the prompt's order.
+
+    For a tick on an event as it would be now, without the memories that it would recall.
+    """
+    factor = state["calibration"]
+    context = state["context"]
+    made = material(
+        state, settings, resources, "tick_event", now=resources.clock().isoformat(), memories=()
+    )
+    parts = (
+        context["tokens"]
+        if context
+        else {key: made.size(text) for key, text in assembly.blocks(made).items()}
+    )
+    shown = history(state, settings, "tick_event")
+    pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
+    tools = tools_for(CONTEXTS["tick_event"], pattern, resources.tools)
+    return {
+        **parts,
+        HISTORY: calibrated(approximate_tokens(shown), factor),
+        TOOLS: calibrated(approximate_tokens([], tools=tools), factor),
+    }
+
+
+def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
+    known = registered(resources.components).values()
+    return {component.key: component.budget(settings) for component in known}
+
+
+def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
+    """Today's tokens and this hour's autonomous ticks (UTC), and which limit is exceeded."""
+    held = held_at(state["spending"], now)
+    return {
+        "tokens": held["tokens"],
+        "tokens_per_day": settings.tokens_per_day,
+        "autonomous_ticks": held["autonomous_ticks"],
+        "autonomous_ticks_per_hour": settings.autonomous_ticks_per_hour,
+        "over": over(state["spending"], settings, now),
+    }
+
+
+async def _memory(context: AgentContext) -> dict[str, int]:
+    store, scope, semantic = context.store, context.scope, context.semantic
+    unembedded = await semantic.count_unembedded(scope)
+    least = context.settings.min_importance
+    pending = await journal.pending(store, scope)
+    ends = await list_items(store, scope.namespace(LINKS))
+    return {
+        "journal": await count_items(store, scope.namespace("journal")),
+        "pending": sum(journal.is_pending(entry, least) for entry in pending),
+        "facts": await semantic.count(scope),
+        "entities": await count_items(store, scope.namespace(ENTITIES)),
+        # A link is stored at both of its ends.
+        "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
+        **({"unembedded": unembedded} if unembedded else {}),
+    }
+
+
+async def _inbox(context: AgentContext, state: State) -> dict[str, Any]:
+    """Events waiting and set aside. One whose tick the state already contains waits no more."""
+    waiting = await inbox.waiting(context.store, context.scope, state["handled"])
+    aside = await inbox.set_aside(context.store, context.scope)
+    return {
+        "waiting": len(waiting),
+        "set_aside": [{"id": item["event"]["id"], "error": item["error"]} for item in aside],
+    }
+
+
+async def _cumulative_importance(context: AgentContext) -> int:
+    """Derived from the journal; entries exempt from consolidation add nothing."""
+    total = await count_items(context.store, context.scope.namespace("journal"))
+    entries = await journal.newest(context.store, context.scope, limit=total)
+    return sum(entry["importance"] for entry in entries if entry["consolidation"] != "exempt")

@@ -1,0 +1,137 @@
+"""Moving a whole memory: out of any agent, into an empty one, between any installations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict
+
+from graph.use_cases.context import AgentContext
+from memory import night
+from memory.errors import InputError
+from memory.recall import index_entries
+from memory.state import REDUCED_KEYS, at_rest
+from memory.transfer import Checked, Source, Taken, exporting, importing, state_of
+
+EMBEDDED = 256
+"""Texts embedded at a time."""
+
+
+Progress = Callable[[str, int, int], object]
+"""Called with what is being done, how much is done, and the total."""
+
+
+class Imported(TypedDict):
+    """The result of an import."""
+
+    records: int
+    counts: dict[str, int]
+    """Lines of the file by kind."""
+    already: bool
+    """The same file was imported before: nothing was changed."""
+
+
+class JsonLines:
+    """A file's lines; each iteration reads the file again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            with self._path.open(encoding="utf-8") as file:
+                yield from file
+        except UnicodeDecodeError:
+            raise InputError(f"{self._path} is not UTF-8 text") from None
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror or error}") from None
+
+
+async def export_memory(
+    context: AgentContext, *, name: str | None = None, embedder: str | None = None
+) -> AsyncIterator[dict[str, Any]]:
+    """The agent's whole memory, one record at a time; takes no lock.
+
+    `name` and `embedder` go into the first record, for people. `memory.transfer.format.line_of` makes a
+    line of a record. `memory.transfer.exporting` describes what is exported of a run that is under way.
+
+    Raises:
+        InputError: a forget was interrupted and has to be finished first.
+    """
+    source = _source(context)
+    waiting, aside = await exporting.waiting_in(source)
+    values = dict((await context.snapshot()).values)
+    at = context.now().isoformat()
+    who = name or context.scope.thread
+    yield await exporting.header(source, agent=who, embedder=embedder, at=at)
+    async for record in exporting.records(source, Taken(waiting, aside, values)):
+        yield record
+
+
+async def import_memory(
+    context: AgentContext, lines: Iterable[str], *, progress: Progress = lambda what, done, of: None
+) -> Imported:
+    """Import an exported memory into this agent, which must be empty.
+
+    Every line is checked before anything is written. The same lines a second time change nothing.
+    `lines` are read several times: a list, or `JsonLines`.
+
+    Raises:
+        InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
+            another agent here has the same facts, or an import into the agent was interrupted.
+        BusyError: another process holds the agent.
+    """
+    lines = lines if not isinstance(lines, Iterator) else list(lines)
+    checked = await asyncio.to_thread(importing.check, lines)
+    total = sum(checked.counts.values())
+    async with context.lock:
+        store, scope, semantic = context.store, context.scope, context.semantic
+        if await importing.is_imported(store, scope, checked.digest):
+            return _imported(checked, already=True)
+        if at_rest((await context.snapshot()).values):
+            raise InputError(importing.NOT_EMPTY)
+        await importing.check_target(store, semantic, scope, checked.facts)
+        await importing.mark(store, scope, checked.digest, done=False)
+        await importing.write(
+            lines, _source(context), on_batch=lambda done: progress("records", done, total)
+        )
+        await _write_state(context, checked)
+        await importing.mark(store, scope, checked.digest, done=True)
+        await night.finish(store, semantic, scope)
+        await index_entries(store, semantic, scope)
+        await _embed(context, progress)
+    return _imported(checked, already=False)
+
+
+def _source(context: AgentContext) -> Source:
+    return Source(context.store, context.semantic, context.scope)
+
+
+async def _write_state(context: AgentContext, checked: Checked) -> None:
+    """Last: an agent without a state has never run."""
+    if not checked.state:
+        return
+    values = state_of(checked.state)
+    whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in values.items()}
+    await context.graph.aupdate_state(context.config(), whole, as_node="intake")
+
+
+async def _embed(context: AgentContext, progress: Progress) -> None:
+    """Until a fact is embedded, recall finds it by its words alone. `reindex` continues this."""
+    semantic, scope = context.semantic, context.scope
+    total = left = await semantic.count_unembedded(scope)
+    while left and await semantic.embed_waiting(EMBEDDED, scope):
+        left = await semantic.count_unembedded(scope)
+        progress("vectors", total - left, total)
+
+
+def _imported(checked: Checked, *, already: bool) -> Imported:
+    return {
+        "records": sum(checked.counts.values()),
+        "counts": checked.counts,
+        "already": already,
+    }

@@ -1,0 +1,31 @@
+"""Compaction: where the history is cut, and the summary that takes the place of the old part."""
+
+from memory.compaction.cut import (
+    SUMMARIES,
+    Cut,
+    covered_events,
+    cut,
+    kept_keys,
+    marker,
+    replaced,
+    result_of,
+    room,
+)
+from memory.compaction.summary import accepted, extracted, joined, room_for, transcript
+
+__all__ = [
+    "SUMMARIES",
+    "Cut",
+    "accepted",
+    "covered_events",
+    "cut",
+    "extracted",
+    "joined",
+    "kept_keys",
+    "marker",
+    "replaced",
+    "result_of",
+    "room",
+    "room_for",
+    "transcript",
+]

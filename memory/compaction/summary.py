@@ -1,0 +1,258 @@
+"""The summary text of a compaction: earlier summaries, then a summary of what is new. Pure.
+
+Earlier summaries are kept word for word, whatever the model answers; the model sees them and
+summarises only what is new. So they survive models that fail, forget, or obey the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from memory.compaction.cut import Cut, masked, shares
+from memory.errors import ModelError
+from memory.messages import MARK, mark_of, one_line, size_of, text_of
+from memory.text import approximate_tokens, calibrated, cut_to, sentences
+
+HEAD = "[extract, no summary: the words of the conversation, shortened]"
+"""The extract's first line."""
+
+
+LEAST = 24
+"""Tokens per exchange, at least; if there are not enough, the oldest are only counted."""
+
+
+SHORT = 8
+"""Tokens to which the last sentence may be cut, at least."""
+
+
+MOST = 240
+"""Tokens per exchange, at most."""
+
+
+NEWEST = 3
+"""The newest exchange may be so many times as long as the oldest."""
+
+
+_DETAIL = re.compile(
+    r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
+)
+
+
+_NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
+"""A capitalised word that is not the first."""
+
+
+_SPREAD = 0.618033988749895
+
+
+@dataclass
+class _Exchange:
+    """A question with the tools called and the replies."""
+
+    at: str = ""
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    """(who, what)."""
+    tools: list[str] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+
+
+def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
+    """The messages in at most `tokens` (calibrated), the newest in more detail.
+
+    If not all exchanges fit, the oldest are only counted.
+    """
+    told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
+    left = tokens - _size(HEAD + "\n", calibration)
+    count = min(len(told), left // calibrated(LEAST, calibration))
+    older = f"... {len(told) - count} older exchanges left out; the journal has them"
+    head = [HEAD, older] if count < len(told) else [HEAD]
+    left -= _size(older + "\n", calibration) if count < len(told) else 0
+    if count < 1 or left < calibrated(LEAST, calibration):
+        newest = _line(told[-1], MOST, calibration) if told else ""
+        return cut_to(f"[extract] {newest}", tokens, calibration)
+    lines: list[str] = []
+    share = calibrated(MOST, calibration)
+    for place in range(count - 1, -1, -1):
+        # Room that a short exchange leaves must not make an older one longer than a newer one.
+        share = min(share, int(left * _weight(place, count)))
+        lines.append(_line(told[len(told) - count + place], share - 1, calibration))
+        left -= _size(lines[-1] + "\n", calibration)
+    return "\n".join([*head, *reversed(lines)])
+
+
+def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str:
+    """`text` in at most `tokens` (calibrated); sentences without date, number or name go first.
+
+    Otherwise the dropped sentences are spread over the text, so that no part of it goes entirely.
+    `note` is added at the end if anything was dropped.
+    """
+    if _size(text, calibration) <= tokens:
+        return text
+    lines = [sentences(line) for line in text.split("\n")]
+    # A repeated sentence stays once.
+    places = {
+        one: (at, n) for at, line in reversed([*enumerate(lines)]) for n, one in enumerate(line)
+    }
+    pieces = sorted((place, one) for one, place in places.items())
+    spare = tokens - _size(f"\n{note}", calibration) if note else tokens
+    ranked = sorted(
+        range(len(pieces)), key=lambda at: (not _telling(pieces[at][1]), at * _SPREAD % 1)
+    )
+    kept: dict[int, list[tuple[int, str]]] = {}
+    for left, at in zip(range(len(ranked), 0, -1), ranked, strict=True):
+        (line, place), sentence = pieces[at]
+        # No sentence may take all the room.
+        most = spare if left == 1 else spare // 2
+        shown = cut_to(sentence, most - 1, calibration)
+        if shown == sentence or most >= (SHORT if left == 1 else LEAST):
+            kept.setdefault(line, []).append((place, shown))
+            spare -= _size(shown + "\n", calibration)
+    told = [" ".join(one for _, one in sorted(kept[line])) for line in sorted(kept)]
+    if not told:
+        return cut_to(text, tokens, calibration)
+    return "\n".join([*told, note] if note else told)
+
+
+def _telling(sentence: str) -> bool:
+    """Whether it has a date, a number or a name, or is a note in brackets such as HEAD."""
+    return bool(sentence[:1] == "[" or _DETAIL.search(sentence) or _NAME.search(sentence))
+
+
+def _exchanges(messages: Iterable[AnyMessage]) -> list[_Exchange]:
+    found = [_Exchange()]
+    for message in messages:
+        text = " ".join(text_of(message.content).split())
+        if isinstance(message, HumanMessage):
+            if found[-1].tools or found[-1].replies:
+                found.append(_Exchange())
+            found[-1].asked.append((message.name or "", text))
+            found[-1].at = found[-1].at or str(mark_of(message).get("at") or "")[:10]
+        elif isinstance(message, AIMessage):
+            found[-1].tools += [str(call["name"]) for call in message.tool_calls]
+            found[-1].replies += [str(message.text)] if str(message.text).strip() else []
+        elif isinstance(message, ToolMessage):
+            if message.status == "error":
+                found[-1].tools.append(f"{message.name or 'a tool'} failed")
+        else:
+            found[-1].asked.append(("", text))
+    return found
+
+
+def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
+    """The exchange on one line of at most `tokens`, with room for the reply."""
+    when = f"- {exchange.at} " if exchange.at else "- "
+    said = " ".join(f"{who or 'asked'}: {what}" for who, what in exchange.asked if what)
+    tools = ", ".join(dict.fromkeys(exchange.tools))
+    reply = " ".join(" ".join(exchange.replies).split())
+    used = f" [tools: {tools}]" if tools else ""
+    answered = f" answered: {reply}" if reply else ""
+    whole = f"{when}{said}{used}{answered}"
+    if _size(whole, calibration) <= tokens:
+        return whole
+    left = tokens - _size(when, calibration) - 1
+    used = cut_to(used, left // 4, calibration)
+    left -= _size(used, calibration)
+    share = left * 2 // 5 if said else left
+    answered = condensed(answered, share, calibration)
+    said = condensed(said, left - _size(answered, calibration), calibration)
+    return f"{when}{said}{used} {answered.strip()}".rstrip()
+
+
+def _weight(place: int, count: int) -> float:
+    """The share of an exchange in the room left for it and all older ones.
+
+    The newest is worth NEWEST times the oldest, with a linear slope between.
+    """
+    slope = (NEWEST - 1) / max(1, count - 1)
+    return (1 + slope * place) / ((place + 1) * (1 + slope * place / 2))
+
+
+def _size(text: str, calibration: float) -> int:
+    return calibrated(approximate_tokens(text), calibration)
+
+
+SHORTENED = "[earlier summaries shortened; the journal's archives have them whole]"
+
+
+_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS")
+"""Finish reasons of providers for an answer that was cut off."""
+
+
+def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
+    """The messages to summarise, a line each: `ROLE (NAME): TEXT`, with tool outputs masked.
+
+    If that is longer than `tokens` (calibrated), an extract of the messages.
+    """
+    text = "\n".join(_summary_line(masked(message, always=True)) for message in messages)
+    fits = _summary_size(text, calibration) <= tokens
+    return text if fits else extract(messages, tokens, calibration)
+
+
+def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
+    """(the earlier summaries' text, tokens for the new summary)."""
+    earlier = cut.earlier
+    if not earlier:
+        return "", cut.summaries
+    had = _summary_size(earlier, calibration)
+    for_earlier, for_new = shares(had, cut.summaries)
+    carried = condensed(earlier, for_earlier, calibration, SHORTENED)
+    return carried, for_new
+
+
+def joined(earlier: str, new: str) -> str:
+    """Both texts, the earlier one first."""
+    return "\n\n".join(part for part in (earlier, new) if part)
+
+
+def extracted(cut: Cut, tokens: int, calibration: float) -> str:
+    """Extractive fallback summary of the new messages, shorter than they are if possible.
+
+    It takes half of the room at most, and leaves the rest for later summaries.
+    """
+    most = max(3 * size_of(cut.fresh, calibration) // 4, 48)
+    return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
+
+
+def accepted(
+    answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
+) -> str:
+    """The model's summary of `messages`, of at most `tokens` (calibrated).
+
+    Raises:
+        ModelError: the summary is empty, cut off, no shorter than the messages, or too long.
+    """
+    text = str(answer.text).strip().removeprefix(MARK).strip()
+    if not text:
+        raise ModelError("the summary is empty")
+    ended = answer.response_metadata
+    if {str(ended.get("finish_reason")), str(ended.get("stop_reason"))} & set(_CUT_OFF):
+        raise ModelError("the summary is cut off")
+    size = _summary_size(text, calibration)
+    if size >= size_of(messages, calibration):
+        raise ModelError("the summary is longer than what it summarises")
+    if size > tokens:
+        raise ModelError(f"the summary has {size:,} tokens where {tokens:,} fit")
+    return text
+
+
+def _summary_line(message: AnyMessage) -> str:
+    name = f" ({one_line(message.name)})" if message.name else ""
+    calls = ""
+    if isinstance(message, AIMessage) and message.tool_calls:
+        calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"
+    return f"{message.type}{name}: {one_line(_said(message))}{calls}"
+
+
+def _said(message: AnyMessage) -> str:
+    """The message's text; an image or another medium is named."""
+    own = isinstance(message, AIMessage)
+    return str(message.text) if own else text_of(message.content)
+
+
+def _summary_size(text: str, calibration: float) -> int:
+    # Counts the line breaks after the text, too.
+    return calibrated(approximate_tokens(text + "\n\n"), calibration)

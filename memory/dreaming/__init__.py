@@ -1,1 +1,0 @@
-"""What a night decides about long-term memory. Pure: records in, operations out."""

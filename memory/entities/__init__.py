@@ -1,0 +1,33 @@
+"""Entities: profiles of people, places and things, found by name."""
+
+from memory.entities.changes import KINDS, after, changed
+from memory.entities.entities import (
+    ENTITIES,
+    NAMES,
+    Known,
+    everyone,
+    familiar,
+    in_conversation,
+    look_up,
+    named,
+    names_in,
+    puts_after,
+    read,
+)
+
+__all__ = [
+    "ENTITIES",
+    "KINDS",
+    "NAMES",
+    "Known",
+    "after",
+    "changed",
+    "everyone",
+    "familiar",
+    "in_conversation",
+    "look_up",
+    "named",
+    "names_in",
+    "puts_after",
+    "read",
+]

@@ -1,0 +1,166 @@
+"""Merge operations on entities into their profiles. Pure.
+
+What was observed meanwhile stays: an operation names observations by id and attributes by name, and
+everything else in the profile is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from memory.records import (
+    MOST_ALIASES,
+    EntityProfile,
+    Observation,
+    Operation,
+    is_blank,
+    met,
+    names_of,
+    new_profile,
+    observed,
+    told,
+)
+from memory.text import name_key, shown_name
+
+KINDS = ("observe_entity", "unobserve_entity", "meet_entity", "change_entity")
+"""Kinds of operations on profiles."""
+
+
+def after(
+    profiles: Mapping[str, EntityProfile], names: Mapping[str, str], operations: Iterable[Operation]
+) -> tuple[dict[str, EntityProfile], dict[str, str]]:
+    """(profiles by id, ids by name) once `operations` are applied, in order.
+
+    A name stays with its first owner, with one exception: somebody who writes under a name takes it
+    from an entity that others only called so.
+    """
+    found, keys = dict(profiles), dict(names)
+    for operation in told(operations):
+        match operation["kind"]:
+            case "meet_entity":
+                _meet(found, keys, operation)
+            case "observe_entity":
+                _observe(found, keys, operation)
+            case "unobserve_entity" if operation["target"] in found:
+                _unobserve(found, keys, operation)
+            case "change_entity" if operation["target"] in found:
+                profile = found[operation["target"]]
+                found[profile["id"]] = changed(profile, operation) or profile
+    return found, keys
+
+
+def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    id_, given = operation["target"], operation["after"]
+    profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
+    _without_alias(found, keys, name_key(given["name"]), id_)
+    keys.setdefault(name_key(given["name"]), id_)
+    found[id_] = met(
+        profile, sender=given["name"], event_id=given["event"], at=given["at"], now=given["now"]
+    )
+
+
+def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    id_, given = operation["target"], operation["after"]
+    profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
+    keys.setdefault(name_key(given["name"]), id_)
+    profile = _called(profile, given["aliases"], keys)
+    noticed, kept = given["observation"], given["kept"]
+    found[id_] = observed(profile, noticed, kept=kept, now=given["now"])
+
+
+def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    """Remove an observation and its aliases, and the profile too if it was made for them."""
+    id_, given = operation["target"], operation["before"]
+    gone = {name_key(alias) for alias in given["aliases"]}
+    profile = found[id_]
+    left: EntityProfile = {
+        **profile,
+        "observations": [
+            o for o in profile["observations"] if o["id"] != given["observation"]["id"]
+        ],
+        "aliases": [one for one in profile["aliases"] if name_key(one) not in gone],
+    }
+    found[id_] = left
+    if is_blank(left) and not left["senders"] and left["created"] == given["now"]:
+        del found[id_]
+        gone |= set(names_of(profile))
+    for key in gone - (set(names_of(left)) if id_ in found else set()):
+        if keys.get(key) == id_:
+            del keys[key]
+
+
+def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
+    """The profile with its attributes and observations changed by `operation`.
+
+    None on a conflict: somebody changed one of them meanwhile, so that it is neither as before nor
+    as after, or the evidence of an attribute is gone. An observation that is gone needs no mark.
+    """
+    before, given = operation["before"], operation["after"]
+    attributes = dict(profile["attributes"])
+    observations = {one["id"]: one for one in profile["observations"]}
+    for name, value in given["attributes"].items():
+        if attributes.get(name) not in (before["attributes"][name], value):
+            return None
+        shown = [one for one in (value or {}).get("evidence", ()) if one in given["observations"]]
+        restored = [one for one in shown if before["observations"][one] is None]
+        if any(one not in observations and one not in restored for one in shown):
+            return None
+        attributes[name] = value
+    for id_, wanted in given["observations"].items():
+        mended = _mended(observations.get(id_), before["observations"][id_], wanted)
+        if mended == _CHANGED:
+            return None
+        observations[id_] = cast(Observation, mended)
+    left = (one for one in observations.values() if one is not None)
+    return {
+        **profile,
+        "attributes": {name: one for name, one in attributes.items() if one is not None},
+        "observations": sorted(left, key=lambda one: one["at"]),
+    }
+
+
+_CHANGED = "changed"
+
+
+def _mended(
+    standing: Mapping[str, Any] | None,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+) -> Mapping[str, Any] | str | None:
+    """The changed observation, None if it is removed or gone, or `_CHANGED` on a conflict.
+
+    `before` and `after` are its fields, or None where it does not exist.
+    """
+    if standing is None:
+        return after if before is None else None
+    if after is None:
+        return None if _has(standing, before or {}) else _CHANGED
+    fits = _has(standing, after) or (before is not None and _has(standing, before))
+    return {**standing, **after} if fits else _CHANGED
+
+
+def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    return all(standing[name] == value for name, value in fields.items())
+
+
+def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
+    """The profile with those aliases that nobody else has."""
+    for alias in aliases:
+        key = name_key(alias)
+        known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
+        if not known and keys.setdefault(key, profile["id"]) == profile["id"]:
+            profile = {**profile, "aliases": [*profile["aliases"], shown_name(alias)]}
+    return profile
+
+
+def _without_alias(
+    found: dict[str, EntityProfile], keys: dict[str, str], key: str, id_: str
+) -> None:
+    """Free `key` if it is only an alias of another entity than `id_`."""
+    owner = found.get(keys.get(key, id_))
+    if owner is None or owner["id"] == id_ or key == name_key(owner["name"]):
+        return
+    rest = [one for one in owner["aliases"] if name_key(one) != key]
+    found[owner["id"]] = {**owner, "aliases": rest}
+    del keys[key]

@@ -1,0 +1,194 @@
+"""Entities in the store: profiles, and the names that lead to them.
+
+Store namespaces (below `(user, thread)`):
+`entities` id -> EntityProfile · `entity_names` name key (`memory.text.names.name_key`) -> {id}.
+Profiles are read, changed and written back; the agent's lock lets only one process write at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from memory.entities.changes import KINDS, after
+from memory.records import (
+    Conversation,
+    EntityProfile,
+    Event,
+    Familiar,
+    Operation,
+    Scope,
+    bonus_of,
+    entity_id,
+    is_blank,
+    sender_id,
+    speaks_as,
+)
+from memory.storage import list_items
+from memory.text import longest, name_key, places, spellings
+
+ENTITIES, NAMES = "entities", "entity_names"
+
+
+BATCH = 1_000
+"""Keys read at a time."""
+
+
+MOST_PEOPLE = 8
+"""Most profiles in a prompt."""
+
+
+class Known(NamedTuple):
+    """The entity that a name means."""
+
+    id: str
+    """If there is no profile yet, its future id."""
+    profile: EntityProfile | None
+
+
+async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, EntityProfile]:
+    """Read the existing profiles among `ids`."""
+    found = await _values(store, scope.namespace(ENTITIES), ids)
+    return {id_: cast(EntityProfile, value) for id_, value in found.items()}
+
+
+async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
+    """All profiles, sorted by id."""
+    items = await list_items(store, scope.namespace(ENTITIES))
+    return [cast(EntityProfile, item.value) for item in items]
+
+
+async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[Known]:
+    """The entity of each name or alias; a part of a name finds nobody."""
+    ids = await _ids(store, scope, (key for name in names for key in spellings(name)))
+    meant = [
+        next((ids[key] for key in spellings(name) if key in ids), entity_id(name_key(name)))
+        for name in names
+    ]
+    found = await read(store, scope, meant)
+    return [Known(id_, found.get(id_)) for id_ in meant]
+
+
+async def look_up(
+    store: BaseStore, scope: Scope, *, senders: Sequence[str] = (), texts: Sequence[str] = ()
+) -> tuple[list[Known], list[list[EntityProfile]]]:
+    """The entity of each sender id, and the entities that each text names, in order.
+
+    Sender ids are compared exactly: the first sender with a name has its profile, and another
+    spelling ("ana", "@Ana") gets a profile of its own. In texts, names and aliases count as whole
+    words. Costs two batches of reads, however many entities there are.
+    """
+    said = [places(text) for text in texts]
+    keys = [name_key(one) for one in senders]
+    ids = await _ids(store, scope, [*keys, *(place.key for one in said for place in one)])
+    wanted = [(ids.get(k), entity_id(k), sender_id(s)) for k, s in zip(keys, senders, strict=True)]
+    meant = [list(dict.fromkeys(ids[key] for key in longest(one, ids))) for one in said]
+    among = [one for several in (*wanted, *meant) for one in several if one]
+    found = await read(store, scope, among)
+    known = [_known(one, three, found) for one, three in zip(senders, wanted, strict=True)]
+    return known, [[found[id_] for id_ in one if id_ in found] for one in meant]
+
+
+def _known(
+    sender: str, wanted: tuple[str | None, str, str], found: Mapping[str, EntityProfile]
+) -> Known:
+    named, own, spelled = wanted
+    profile = found.get(named or own)
+    if profile is None or name_key(sender) != name_key(profile["name"]):
+        # Nobody has this name yet, or it is only an alias of somebody else.
+        return Known(own, found.get(own))
+    if speaks_as(profile, sender):
+        return Known(profile["id"], profile)
+    return Known(spelled, found.get(spelled))
+
+
+async def in_conversation(
+    store: BaseStore,
+    scope: Scope,
+    event: Event | None,
+    conversations: Mapping[str, Conversation],
+) -> list[EntityProfile]:
+    """Profiles of the sender, the people mentioned, then those of open conversations, newest first.
+
+    Except for the sender's, profiles with nothing but a name are left out.
+    """
+    talks = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
+    here = [event] if event else []
+    ids = [*(one["sender"] for one in here), *(one["entity"] for one in talks[:MOST_PEOPLE])]
+    known, named = await look_up(store, scope, senders=ids, texts=[one["text"] for one in here])
+    profiles = [one.profile for one in known]
+    sender, others = profiles[: len(here)], profiles[len(here) :]
+    told = [one for one in (*(one for some in named for one in some), *others) if not is_blank(one)]
+    return list({one["id"]: one for one in (*sender, *told) if one}.values())[:MOST_PEOPLE]
+
+
+async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> list[Familiar]:
+    """What profiles know about each event's sender and the people it names."""
+    if not events:
+        return []
+    known, named = await look_up(
+        store,
+        scope,
+        senders=[event["sender"] for event in events],
+        texts=[event["text"] for event in events],
+    )
+    return [
+        Familiar(sender.id, bonus_of(sender.profile), _names(others, but=sender.id))
+        for sender, others in zip(known, named, strict=True)
+    ]
+
+
+async def names_in(store: BaseStore, scope: Scope, text: str) -> tuple[str, ...]:
+    """Names and aliases of the entities that `text` names."""
+    _, named = await look_up(store, scope, texts=[text])
+    return _names(named[0])
+
+
+def _names(profiles: Iterable[EntityProfile], *, but: str | None = None) -> tuple[str, ...]:
+    others = (one for one in profiles if one["id"] != but)
+    return tuple(name for one in others for name in (one["name"], *one["aliases"]))
+
+
+async def puts_after(
+    store: BaseStore, scope: Scope, operations: Sequence[Operation]
+) -> list[PutOp]:
+    """Store writes for the operations on entities: profiles and their names."""
+    mine = [one for one in operations if one["kind"] in KINDS]
+    if not mine:
+        return []
+    given = (one["after"] or one["before"] for one in mine if one["kind"] != "change_entity")
+    keys = {name_key(name) for one in given for name in (one["name"], *one.get("aliases", []))}
+    names = await _ids(store, scope, keys)
+    standing = await read(store, scope, {*(one["target"] for one in mine), *names.values()})
+    profiles, claimed = after(standing, names, mine)
+    changed = [one for id_, one in profiles.items() if standing.get(id_) != one]
+    entities, called = scope.namespace(ENTITIES), scope.namespace(NAMES)
+    return [
+        *(PutOp(entities, one["id"], cast(Any, one)) for one in changed),
+        *(PutOp(entities, id_, None) for id_ in standing.keys() - profiles.keys()),
+        *(PutOp(called, key, {"id": id_}) for key, id_ in claimed.items() if names.get(key) != id_),
+        *(PutOp(called, key, None) for key in names.keys() - claimed.keys()),
+    ]
+
+
+async def _ids(store: BaseStore, scope: Scope, keys: Iterable[str]) -> dict[str, str]:
+    """Entity ids by name key."""
+    found = await _values(store, scope.namespace(NAMES), keys)
+    return {key: str(value["id"]) for key, value in found.items()}
+
+
+async def _values(
+    store: BaseStore, namespace: tuple[str, ...], keys: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """Values by key; reads each key once."""
+    wanted = list(dict.fromkeys(keys))
+    found: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(wanted), BATCH):
+        some = wanted[start : start + BATCH]
+        items = await store.abatch([GetOp(namespace, key) for key in some])
+        found |= {
+            key: item.value for key, item in zip(some, items, strict=True) if isinstance(item, Item)
+        }
+    return found

@@ -1,0 +1,82 @@
+"""Events: the inbox, what becomes of an event, questions to a person, and when the agent sleeps."""
+
+from memory.events import approvals, inbox
+from memory.events.approvals import Deed, decision_of, keep, question_id
+from memory.events.assessment import BY_SCORE, MOST_COMPLEX, Kind, assess, complexity_of
+from memory.events.inbox import Posted, completed
+from memory.events.input import RUNS, check_request, take_in
+from memory.events.next_action import (
+    ASLEEP,
+    NO_GOAL,
+    Judged,
+    Pending,
+    ask_for_stop,
+    forget_stop,
+    goals_parked,
+    held_at,
+    over,
+    parked_events,
+    sentence,
+    sorted_out,
+    spent,
+    stop_asked_by,
+    why_idle,
+)
+from memory.events.rules import (
+    due,
+    entry_for_event,
+    entry_in,
+    owner_of,
+    owners_of,
+    reflection_event,
+    set_off_by_owner,
+    wakes,
+)
+from memory.events.schedule import called_away, hours_named, hours_over, next_start, own_sleep
+
+__all__ = [
+    "ASLEEP",
+    "BY_SCORE",
+    "MOST_COMPLEX",
+    "NO_GOAL",
+    "RUNS",
+    "Deed",
+    "Judged",
+    "Kind",
+    "Pending",
+    "Posted",
+    "approvals",
+    "ask_for_stop",
+    "assess",
+    "called_away",
+    "check_request",
+    "completed",
+    "complexity_of",
+    "decision_of",
+    "due",
+    "entry_for_event",
+    "entry_in",
+    "forget_stop",
+    "goals_parked",
+    "held_at",
+    "hours_named",
+    "hours_over",
+    "inbox",
+    "keep",
+    "next_start",
+    "over",
+    "own_sleep",
+    "owner_of",
+    "owners_of",
+    "parked_events",
+    "question_id",
+    "reflection_event",
+    "sentence",
+    "set_off_by_owner",
+    "sorted_out",
+    "spent",
+    "stop_asked_by",
+    "take_in",
+    "wakes",
+    "why_idle",
+]

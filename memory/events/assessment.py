@@ -1,0 +1,346 @@
+"""Task assessment without a model: what a task is taken for, by visible rules. Pure.
+
+Original-system, section 17. Fewer steps are recommended by class and not by score (a departure): a
+short text ("Build a tavern") is often no small task. The scores' own table is for a model's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal, TypeAlias
+
+from memory.records import Assessment, EventClass, Goal, Priority
+from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, sentences
+
+_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+
+
+_BUILDING = frozenset({"spawn", "create", "build", "destroy"})
+
+
+_GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
+
+
+_SPEECH = re.compile(r"[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
+
+
+_SMALL_TALK = r"""
+    (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
+    good (?:morning|afternoon|evening|night|day)(?: to you)?(?: too)?(?: (?:all|everyone))?
+    welcome back|long time no see
+    (?:many )?(?:thanks|thank you)(?: (?:a lot|a million|so much|very much|again))?(?: for that)?
+    (?:thanks|thank you) for (?:everything|(?:all )?(?:the|your) help)
+    you(?:'re| are) welcome|no problem|no worries|cheers
+    (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
+    take care|sleep well|good luck|congratulations|congrats
+    have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
+    happy (?:birthday|easter|new year)|merry christmas
+    (?:i'm|i am) (?:fine|well)(?: too)?
+    (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
+"""
+
+
+_PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
+
+
+_ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+
+
+_A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
+
+
+_PLACES = """
+    alley barn beach bridge camp castle cave cellar church city courtyard crossroads dock dungeon
+    farm field forest garden gate hall harbour house hut inn island kitchen lake library market
+    meadow mill mountain palace park path port river road room shop shore square stable street
+    tavern temple tower town village well wood woods workshop yard
+"""
+
+
+_DIRECTIONS = (
+    "north south east west home inside outside upstairs downstairs back left right up down"
+)
+
+
+_THERE = f"(?:{'|'.join(_DIRECTIONS.split())})"
+
+
+_OBSERVING = re.compile(
+    r"look(?: around)?(?: (?:here|there|inside|outside))?"
+    rf"|(?:look at|examine|inspect) {_A_THING}[^\W_]+"
+)
+
+
+_MOVING = re.compile(
+    rf"(?:go|move|walk)(?: {_THERE})+"
+    rf"|(?:(?:go|move|walk)(?: {_THERE})? (?:to|into|towards?|through)|enter) {_A_THING}"
+    rf"(?:{'|'.join(_PLACES.split())})"
+)
+
+
+_ASKING = "what what's who who's whom whose where where's when when's which why how how's"
+
+
+_VERBS = "is are am was were do does did has have had"
+
+
+_SUBJECTS = """
+    i you he she it we they the a an this that these those there my your his her our their
+    anybody anyone anything somebody someone something everybody everyone everything
+"""
+
+
+_PROPOSING = re.compile(r"(?:what|how) about\b|what if\b|why (?:not|don't)\b")
+
+
+_REQUESTING = """
+    please can could would will let's let remember remind note add make write set send save record
+    update change start switch delegate plan store keep
+"""
+
+
+_QUESTION = re.compile(
+    rf"(?:{'|'.join(_ASKING.split())}|(?:{'|'.join(_VERBS.split())}) "
+    rf"(?:{'|'.join(_SUBJECTS.split())}))(?: |$)"
+)
+
+
+_REQUEST_WORDS = frozenset(_REQUESTING.split())
+
+
+_LONGEST_QUESTION = 30
+"""Words. A longer one is more than a question."""
+
+
+def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, str]:
+    """(class, why): the first class in the order of the rules whose rule the text fits.
+
+    `names` is what the assistant is called.
+    """
+    called = {name.casefold() for name in names}
+    for event_class, rule in _RULES:
+        if (why := rule(text, called)) is not None:
+            return event_class, why
+    return "unknown", "nothing shows what it asks for"
+
+
+def words(text: str) -> list[str]:
+    """The words of `text` in lower case."""
+    return _TOKEN.findall(text.casefold().replace("\u2019", "'"))
+
+
+def _communication(text: str, names: Collection[str]) -> str | None:
+    """Chit-chat that asks nothing: no question, and no mere yes, which may answer one."""
+    return "greeting, thanks or small talk only" if _is_small_talk(text, names) else None
+
+
+def _building(text: str, names: Collection[str]) -> str | None:
+    return _says(text, _BUILDING)
+
+
+def _goal_action(text: str, names: Collection[str]) -> str | None:
+    return _says(text, _GOALS)
+
+
+def _observation(text: str, names: Collection[str]) -> str | None:
+    return "it only asks to look" if _OBSERVING.fullmatch(_order(text, names)) else None
+
+
+def _movement(text: str, names: Collection[str]) -> str | None:
+    return "it only asks to go somewhere" if _MOVING.fullmatch(_order(text, names)) else None
+
+
+def _query(text: str, names: Collection[str]) -> str | None:
+    """Questions, and small talk around them; nothing told, proposed or asked for."""
+    parts = [one for one in sentences(text) if not _is_small_talk(one, names)]
+    said = words(text)
+    if not parts or len(said) > _LONGEST_QUESTION or _REQUEST_WORDS.intersection(said):
+        return None
+    return "it only asks a question" if all(_is_question(one) for one in parts) else None
+
+
+_RULES: tuple[tuple[EventClass, Callable[[str, Collection[str]], str | None]], ...] = (
+    ("communication", _communication),
+    ("building", _building),
+    ("goal_action", _goal_action),
+    ("observation", _observation),
+    ("movement", _movement),
+    ("query", _query),
+)
+
+
+def _says(text: str, keywords: Collection[str]) -> str | None:
+    found = next((word for word in words(text) if word in keywords), None)
+    return f"it says '{found}'" if found else None
+
+
+def _is_small_talk(text: str, names: Collection[str]) -> bool:
+    said = [word for word in words(text) if word not in names]
+    spoken = _SPEECH.sub("", " ".join(said), count=1)
+    return _ONLY_SMALL_TALK.fullmatch(spoken) is not None
+
+
+def _is_question(sentence: str) -> bool:
+    """Ends as a question and begins as an English one: "was" is a German word too."""
+    said = " ".join(words(sentence))
+    if not sentence.rstrip("\"') ").endswith("?") or _PROPOSING.match(said):
+        return False
+    return _QUESTION.match(said) is not None
+
+
+def _order(text: str, names: Collection[str]) -> str:
+    """The words of an order, one space apart; "" where the text is more than one clause."""
+    if re.search(r"[,;:?\n]|[.!]\s*\w", text.strip()):
+        return ""
+    return " ".join(word for word in words(text) if word not in names and word != "please")
+
+
+Kind: TypeAlias = Literal["event", "goal", "reflection"]
+"""An event's text, the description of the goal in hand, or a look at the assistant's own work."""
+
+
+Mode: TypeAlias = Literal["single_action", "react_loop", "plan_execute"]
+
+
+Steps: TypeAlias = tuple[Mode | None, int | None]
+"""A recommended mode and number of iterations; None: as many as are allowed."""
+
+
+MOST_COMPLEX = 5
+
+
+BY_SCORE: Mapping[int, Steps] = {
+    1: ("single_action", 1),
+    2: ("single_action", 1),
+    3: ("react_loop", 3),
+    4: ("react_loop", 5),
+    5: (None, None),
+}
+"""What a complexity recommends that a model has judged."""
+
+
+_BY_CLASS: Mapping[EventClass, Steps] = {
+    "communication": ("single_action", 1),
+    "building": ("react_loop", None),
+    "observation": ("single_action", 1),
+    "movement": ("single_action", 1),
+    "query": ("react_loop", 2),
+    "goal_action": ("react_loop", None),
+    "unknown": (None, None),
+}
+
+
+_LENGTHS = (20, 60)
+"""Tokens: beyond each, a text is one more complex."""
+
+
+_PARTS = (2, 4)
+"""Parts: from each on, a text is one more complex."""
+
+
+_APART = re.compile(r"[,;\u3001\u3002\uff0c\uff1b]|\b(?:and|then)\b", re.IGNORECASE)
+
+
+_WORD = re.compile(r"\w")
+
+
+_SEVERAL_STEPS = """
+    plan organise organize arrange prepare design develop research construct renovate migrate
+    project campaign programme program festival phases stages steps
+"""
+
+
+_MULTI_STEP = frozenset(_SEVERAL_STEPS.split())
+
+
+def assess(
+    text: str | None,
+    *,
+    kind: Kind,
+    goals: Mapping[str, Goal],
+    percentage: float,
+    recent_errors: int,
+    names: Collection[str] = (),
+    plannable: bool = False,
+) -> Assessment:
+    """Assess a text by its class and complexity; measure what else bears on the tick.
+
+    Args:
+        text: None where there is none.
+        kind: What the text is.
+        goals: All goals by id.
+        percentage: Of the context limit that the prompt fills.
+        recent_errors: Failures in a row.
+        names: What the assistant is called.
+        plannable: Whether the goal in hand may be broken down into steps first.
+    """
+    event_class, why = _class_of(text or "", kind, names)
+    complexity, counted = complexity_of(text or "")
+    mode, iterations = _BY_CLASS[event_class]
+    if plannable and complexity == MOST_COMPLEX:
+        mode = "plan_execute"
+    pressure = _pressure(percentage)
+    reasons = [
+        f"Taken for {event_class}: {why}",
+        f"complexity {complexity} of {MOST_COMPLEX} ({counted})",
+        *([f"the context is {percentage:g} % full"] if pressure != "normal" else []),
+        *([f"{recent_errors} failures in a row"] if recent_errors > 1 else []),
+    ]
+    return {
+        "by": "heuristic",
+        "event_class": event_class,
+        "complexity": complexity,
+        "recommended_mode": mode,
+        "recommended_iterations": iterations,
+        "recommend_confirm_dangerous": event_class == "building",
+        "reasoning": "; ".join(reasons) + ".",
+        "signals": {
+            "token_pressure": pressure,
+            "recent_errors": recent_errors,
+            "event_class": event_class,
+            "goal_urgency": _urgency(goals),
+        },
+    }
+
+
+def complexity_of(text: str) -> tuple[int, str]:
+    """(1..5, what was counted): 1, and one more for each of these.
+
+    More than 20 tokens; more than 60; two parts or more; four or more; a word such as "plan" that
+    stands for several steps. Parts are lines, sentences, and what commas, semicolons, "and" and
+    "then" set apart.
+    """
+    tokens = approximate_tokens(text)
+    pieces = [piece for one in sentences(text) for piece in _APART.split(one)]
+    parts = sum(_WORD.search(piece) is not None for piece in pieces)
+    several = next((word for word in words(text) if word in _MULTI_STEP), None)
+    points = sum(tokens > length for length in _LENGTHS)
+    points += sum(parts >= number for number in _PARTS) + (several is not None)
+    counted = f"{tokens} tokens, {parts} {'part' if parts == 1 else 'parts'}"
+    return min(1 + points, MOST_COMPLEX), counted + (f", '{several}'" if several else "")
+
+
+def _class_of(text: str, kind: Kind, names: Collection[str]) -> tuple[EventClass, str]:
+    match kind:
+        case "goal":
+            return "goal_action", "a goal is in hand"
+        case "reflection":
+            return "unknown", "a look at its own work"
+        case _:
+            return event_class_of(text, names)
+
+
+def _pressure(percentage: float) -> Literal["normal", "high", "critical"]:
+    """Ruling 6: one pair of thresholds."""
+    if percentage >= CRITICAL_AT:
+        return "critical"
+    return "high" if percentage >= WARNING_AT else "normal"
+
+
+def _urgency(goals: Mapping[str, Goal]) -> Priority:
+    """The highest priority among the open goals; low where there is none."""
+    found = {goal["priority"] for goal in goals.values() if goal["status"] == "active"}
+    if "high" in found:
+        return "high"
+    return "medium" if "medium" in found else "low"

@@ -1,0 +1,169 @@
+"""What a run can do next: which events wait for what, and whether it works on its goals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from langgraph.store.base import BaseStore
+
+from memory.events.rules import classify
+from memory.records import Classification, Event, InboxItem, Scope, is_reflection
+from memory.settings import Settings
+from memory.state import Spending, State
+
+_DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
+
+
+def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -> Spending:
+    """`spending` with one more tick. `autonomous`: no event set it off; tokens always count."""
+    held = held_at(spending, now)
+    return {
+        **held,
+        "autonomous_ticks": held["autonomous_ticks"] + autonomous,
+        "tokens": held["tokens"] + tokens,
+    }
+
+
+def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
+    """Why only events are answered now, as a sentence; None if the budget is not used up.
+
+    A limit of 0 allows no autonomous tick at all.
+    """
+    held = held_at(spending, now)
+    most = settings.autonomous_ticks_per_hour
+    if not most or not settings.tokens_per_day:
+        name = "tokens_per_day" if most else "autonomous_ticks_per_hour"
+        return f"{name} is 0: only events are answered."
+    if held["tokens"] >= settings.tokens_per_day:
+        return (
+            f"{held['tokens']:,} model tokens were spent on {held['day']} UTC (tokens_per_day "
+            f"{settings.tokens_per_day:,}): until that day is over only events are answered."
+        )
+    if held["autonomous_ticks"] >= most:
+        return (
+            f"{held['autonomous_ticks']:,} ticks of its own in the hour from {held['hour'][-2:]}:00"
+            f" UTC (autonomous_ticks_per_hour {most:,}): until it is over only events are answered."
+        )
+    return None
+
+
+def held_at(spending: Spending, now: datetime) -> Spending:
+    """The part of `spending` that counts at `now`: its hour and its day."""
+    stamp = now.astimezone(UTC).isoformat()
+    hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])
+    day, tokens = _rolled(spending["day"], stamp[:_DAY], spending["tokens"])
+    return {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
+
+
+def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
+    """(the hour or day to count in, what is spent of it).
+
+    Setting the clock back gives nothing back: within a day the later hour stays. Set back by days,
+    as a replay of old events does, the count goes on from the new day; otherwise a single time far
+    in the future would block the assistant until then.
+    """
+    if current > held:
+        return current, 0
+    return (held if held[:_DAY] == current[:_DAY] else current), count
+
+
+Judged = tuple[Event, Classification]
+
+
+ASLEEP = "Asleep. A message or `wake` wakes the agent."
+
+
+NO_GOAL = "Nothing is pending and no goal is active."
+
+
+class Pending(NamedTuple):
+    """The events that wait, by what becomes of them; each oldest first."""
+
+    people: list[Judged]
+    """To act on: direct events. They wake it, and keep it awake."""
+    own: list[Judged]
+    """The assistant's own look at its work."""
+    context: list[Event]
+    ignored: list[Judged]
+
+    def empty(self) -> bool:
+        """Whether no event waits."""
+        return not any(self)
+
+    def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
+        """The event to act on now: people's first. Its own look waits asleep, and after too much
+        was spent.
+        """
+        waits = state["mode"] == "sleep" or over(state["spending"], settings, now) is not None
+        return next(iter([*self.people, *([] if waits else self.own)]), None)
+
+
+def sorted_out(
+    items: Sequence[InboxItem], settings: Settings, owners: Sequence[str], *, past: Collection[str]
+) -> Pending:
+    """What waits; the events whose ids are in `past` have had their turn, or wait for a person."""
+    events = [item["event"] for item in items if item["event"]["id"] not in past]
+    judged = [(one, classify(one, settings=settings, owners=owners)) for one in events]
+    acted = [pair for pair in judged if pair[1]["verdict"] == "act"]
+    return Pending(
+        people=[pair for pair in acted if not is_reflection(pair[0])],
+        own=[pair for pair in acted if is_reflection(pair[0])],
+        context=[one for one, found in judged if found["verdict"] == "context"],
+        ignored=[pair for pair in judged if pair[1]["verdict"] == "ignore"],
+    )
+
+
+def parked_events(state: State) -> set[str]:
+    """The events whose ticks wait for a person."""
+    return {one["event"]["id"] for one in state["parked"] if one["event"]}
+
+
+def goals_parked(state: State) -> bool:
+    """Whether a tick on the goals waits for a person: another would ask the same again."""
+    return any(one["event"] is None for one in state["parked"])
+
+
+def why_idle(state: State, settings: Settings, now: datetime) -> str | None:
+    """Why it does not work on its goals, in a sentence; None: it does."""
+    if not settings.enabled:
+        return "Switched off (setting enabled): nothing is done."
+    if state["mode"] == "sleep":
+        return ASLEEP
+    if all(goal["status"] != "active" for goal in state["goals"].values()):
+        return NO_GOAL
+    return over(state["spending"], settings, now)
+
+
+# A person's request for an emergency stop, kept in the store so that it reaches a running run.
+#
+# Store namespace (below `(user, thread)`): `controls` "stop" -> {at, by}. `intake` reads it before
+# each event. It is deleted once a checkpoint holds the stop, or when the stop is cleared.
+
+
+CONTROLS, STOP = "controls", "stop"
+
+
+def sentence(waiting: int) -> str:
+    """Say that the stop is on, and how many events wait."""
+    if waiting == 0:
+        return "Emergency stop: nothing waits, and nothing is done until it is cleared."
+    events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+    return f"Emergency stop: {events} until it is cleared."
+
+
+async def ask_for_stop(store: BaseStore, scope: Scope, *, at: datetime, by: str) -> None:
+    """Request the stop. Takes no lock, so that it works while a run holds the agent."""
+    await store.aput(scope.namespace(CONTROLS), STOP, {"at": at.isoformat(), "by": by})
+
+
+async def stop_asked_by(store: BaseStore, scope: Scope) -> str | None:
+    """Who requested the stop; None if nobody did."""
+    item = await store.aget(scope.namespace(CONTROLS), STOP)
+    return str(item.value["by"]) if item else None
+
+
+async def forget_stop(store: BaseStore, scope: Scope) -> None:
+    """Delete the request: the stop is in the state, or was cleared."""
+    await store.adelete(scope.namespace(CONTROLS), STOP)

@@ -1,0 +1,261 @@
+"""Owners: whose word the assistant's own prompt may follow (design, ruling 16). Pure.
+
+A sender is an owner by id, compared as it stands: names that look alike are other ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from memory.journal import (
+    TRUST,
+    _entry_id,
+    _is_name,
+    _mentioned,
+    heuristic_importance,
+    known_entities,
+    mentions,
+    names_project,
+    source_type_of,
+)
+from memory.records import (
+    NOBODY,
+    OPENING,
+    OWN,
+    Classification,
+    Event,
+    Familiar,
+    JournalEntry,
+    is_reflection,
+)
+from memory.settings import Settings, Verdict
+from memory.state import State
+
+_DEFAULTS = Settings()
+
+
+def entry_for_event(
+    event: Event,
+    *,
+    known_entities: Iterable[str],
+    projects: Iterable[str],
+    settings: Settings = _DEFAULTS,
+    sender_bonus: int = 0,
+) -> JournalEntry:
+    """Entry of an event that was acted on or taken as context; needs no model call."""
+    source = source_type_of(event, settings)
+    text = event["text"]
+    return {
+        "id": _entry_id("event", event["at"], event["id"]),
+        "timestamp": event["at"],
+        "content": text,
+        "source_type": source,
+        "source_trust": TRUST[source],
+        "source_entity": event["sender"],
+        "importance": heuristic_importance(
+            text,
+            direct=event["addressed"],
+            mentioned=mentions(text),
+            known_entities=[name for name in known_entities if name != event["sender"]],
+            sender_bonus=sender_bonus,
+        ),
+        "scoring_method": "heuristic",
+        "tags": ["event"],
+        "related_projects": [key for key in projects if names_project(text, key)],
+        "sources": [event["id"]],
+        "channel": event["channel"],
+        "consolidation": "pending",
+    }
+
+
+def entry_in(
+    state: State, event: Event, settings: Settings = _DEFAULTS, familiar: Familiar = NOBODY
+) -> JournalEntry:
+    """Entry of an event, given the people and projects in state and profiles."""
+    return entry_for_event(
+        event,
+        known_entities=[*known_entities(state), *familiar.names],
+        projects=state["projects"]["slots"],
+        settings=settings,
+        sender_bonus=familiar.bonus,
+    )
+
+
+# The reflection event, which makes the assistant review its own work, and when it is due. Pure.
+#
+# What such a tick journals is tagged `self` (`memory.records.records.SELF`): it is no memory of the world.
+
+
+def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
+    """Whether the tick that ends now sets off a reflection; `event` is the tick's own.
+
+    A reflection never sets off another one, or the run would not end. Interval 0 means never.
+    """
+    if interval <= 0 or is_reflection(event):
+        return False
+    return tick - last_reflection >= interval
+
+
+def reflection_event(
+    tick: int, now: datetime, settings: Settings, *, since: int, calls: int, failed: int
+) -> Event:
+    """The reflection event that tick `tick` sets off, `since` ticks after the last one.
+
+    `calls` and `failed` count the session's tool calls. A tick that runs again after a crash posts
+    the same event.
+    """
+    return {
+        "id": f"{OWN}reflection_{tick}",
+        "at": now.isoformat(),
+        "sender": next((name for name in settings.names if name.strip()), "circadian"),
+        "text": (
+            f"{OPENING} Ticks since you last looked at your own work: {since}; tool calls in this "
+            f"session: {calls}, failed: {failed}. Review the recent journal and record your "
+            "insights, or call noop when there are none."
+        ),
+        "channel": None,
+        "addressed": True,
+        "kind": "reflection",
+    }
+
+
+def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]:
+    """The ids of the owners, at least one.
+
+    On a server (`served`) the authenticated `user` alone: its settings come from the client.
+    """
+    if served or not settings.owners:
+        return (user,)
+    return tuple(settings.owners)
+
+
+def owner_of(settings: Settings, *, user: str, served: bool) -> str:
+    """Whom a message without a `name` is from."""
+    return owners_of(settings, user=user, served=served)[0]
+
+
+def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bool) -> bool:
+    """Whether an owner set off the tick on `event`; None is an autonomous tick.
+
+    On a server a sender's id is input, so that only a chat message without a `name` counts: it is
+    the authenticated user's.
+    """
+    if event is None or is_reflection(event):
+        return False
+    if served and event.get("kind") != "chat":
+        return False
+    return event["sender"] in owners
+
+
+# Message classification: what becomes of an event, by the first rule that fits. Pure.
+#
+# The rules and their order are the original's (original-system, section 16).
+
+
+class Heard(NamedTuple):
+    """What a rule looks at."""
+
+    event: Event
+    settings: Settings
+    owners: Collection[str]
+
+
+class Rule(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    verdict: Callable[[Heard], Verdict | None]
+    """None: the rule does not fit."""
+    reason: str
+    """For a person; may name the sender, the channel and the verdict."""
+
+
+def classify(event: Event, *, settings: Settings, owners: Sequence[str]) -> Classification:
+    """What becomes of `event`, by which rule, and how far it is trusted."""
+    heard = Heard(event, settings, owners)
+    rule, verdict = next((r, v) for r in RULES if (v := r.verdict(heard)) is not None)
+    channel = event["channel"] or "no channel"
+    return {
+        "verdict": verdict,
+        "rule": rule.name,
+        "trust": TRUST[source_type_of(event, settings)],
+        "reason": rule.reason.format(sender=event["sender"], channel=channel, verdict=verdict),
+    }
+
+
+def wakes(event: Event, *, settings: Settings, owners: Sequence[str]) -> bool:
+    """Whether `event` wakes the agent: it is acted on, and not for the assistant's own sake."""
+    if is_reflection(event):
+        return False
+    return classify(event, settings=settings, owners=owners)["verdict"] == "act"
+
+
+def _disabled(heard: Heard) -> Verdict | None:
+    return None if heard.settings.enabled else "ignore"
+
+
+def _reflection(heard: Heard) -> Verdict | None:
+    return "act" if is_reflection(heard.event) else None
+
+
+def _own_message(heard: Heard) -> Verdict | None:
+    """An owner who is called like the assistant is still heard."""
+    sender = heard.event["sender"]
+    own = sender not in heard.owners and _is_name(sender, heard.settings)
+    return "ignore" if own else None
+
+
+def _mention(heard: Heard) -> Verdict | None:
+    return "act" if _mentioned(heard.event["text"], heard.settings) else None
+
+
+def _direct(heard: Heard) -> Verdict | None:
+    return "act" if heard.event["addressed"] else None
+
+
+def _cross_talk(heard: Heard) -> Verdict | None:
+    """Mention and direct stand before: an assistant that asks is answered.
+
+    Two that ask each other may go on for as long as both do. A run still ends: what it answers is
+    what was posted, and an answer posts nothing.
+    """
+    return "context" if heard.event["sender"] in heard.settings.assistants else None
+
+
+def _permission(heard: Heard) -> Verdict | None:
+    """Not owners: one who speaks to somebody else does not set the assistant off."""
+    return "act" if heard.event["sender"] in heard.settings.permitted_senders else None
+
+
+def _channel(heard: Heard) -> Verdict | None:
+    channel = heard.event["channel"]
+    return heard.settings.channels.get(channel) if channel else None
+
+
+def _room_default(heard: Heard) -> Verdict | None:
+    return heard.settings.room_default if heard.event["channel"] else None
+
+
+def _fallback(heard: Heard) -> Verdict | None:
+    return "context"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("disabled", _disabled, "The assistant is switched off (setting enabled)."),
+    Rule("reflection", _reflection, "The assistant's look at its own work is due."),
+    Rule("own_message", _own_message, "{sender} is the assistant itself (setting names)."),
+    Rule("mention", _mention, "{sender} mentions the assistant by name."),
+    Rule("direct", _direct, "{sender} speaks to the assistant."),
+    Rule("cross_talk", _cross_talk, "{sender} is another assistant, and asks nothing of this one."),
+    Rule("permission", _permission, "{sender} is always answered (setting permitted_senders)."),
+    Rule("channel", _channel, "What is said to nobody in {channel}: {verdict} (setting channels)."),
+    Rule(
+        "room_default",
+        _room_default,
+        "What is said to nobody in a channel: {verdict} (setting room_default).",
+    ),
+    Rule("fallback", _fallback, "{sender} speaks to nobody."),
+)
+"""From the first to the last; the last one always fits."""

@@ -1,0 +1,25 @@
+"""Facts: semantic memory, written through Mem0 over one table with a word index and vectors."""
+
+from memory.facts.semantic import Episode, SemanticMemory, settle_mem0
+from memory.facts.table import (
+    Kind,
+    Row,
+    SessionPlace,
+    Vector,
+    metadata_of,
+    scope_filters,
+    user_filters,
+)
+
+__all__ = [
+    "Episode",
+    "Kind",
+    "Row",
+    "SemanticMemory",
+    "SessionPlace",
+    "Vector",
+    "metadata_of",
+    "scope_filters",
+    "settle_mem0",
+    "user_filters",
+]

@@ -1,0 +1,308 @@
+"""Writing rows to PostgreSQL: the table, its vectors and its word index change together.
+
+Everything here belongs to the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from memory.facts.postgres.transactions import Ids, Write
+from memory.facts.table import (
+    LENGTH_PART,
+    MAX_QUERY_WORDS,
+    NUMBERS,
+    SATURATION,
+    TEXTS,
+    Sql,
+    embedded_text,
+)
+from memory.storage.postgres import storable
+from memory.text import terms as terms_of
+
+LONGEST = 500
+"""Characters of a term that count: an index entry may have 2,704 bytes."""
+
+
+ADD_WORDS = """
+INSERT INTO memory_terms (scope, term, seq, kind, count, length)
+SELECT m.scope, word.term, m.seq, m.kind, count(*), cardinality(m.terms)
+FROM memories AS m CROSS JOIN LATERAL unnest(m.terms) AS word (term)
+WHERE m.seq = ANY(%s) GROUP BY m.seq, word.term
+"""
+
+
+REMOVE_WORDS = """
+DELETE FROM memory_terms AS t USING memories AS m
+WHERE m.seq = ANY(%s) AND t.scope = m.scope AND t.seq = m.seq AND t.term = ANY(m.terms)
+"""
+
+
+COUNT_WORDS = """
+INSERT INTO memory_kinds (scope, kind, rows, length)
+SELECT scope, kind, count(*), sum(cardinality(terms))
+FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
+"""
+"""Fills the empty table of counts per kind."""
+
+
+_RARITY = "ln(1 + (rows - those + 0.5::float8) / (those + 0.5::float8))"
+
+
+RANKED = f"""
+WITH hits AS MATERIALIZED (
+    SELECT t.scope, t.kind, t.term, t.seq, t.count, t.length FROM memory_terms AS t
+    WHERE t.scope = ANY(%s) AND t.term = ANY(%s)
+), found AS (
+    SELECT scope, kind, term, count(*) AS those FROM hits GROUP BY scope, kind, term
+), words AS (
+    SELECT k.scope, k.kind, w.term, k.rows, k.length::float8 / k.rows AS mean,
+        coalesce(f.those, 0) AS those
+    FROM memory_kinds AS k CROSS JOIN unnest(%s::text[]) AS w (term)
+    LEFT JOIN found AS f USING (scope, kind, term)
+    WHERE k.scope = ANY(%s) AND k.rows > 0
+), rare AS (
+    SELECT scope, kind, term, mean, {_RARITY} AS rarity,
+        sum({_RARITY}) OVER (PARTITION BY scope, kind) AS weight
+    FROM words
+), whole AS (
+    SELECT scope, sum({_RARITY}) AS weight FROM (
+        SELECT scope, term, sum(rows)::float8 AS rows, sum(those)::float8 AS those
+        FROM words GROUP BY scope, term
+    ) AS of_all GROUP BY scope
+), worth AS MATERIALIZED (
+    SELECT scope, kind, term, {SATURATION * LENGTH_PART}::float8 / mean AS by_length,
+        rarity * w.weight / r.weight * {SATURATION + 1}::float8 AS most
+    FROM rare AS r JOIN whole AS w USING (scope)
+), ranked AS (
+    SELECT seq, sum(
+        most * count / (count + {SATURATION * (1 - LENGTH_PART)}::float8 + by_length * length)
+    ) AS score
+    FROM hits JOIN worth USING (scope, kind, term) GROUP BY seq ORDER BY score DESC, seq
+)
+"""
+"""The rows of these scopes with any of these terms, best first.
+
+Parameters: scopes, terms, terms, scopes.
+"""
+
+
+def as_kept(terms: Sequence[str]) -> list[str]:
+    """Terms as the index stores them."""
+    return [storable(term.lower()[:LONGEST]) for term in terms if term]
+
+
+def as_asked(terms: Sequence[str]) -> list[str]:
+    """The distinct terms of a query, at most MAX_QUERY_WORDS."""
+    return list(dict.fromkeys(as_kept(terms)))[:MAX_QUERY_WORDS]
+
+
+_INSERT = """
+WITH added AS (
+    INSERT INTO memories (scope, id, space, payload, terms)
+    SELECT %(scope)s, %(id)s, %(space)s::text, %(payload)s::jsonb, %(terms)s::text[]
+    WHERE NOT EXISTS (
+        SELECT FROM memory_aliases AS a JOIN memories AS m USING (seq)
+        WHERE a.op = %(op)s::text AND m.scope = %(scope)s AND m.kind = %(kind)s::text
+    )
+    ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq
+), words AS (
+    INSERT INTO memory_terms (scope, term, seq, kind, count, length)
+    SELECT %(scope)s, term, seq, %(kind)s, count(*), cardinality(%(terms)s::text[])
+    FROM added CROSS JOIN unnest(%(terms)s::text[]) AS word (term) GROUP BY seq, term
+), vector AS (
+    INSERT INTO memory_vectors (seq, scope, space, embedding)
+    SELECT seq, %(scope)s, %(space)s, %(vector)s::vector FROM added
+    WHERE %(vector)s::text IS NOT NULL
+)
+SELECT seq FROM added
+"""
+"""One statement: a round trip costs more than the work."""
+
+
+_EMBED = """
+WITH embedded AS (
+    UPDATE memories AS m SET space = %s
+    FROM unnest(%s::text[], %s::text[]) AS given (id, embedding) WHERE m.id = given.id
+    RETURNING m.seq, m.scope, m.space, given.embedding
+)
+INSERT INTO memory_vectors (seq, scope, space, embedding)
+SELECT seq, scope, space, embedding::vector FROM embedded
+ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.embedding
+RETURNING seq, scope
+"""
+
+
+_UNEMBED = """
+WITH gone AS (DELETE FROM memory_vectors WHERE seq = %(seq)s)
+UPDATE memories SET space = NULL WHERE seq = %(seq)s
+"""
+
+
+_DELETE = """
+WITH gone AS (
+    DELETE FROM memories AS m WHERE {where} RETURNING m.seq, m.scope, m.kind, m.terms
+), words AS (
+    DELETE FROM memory_terms AS t USING gone
+    WHERE t.scope = gone.scope AND t.seq = gone.seq AND t.term = ANY(gone.terms)
+)
+SELECT scope, kind, count(*), count(*) FILTER (WHERE cardinality(terms) > 0),
+    coalesce(sum(cardinality(terms)), 0)
+FROM gone GROUP BY scope, kind
+"""
+
+
+class RowContent(NamedTuple):
+    """A payload, split into the columns of its row."""
+
+    ids: Ids
+    kept: dict[str, Any]
+    """The payload to store."""
+    terms: list[str] | None
+    """The index terms; None for a row that no word may find."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the row, as its column computes it."""
+        kind: str | None = self.kept.get("kind")
+        return "fact" if kind is None else kind
+
+    @property
+    def payload(self) -> str:
+        """The payload as JSON. Raises ValueError for values outside of JSON."""
+        return json.dumps(self.kept, ensure_ascii=False, allow_nan=False)
+
+
+def content_of(payload: Mapping[str, Any]) -> RowContent:
+    """Split a payload. Raises ValueError for a value that its column cannot hold."""
+    kept: dict[str, Any] = storable({key: one for key, one in payload.items() if key != "terms"})
+    for field in (TEXTS | NUMBERS) & kept.keys():
+        fits = str if field in TEXTS else int | float
+        value = kept[field]
+        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
+            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    given = payload["terms"] if "terms" in payload else terms_of(str(kept["data"]))
+    terms = None if "terms" in payload and not given else as_kept(given)
+    return RowContent((kept.get("user_id"), kept.get("agent_id")), kept, terms)
+
+
+class Indexed(NamedTuple):
+    """The key of a row's words in the index."""
+
+    scope: int
+    kind: str
+    terms: Sequence[str] | None
+
+
+class PostgresRows:
+    """The rows, as one transaction writes them. Vectors are texts that PostgreSQL can read."""
+
+    def __init__(self, write: Write, space: str) -> None:
+        self._write, self._connection, self._space = write, write.connection, space
+
+    def add(self, row_id: str, vector: str | None, content: RowContent) -> None:
+        """Add a row, unless its scope has a row of its kind and `op`."""
+        scope = self._write.hold(content.ids)
+        values = {
+            "scope": scope,
+            "id": row_id,
+            "payload": content.payload,
+            "terms": content.terms,
+            "op": content.kept.get("op"),
+            "kind": content.kind,
+            "space": None if vector is None else self._space,
+            "vector": vector,
+        }
+        added = self._connection.execute(_INSERT, values).fetchone()
+        if added is not None:
+            self._count(Indexed(scope, content.kind, content.terms), 1)
+            if vector is not None:
+                self._write.embedded.append((added[0], scope))
+
+    def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
+        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
+        self._write.hold_those_of("m.id = %s", (row_id,))
+        standing = self._connection.execute(
+            "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
+            (row_id,),
+        ).fetchone()
+        if standing is None:
+            return
+        seq, scope, kind, terms, old = standing
+        if content is not None:
+            self._rewrite(seq, Indexed(scope, kind, terms), content)
+            if vector is None and embedded_text(content.kept) != embedded_text(old):
+                self._connection.execute(_UNEMBED, {"seq": seq})
+        if vector is not None:
+            self._embed({row_id: vector})
+
+    def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
+        """Replace a row's payload, which may move the row to another scope."""
+        here = self._write.hold(content.ids)
+        wanted = Indexed(here, content.kind, content.terms)
+        if standing != wanted:
+            self._remove_words(seq, standing)
+        self._connection.execute(
+            "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
+            (here, content.payload, content.terms, seq),
+        )
+        if standing != wanted:
+            self._add_words(seq, wanted)
+        if standing.scope != here:
+            self._connection.execute(
+                "UPDATE memory_vectors SET scope = %s WHERE seq = %s", (here, seq)
+            )
+
+    def embed(self, vectors: Mapping[str, str]) -> None:
+        """Set vectors by row id; missing rows are skipped."""
+        self._write.hold_those_of("m.id = ANY(%s)", (list(vectors),))
+        self._embed(vectors)
+
+    def _embed(self, vectors: Mapping[str, str]) -> None:
+        rows = self._connection.execute(
+            _EMBED, (self._space, list(vectors), list(vectors.values()))
+        )
+        self._write.embedded.extend(rows)
+
+    def alias(self, row_id: str, op: str) -> None:
+        """Record that an operation led to a row, too."""
+        self._connection.execute(
+            "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
+            " ON CONFLICT DO NOTHING",
+            (op, row_id),
+        )
+
+    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each row."""
+        self._write.hold_those_of("m.id = ANY(%s)", (list(row_ids),))
+        self._connection.execute(
+            "UPDATE memories SET access_count = access_count + 1, last_access = %s"
+            " WHERE id = ANY(%s)",
+            (at.isoformat(), list(row_ids)),
+        )
+
+    def remove(self, where: Sql) -> int:
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
+        self._write.hold_those_of(*where)
+        gone = self._connection.execute(_DELETE.format(where=where.text), where.values).fetchall()
+        for scope, kind, _, rows, length in gone:
+            self._write.count(scope, kind, -rows, -int(length))
+        return sum(count for _, _, count, _, _ in gone)
+
+    def _add_words(self, seq: int, indexed: Indexed) -> None:
+        if indexed.terms:
+            self._connection.execute(ADD_WORDS, ([seq],))
+        self._count(indexed, 1)
+
+    def _remove_words(self, seq: int, indexed: Indexed) -> None:
+        if indexed.terms:
+            self._connection.execute(REMOVE_WORDS, ([seq],))
+        self._count(indexed, -1)
+
+    def _count(self, indexed: Indexed, rows: int) -> None:
+        scope, kind, terms = indexed
+        if terms:
+            self._write.count(scope, kind, rows, rows * len(terms))

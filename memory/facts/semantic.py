@@ -1,0 +1,519 @@
+"""Semantic memory: facts written through Mem0, and the index by which recall finds memories.
+
+Facts and journal entries stand in one table (`memory.facts.table`). Facts live only there;
+the journal lives in the store, and its entries have a row here so that one search finds both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, ParamSpec, TypeVar
+from uuid import uuid5
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from memory.errors import CircuitOpen, InputError, MemoryStoreError
+from memory.facts.table import (
+    Filters,
+    History,
+    Kind,
+    MemoryTable,
+    Row,
+    SessionPlace,
+    Vector,
+    Waiting,
+    checked_draft,
+    checked_fact,
+    embedded_text,
+    fact_filters,
+    fact_of,
+    identity_of,
+    metadata_of,
+    scope_filters,
+    unit,
+)
+from memory.models import Breaker, Breakers, embed_query, embed_texts, guarded
+from memory.records import AGENTS, Fact, FactDraft, Scope
+from memory.text import terms
+
+if TYPE_CHECKING:
+    from memory.facts.mem0 import Mem0
+
+Params = ParamSpec("Params")
+
+
+Result = TypeVar("Result")
+
+
+Scored = list[tuple[Row, float]]
+
+
+EMBEDDED_CHARS = 4_000
+"""Characters of a text that are embedded: an embedder refuses a text that exceeds its limit, and
+would refuse it every time."""
+
+
+_FIXED = ("id", "op", "access_count", "last_access")
+"""Fields of a fact that `update` never changes."""
+
+
+class Matches(NamedTuple):
+    """The results of two lookups, each best first; a row may be in both."""
+
+    near: Scored
+    """By meaning, with cosine (-1..1)."""
+    worded: Scored
+    """By words, with BM25 (> 0)."""
+
+
+class Episode(TypedDict):
+    """A journal entry as recall finds it."""
+
+    kind: str
+    """`episode`."""
+    op: str
+    """The journal entry's id."""
+    data: str
+    """The text."""
+    speaker: str | None
+    entities: list[str]
+    trust: float
+    importance: int
+    valid_from: str
+    """The entry's timestamp."""
+    source_entries: list[str]
+    source_events: list[str]
+    session: str
+    embed: NotRequired[str]
+    """The text to embed, where it is not `data`."""
+    terms: NotRequired[list[str]]
+    """The index terms, where they are not those of `data`."""
+
+
+_EPISODES = TypeAdapter(list[Episode])
+
+
+class SemanticMemory:
+    """The memories of one installation. Cheap to make: everything opens when it is first used.
+
+    Every call is about one scope. A row of another scope is never read, changed or counted, even
+    by its id.
+
+    Raises MemoryStoreError where the table cannot be read or written (nothing is then half done),
+    or while its breaker is open; InputError for a draft or a change that breaks the record's form;
+    ModelError where the embedder gives no vectors.
+    """
+
+    breakers: Breakers | None = None
+    """The installation's, set by whoever opens it."""
+
+    def __init__(
+        self,
+        open_table: Callable[[], MemoryTable],
+        *,
+        mem0_dir: Path,
+        dimension: int,
+        embeddings: Callable[[], Embeddings],
+        open_history: Callable[[], History] | None = None,
+    ) -> None:
+        """Use the table that `open_table` makes.
+
+        Args:
+            open_table: opens the table; called again after `close`.
+            mem0_dir: the folder of Mem0's own files.
+            dimension: how many numbers a vector of the embedder has.
+            embeddings: loads the embedder; called once, when a text must be embedded.
+            open_history: opens Mem0's history of changes; default a file in `mem0_dir`.
+        """
+        self._load_table, self._mem0_dir, self._dimension = open_table, mem0_dir, dimension
+        self._load_embeddings, self._load_history = embeddings, open_history
+        self._opening = threading.RLock()
+        self._embeddings: Embeddings | None = None
+        self._table: MemoryTable | None = None
+        self._mem0: Mem0 | None = None
+
+    # Facts.
+
+    async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
+        """Write facts, all or none; return them in the drafts' order.
+
+        A draft whose `op` already made a fact returns that fact unchanged. A draft that repeats a
+        fact which still holds, with the same text and sources, returns that fact, and its `op` is
+        kept as an alias of it. New texts are embedded in one call.
+        """
+        checked = [checked_draft(draft) for draft in drafts]
+        if not checked:
+            return []
+        known = await self.by_op(scope, [draft["op"] for draft in checked])
+        texts = [draft["text"] for draft in checked if draft["op"] not in known]
+        vectors = await self.embed(texts)
+        return await self.run(self._write, scope, checked, vectors)
+
+    async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
+        """The facts that these operations made, by operation id."""
+        return await self.run(lambda: _made(self.open_table(), scope, ops))
+
+    async def get(self, scope: Scope, fact_id: str) -> Fact | None:
+        """The scope's fact with this id, or None."""
+        rows = await self.run(self._select, scope, {"id": fact_id})
+        return fact_of(rows[0]) if rows else None
+
+    async def by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
+        """The scope's facts with these ids, by id."""
+        rows = await self.run(self._select, scope, {"id": list(ids)}) if ids else []
+        return {row.id: fact_of(row) for row in rows}
+
+    async def all(self, scope: Scope) -> list[Fact]:
+        """Every fact, superseded ones included, oldest first."""
+        return [fact_of(row) for row in await self.run(self._select, scope, {})]
+
+    async def count(self, scope: Scope) -> int:
+        """The number of facts, superseded ones included."""
+        return await self.run(lambda: self.open_table().count(fact_filters(scope)))
+
+    async def search(
+        self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
+    ) -> list[tuple[Fact, float]]:
+        """The `limit` facts nearest in meaning, nearest first, with cosine (-1..1)."""
+        vector = await self.embed_query(query)
+        if vector is None:
+            return []
+        filters = fact_filters(scope, include_superseded=include_superseded)
+        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
+        return [(fact_of(row), score) for row, score in rows]
+
+    async def near(self, scope: Scope, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` valid facts nearest to `vector`, nearest first, with cosine (-1..1)."""
+        filters = fact_filters(scope, include_superseded=False)
+        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
+        return [(fact_of(row), score) for row, score in rows]
+
+    async def keywords(
+        self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
+    ) -> list[tuple[Fact, float]]:
+        """At most `limit` facts that share words with `query`, best first, with BM25 (> 0)."""
+        filters = fact_filters(scope, include_superseded=include_superseded)
+        rows = await self.run(lambda: self.open_table().keywords(terms(query), filters, limit))
+        return [(fact_of(row), score) for row, score in rows]
+
+    async def vector_of(self, scope: Scope, fact_id: str) -> Vector | None:
+        """A fact's vector; None without a fact, or without a vector of the embedder in use."""
+        if not await self.run(self._select, scope, {"id": fact_id}):
+            return None
+        return await self.run(lambda: self.open_table().vector(fact_id))
+
+    async def vectors_of(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that facts with these texts would have, embedded in one call."""
+        return await self.embed(texts)
+
+    async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
+        """Change fields of one fact; return the changed fact.
+
+        `id`, `op` and the access counts cannot be changed.
+        """
+        for name in changes:
+            if name not in Fact.__annotations__ or name in _FIXED:
+                raise InputError(f"a fact has no field {name!r} that can be changed")
+        vectors = await self.embed([changes["text"]] if "text" in changes else [])
+        return await self.run(self._change, scope, fact_id, changes, vectors)
+
+    async def delete(self, scope: Scope, fact_id: str) -> None:
+        """Remove one fact, and its text from Mem0's history. InputError if there is none."""
+        await self.run(self._remove, scope, fact_id)
+
+    # The index: facts and journal entries together.
+
+    async def lookup(
+        self,
+        scope: Scope,
+        *,
+        terms: Sequence[str],
+        vector: Vector | None,
+        kinds: Sequence[Kind],
+        limit: int,
+        include_superseded: bool,
+        min_trust: float | None = None,
+    ) -> Matches:
+        """The `limit` rows nearest to `vector` (from `embed_query`), and the `limit` best by words.
+
+        Only rows of these kinds and, with `min_trust` (0..1), of at least that trust.
+        """
+        filters: dict[str, object] = {**scope_filters(scope), "kind": list(kinds)}
+        if not include_superseded:
+            filters["invalid_at"] = None
+        if min_trust is not None:
+            filters["trust"] = {"gte": min_trust}
+        return await self.run(self._find, terms, vector, filters, limit)
+
+    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[SessionPlace]:
+        """The episodes of these sessions, session by session, in the order of their time."""
+        filters = scope_filters(scope)
+        return await self.run(lambda: self.open_table().timeline(filters, sessions))
+
+    async def numbered(self, scope: Scope, seqs: Iterable[int]) -> dict[int, Row]:
+        """The scope's rows by `seq`; missing ones are left out."""
+        wanted, ids = list(seqs), scope_filters(scope)
+        if not wanted:
+            return {}
+        rows = await self.run(lambda: self.open_table().numbered(wanted))
+        return {seq: row for seq, row in rows.items() if ids.items() <= row.payload.items()}
+
+    async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
+        """Index journal entries, all or none: found by words at once, by meaning once embedded.
+
+        An episode that stands under the same `op` is updated where it differs; it keeps its vector
+        while the text to embed stays the same.
+        """
+        try:
+            checked = _EPISODES.validate_python(list(rows), strict=True)
+            json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as error:
+            raise InputError(f"not an episode: {error}") from error
+        await self.run(self._put_episodes, scope, checked)
+
+    async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
+        """Remove the episodes with these entry ids; return how many there were."""
+        filters = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
+        return await self.run(lambda: self.open_table().delete(filters))
+
+    async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each of the scope's rows with these ids."""
+        await self.run(self._touch, {**scope_filters(scope), "id": list(ids)}, at)
+
+    async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
+        """Embed the newest `limit` rows without a vector of the embedder in use; return how many.
+
+        One embedder call and one write; of one scope, or of all.
+        """
+        filters = scope_filters(scope) if scope else {}
+        waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
+        vectors = await self.embed([row.text for row in waiting])
+        if waiting:
+            await self.run(self._keep_vectors, waiting, vectors)
+        return len(waiting)
+
+    async def count_unembedded(self, scope: Scope | None = None) -> int:
+        """The number of rows without a vector of the embedder in use; of one scope, or of all."""
+        filters = scope_filters(scope) if scope else {}
+        return await self.run(lambda: self.open_table().count_unembedded(filters))
+
+    async def scrub(self) -> None:
+        """Remove the text of deleted and changed rows from the disk. Slow."""
+        await self.run(self._scrub)
+
+    # Embedding.
+
+    async def embed_query(self, text: str) -> Vector | None:
+        """The vector of a query, of length 1; None where the embedder gives a zero vector."""
+        embeddings = await asyncio.to_thread(self.open_embeddings)
+        given = await embed_query(embeddings, text[:EMBEDDED_CHARS], breaker=self._embedder_breaker)
+        vector = unit(given, self._dimension)
+        return vector if vector.any() else None
+
+    async def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of `texts`, each embedded once, all in one call. A blank text gets zeros.
+
+        Raises MemoryStoreError for vectors that do not fit this memory.
+        """
+        distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+        vectors = {text: np.zeros(self._dimension, dtype=np.float32) for text in texts}
+        if distinct:
+            embeddings = await asyncio.to_thread(self.open_embeddings)
+            cut = [text[:EMBEDDED_CHARS] for text in distinct]
+            given = await embed_texts(embeddings, cut, breaker=self._embedder_breaker)
+            pairs = zip(distinct, given, strict=True)
+            vectors |= {text: unit(vector, self._dimension) for text, vector in pairs}
+        return vectors
+
+    @property
+    def _embedder_breaker(self) -> Breaker | None:
+        return self.breakers.embedder if self.breakers else None
+
+    # Opening and closing.
+
+    async def run(
+        self, work: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Do blocking work in a thread; an error of a file becomes a MemoryStoreError."""
+
+        async def send() -> Result:
+            try:
+                return await asyncio.to_thread(work, *args, **kwargs)
+            except (sqlite3.Error, OSError) as error:
+                raise MemoryStoreError(f"semantic memory: {error}") from error
+
+        breaker = self.breakers.memory if self.breakers else None
+        try:
+            return await guarded(breaker, send, failure=MemoryStoreError)
+        except CircuitOpen as error:
+            raise MemoryStoreError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the table after any write in progress; a later call opens it again."""
+        with self._opening:
+            mem0, table = self._mem0, self._table
+            self._mem0 = self._table = None
+        # Outside of the lock: whoever opens the table again need not wait.
+        if table is not None:
+            table.close()
+        if mem0 is not None:
+            mem0.history.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[Mem0]:
+        """Mem0, with everything written inside in one transaction. Blocking."""
+        mem0 = self.open_mem0()
+        with mem0.writing():
+            yield mem0
+
+    def open_table(self) -> MemoryTable:
+        """The table, opened on first use. Blocking."""
+        with self._opening:
+            if self._table is None:
+                self._table = self._load_table()
+            return self._table
+
+    def open_embeddings(self) -> Embeddings:
+        """The embedder, loaded on first use. Blocking. Raises InputError without its key."""
+        with self._opening:
+            if self._embeddings is None:
+                self._embeddings = self._load_embeddings()
+            return self._embeddings
+
+    def open_mem0(self) -> Mem0:
+        """Mem0, opened on first use. Blocking: importing it takes a second."""
+        with self._opening:
+            if self._mem0 is None:
+                settle_mem0(self._mem0_dir)
+                from memory.facts.mem0 import open_mem0
+
+                self._mem0 = open_mem0(
+                    self.open_table(),
+                    load_embeddings=self.open_embeddings,
+                    dimension=self._dimension,
+                    folder=self._mem0_dir,
+                    open_history=self._load_history,
+                )
+            return self._mem0
+
+    # Blocking work, done in threads.
+
+    def _select(self, scope: Scope, filters: Filters) -> list[Row]:
+        return self.open_table().select({**fact_filters(scope), **filters})
+
+    def _find(
+        self, terms: Sequence[str], vector: Vector | None, filters: Filters, limit: int
+    ) -> Matches:
+        table = self.open_table()
+        near = [] if vector is None else table.nearest(vector, filters, limit)
+        return Matches(near, table.keywords(terms, filters, limit))
+
+    def _touch(self, filters: Filters, at: datetime) -> None:
+        table = self.open_table()
+        table.touch([row.id for row in table.select(filters)], at)
+
+    def _scrub(self) -> None:
+        self.open_table().scrub()
+        self.open_mem0().history.scrub()
+
+    def _write(
+        self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, Vector]
+    ) -> list[Fact]:
+        ops = [draft["op"] for draft in drafts]
+        with self.writing() as mem0, mem0.embedder.ready(vectors):
+            # Looked up again: another process may have written while texts were embedded.
+            known = set(_made(mem0.table, scope, ops))
+            for draft in drafts:
+                if draft["op"] not in known:
+                    known.add(draft["op"])
+                    _write_fact(mem0, scope, draft)
+            facts = _made(mem0.table, scope, ops)
+        return [facts[op] for op in ops]
+
+    def _change(
+        self,
+        scope: Scope,
+        fact_id: str,
+        changes: Mapping[str, Any],
+        vectors: Mapping[str, Vector],
+    ) -> Fact:
+        with self.writing() as mem0:
+            old = _existing(mem0.table, scope, fact_id)
+            new = checked_fact({**old, **changes})
+            # Mem0 embeds at every update; an unchanged text keeps the vector that it has, if any.
+            kept = {old["text"]: mem0.table.vector(fact_id)}
+            with mem0.embedder.ready({**kept, **vectors}):
+                mem0.memory.update(fact_id, text=new["text"], metadata=metadata_of(new))
+        return new
+
+    def _remove(self, scope: Scope, fact_id: str) -> None:
+        with self.writing() as mem0:
+            _existing(mem0.table, scope, fact_id)
+            mem0.delete(fact_id)
+
+    def _put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
+        table, ids = self.open_table(), scope_filters(scope)
+        with table.transaction():
+            wanted = {row_id(scope, row): {**ids, **row} for row in rows}
+            standing = {row.id: row.payload for row in table.select({"id": list(wanted)})}
+            for id_, payload in wanted.items():
+                if id_ not in standing:
+                    table.insert(id_, None, payload)
+                elif "terms" in payload or standing[id_] != payload:
+                    # Index terms cannot be read back from the table to be compared.
+                    table.update(id_, None, payload)
+
+    def _keep_vectors(self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector]) -> None:
+        table = self.open_table()
+        texts = {row.id: row.text for row in waiting}
+        with table.transaction():
+            # A text that another process changed meanwhile waits for its own vector.
+            rows = table.select({"id": list(texts)})
+            kept = [row for row in rows if embedded_text(row.payload) == texts[row.id]]
+            table.set_vectors({row.id: vectors[texts[row.id]] for row in kept})
+
+
+def row_id(scope: Scope, episode: Episode) -> str:
+    """The id of an episode's row. Ids of journal entries are unique only within their scope."""
+    return str(uuid5(AGENTS, json.dumps([*scope, episode["kind"], episode["op"]])))
+
+
+def settle_mem0(folder: Path) -> None:
+    """Set what Mem0 reads once, when imported: no telemetry, and its folder outside of the home."""
+    if "mem0" not in sys.modules:
+        os.environ["MEM0_TELEMETRY"] = "False"
+        os.environ["MEM0_DIR"] = str(folder)
+
+
+def _write_fact(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
+    """Write a fact, unless an identical one still holds."""
+    filters = {**fact_filters(scope, include_superseded=False), "identity": identity_of(draft)}
+    same = mem0.table.select(filters, 1)
+    if same:
+        mem0.table.alias(same[0].id, draft["op"])
+    else:
+        mem0.add(draft["text"], scope_filters(scope), metadata_of(draft))
+
+
+def _made(table: MemoryTable, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
+    rows = table.made(fact_filters(scope), ops)
+    return {op: fact_of(row) for op, row in rows.items()}
+
+
+def _existing(table: MemoryTable, scope: Scope, fact_id: str) -> Fact:
+    rows = table.select({**fact_filters(scope), "id": fact_id})
+    if not rows:
+        raise InputError(f"there is no fact {fact_id!r} in this memory")
+    return fact_of(rows[0])

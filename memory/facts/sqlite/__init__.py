@@ -1,0 +1,7 @@
+"""The table of memories in SQLite, with FTS5 and FAISS."""
+
+from memory.facts.sqlite.table import SqliteTable
+
+__all__ = [
+    "SqliteTable",
+]

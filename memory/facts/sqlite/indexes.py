@@ -1,0 +1,344 @@
+"""Indexes over memory's SQLite file: words in FTS5, vectors in FAISS, rows by filter.
+
+FTS5 keeps which rows have which terms, and how often, but not the texts. Each scope has indexes of
+its own, since a word is rare or common within one memory: other agents' memories must not change
+the order of results. What stands in process memory follows the file by revisions, so that a search
+reads only the changes since the last one. The first search by meaning imports FAISS.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.facts.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Sql, Vector
+
+if TYPE_CHECKING:
+    import faiss
+
+CHUNK = 4_096
+"""Vectors read at once, to bound the memory for filling an index."""
+
+
+FILTERS = 16
+"""Filters whose rows are kept in memory: those used last."""
+
+
+Numbers = npt.NDArray[np.int64]
+
+
+Scores = npt.NDArray[np.float64]
+
+
+NONE: Numbers = np.empty(0, dtype=np.int64)
+
+
+_ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
+"""Characters at which FTS5 would cut a text, as letters: each term stays one word to it."""
+
+
+class ScopeIndex:
+    """The vectors, the lengths of texts and the rows of recent filters, as of a revision.
+
+    Calls belong to the caller's lock and transaction; `revision` is the file's revision there.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, scope: int, space: str, dimension: int
+    ) -> None:
+        self._connection, self._scope = connection, scope
+        self._space, self._dimension = space, dimension
+        self._texts = Texts(connection, scope)
+        self._filtered: OrderedDict[Sql, Members] = OrderedDict()
+        self._vectors: FaissIndex | None = None
+        self._seen = 0
+        """The revision up to which vectors were read."""
+
+    def nearest(
+        self, vector: Vector, test: Sql, limit: int, revision: int
+    ) -> list[tuple[int, float]]:
+        """The `limit` nearest rows that pass `test`, with cosine."""
+        allowed = self._passing(test, revision)
+        return self._index(revision).search(vector, allowed, limit)
+
+    def worded(
+        self,
+        words: WordIndex,
+        terms: list[str],
+        test: Sql,
+        limit: int,
+        revision: int,
+    ) -> list[tuple[int, float]]:
+        """The `limit` best by words of the rows that pass `test`, with BM25."""
+        texts = self._texts.caught_up(revision)
+        postings = words.postings(self._scope, terms)
+        scores = bm25(postings, texts.numbers, texts.lengths, texts.kinds)
+        found = np.flatnonzero(scores)
+        matching = np.isin(texts.numbers[found], self._passing(test, revision))
+        found = found[matching]
+        return best(texts.numbers[found], scores[found], limit)
+
+    def _passing(self, test: Sql, revision: int) -> Numbers:
+        """The rows that pass, ascending."""
+        members = self._filtered.pop(test, None)
+        members = members or Members(self._connection, self._scope, test)
+        self._filtered[test] = members
+        if len(self._filtered) > FILTERS:
+            self._filtered.popitem(last=False)
+        return members.caught_up(revision).numbers
+
+    def _index(self, revision: int) -> FaissIndex:
+        """The vectors, as of `revision`."""
+        if self._vectors is None:
+            self._vectors = FaissIndex(self._dimension)
+        if revision != self._seen:
+            if self._seen:
+                self._vectors.remove(changed(self._connection, self._scope, self._seen))
+            self._fill(self._vectors)
+            self._seen = revision
+        return self._vectors
+
+    def _fill(self, index: FaissIndex) -> None:
+        last = self._seen
+        while True:
+            rows = self._connection.execute(
+                "SELECT rev, seq, vector FROM memories JOIN vectors USING (seq)"
+                " WHERE scope = ? AND rev > ? AND space = ? ORDER BY rev LIMIT ?",
+                (self._scope, last, self._space, CHUNK),
+            ).fetchall()
+            if rows:
+                vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32)
+                seqs = np.array([row[1] for row in rows], dtype=np.int64)
+                index.add(seqs, vectors.reshape(-1, self._dimension))
+                last = rows[-1][0]
+            if len(rows) < CHUNK:
+                return
+
+
+class Members:
+    """The rows of a scope that pass a test, ascending."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: int, test: Sql) -> None:
+        self._connection, self._scope, self._test = connection, scope, test
+        self._seen = 0
+        self.numbers = NONE
+
+    def caught_up(self, revision: int) -> Self:
+        """Read the changes up to `revision`; return itself."""
+        if revision != self._seen:
+            gone = changed(self._connection, self._scope, self._seen) if self._seen else NONE
+            self._take(~np.isin(self.numbers, gone))
+            self._seen = revision
+        return self
+
+    def _take(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Keep some of the rows, and add those that pass and were written since."""
+        (numbers,) = self._lists("seq", self._seen)
+        self.numbers = np.sort(np.concatenate([self.numbers[kept], listed(numbers)]))
+
+    def _lists(self, columns: str, since: int) -> list[str]:
+        """Columns of the rows that pass and were written after a revision, each a JSON list."""
+        lists = ", ".join(f"json_group_array({column})" for column in columns.split())
+        # The first time all rows are read: without a revision SQLite can use a covering index.
+        written = f"rev > {since} AND" if since else ""
+        found: tuple[str, ...] = self._connection.execute(
+            f"SELECT {lists} FROM memories WHERE scope = ? AND {written} ({self._test.text})",
+            (self._scope, *self._test.values),
+        ).fetchone()
+        return list(found)
+
+
+class Texts(Members):
+    """The rows of a scope that have words, ascending, with their lengths and kinds."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: int) -> None:
+        super().__init__(connection, scope, Sql("length > 0"))
+        self.lengths = self.kinds = NONE
+        self._kinds: dict[str, int] = {}
+        """The number of each kind seen so far."""
+
+    def _take(self, kept: npt.NDArray[np.bool_]) -> None:
+        numbers, lengths, kinds = self._written()
+        numbers = np.concatenate([self.numbers[kept], numbers])
+        order = np.argsort(numbers, kind="stable")
+        self.numbers = numbers[order]
+        self.lengths = np.concatenate([self.lengths[kept], lengths])[order]
+        self.kinds = np.concatenate([self.kinds[kept], kinds])[order]
+
+    def _written(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Rows written since the last revision: numbers, lengths and kinds."""
+        seqs, lengths, kinds = self._lists("seq length kind", self._seen)
+        numbered = [self._kinds.setdefault(kind, len(self._kinds)) for kind in json.loads(kinds)]
+        return listed(seqs), listed(lengths), np.array(numbered, dtype=np.int64)
+
+
+def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
+    """The rows of a scope that were written or removed after the revision `since`."""
+    numbers = connection.execute(
+        "SELECT json_group_array(seq) FROM"
+        " (SELECT seq FROM memories WHERE scope = ?1 AND rev > ?2"
+        " UNION SELECT seq FROM removed WHERE scope = ?1 AND rev > ?2)",
+        (scope, since),
+    ).fetchone()
+    return listed(numbers[0])
+
+
+class FaissIndex:
+    """Exact nearest neighbours by cosine, among the allowed rows."""
+
+    def __init__(self, dimension: int) -> None:
+        import faiss
+
+        self._faiss = faiss.IndexFlatIP(dimension)
+        self._seqs: Numbers = np.empty(0, dtype=np.int64)
+        """The row of each vector, in the index's order."""
+
+    def add(self, seqs: Numbers, vectors: Vector) -> None:
+        """Add rows; `vectors` has one line per row."""
+        self._faiss.add(vectors)
+        self._seqs = np.concatenate([self._seqs, seqs])
+
+    def remove(self, seqs: Numbers) -> None:
+        """Remove these rows, as far as they are in the index."""
+        gone = np.isin(self._seqs, seqs)
+        if gone.any():
+            self._faiss.remove_ids(_selector(gone))
+            self._seqs = self._seqs[~gone]
+
+    def search(self, vector: Vector, allowed: Numbers, limit: int) -> list[tuple[int, float]]:
+        """The `limit` nearest of the `allowed` rows, nearest first, with cosine (-1..1).
+
+        Ties go to the row written first.
+        """
+        import faiss
+
+        passing = np.isin(self._seqs, allowed)
+        count = min(limit, int(passing.sum()))
+        if count < 1:
+            return []
+        parameters = faiss.SearchParameters()
+        if not passing.all():
+            parameters.sel = _selector(passing)
+        scores, places = self._faiss.search(vector[None, :], count, params=parameters)
+        seqs = self._seqs[places[0]]
+        cosines = np.clip(scores[0], -1.0, 1.0)
+        order = np.lexsort((seqs, -cosines))
+        return [(int(seqs[place]), float(cosines[place])) for place in order]
+
+
+def _selector(places: npt.NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
+    import faiss
+
+    bits = np.packbits(places, bitorder="little")
+    return faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg,arg-type]  # it takes, and keeps, an array
+
+
+class WordIndex:
+    """The word indexes of one file, one per scope."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def make(self, scope: int) -> None:
+        """Make the index of a new scope, and the view that lists its postings."""
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE words_{scope} USING fts5(text, content='', tokenize='ascii')"
+        )
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
+        )
+
+    def add(self, scope: int, seq: int, text: str) -> None:
+        """Add the words of a row, as `encoded` joins them."""
+        self._connection.execute(
+            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
+        )
+
+    def remove(self, scope: int, seq: int, text: str) -> None:
+        """Remove the words of a row: exactly those that were added."""
+        self._connection.execute(
+            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
+            (seq, text),
+        )
+
+    def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
+        """For each term the numbers of the rows that have it, once per occurrence."""
+        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
+        query = f"SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = ?"
+        return [
+            listed(self._connection.execute(query, (term,)).fetchone()[0])
+            for term in wanted[:MAX_QUERY_WORDS]
+        ]
+
+    def drop(self, scope: int) -> None:
+        """Remove the index of a scope."""
+        for table in (f"vocabulary_{scope}", f"words_{scope}"):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+    def scrub(self, scope: int) -> None:
+        """Rewrite the index: until then it still holds removed words."""
+        self._connection.execute(f"INSERT INTO words_{scope} (words_{scope}) VALUES ('optimize')")
+
+
+def encoded(terms: Sequence[str]) -> str:
+    """Terms as one text for the index."""
+    return " ".join(term.translate(_ENCODED).lower() for term in terms if term)
+
+
+def listed(numbers: str) -> Numbers:
+    """A JSON list of whole numbers as an array: SQLite returns that faster than rows."""
+    inside = numbers[1:-1]
+    return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)
+
+
+def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
+    """The score of each text; 0 where it has none of the words.
+
+    Args:
+        postings: for each word of the query the numbers of the texts that have it, ascending, once
+            per occurrence. Numbers that are not in `texts` are ignored.
+        texts: the numbers of all texts, ascending.
+        lengths: the number of words of each text, at least 1.
+        kinds: the number of each text's kind, from 0.
+    """
+    scores = np.zeros(len(texts))
+    if not len(texts):
+        return scores
+    rows = np.bincount(kinds)
+    mean = np.bincount(kinds, weights=lengths) / np.maximum(rows, 1)
+    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
+    weight, whole = np.zeros(len(rows)), 0.0
+    for posting in postings:
+        numbers, counts = np.unique(posting, return_counts=True)
+        places = np.searchsorted(texts, numbers)
+        known = places < len(texts)
+        known[known] = texts[places[known]] == numbers[known]
+        places, counts = places[known], counts[known]
+        of_kind = kinds[places]
+        having = np.bincount(of_kind, minlength=len(rows))
+        rarity = _rarity(rows, having)
+        scores[places] += rarity[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
+        weight += rarity
+        whole += float(_rarity(np.array(len(texts)), np.array(len(places))))
+    return scores * (whole / weight)[kinds] if postings else scores
+
+
+def _rarity(rows: Numbers, having: Numbers) -> Scores:
+    """The inverse document frequency of a word that `having` of `rows` texts have."""
+    found: Scores = np.log(1 + (rows - having + 0.5) / (having + 0.5))
+    return found
+
+
+def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """The `limit` best numbers with their scores, best first; ties go to the lower number."""
+    if 0 < limit < len(scores):
+        least = np.partition(scores, -limit)[-limit]
+        numbers, scores = numbers[scores >= least], scores[scores >= least]
+    order = np.lexsort((numbers, -scores))[: max(limit, 0)]
+    return [(int(numbers[place]), float(scores[place])) for place in order]

@@ -1,0 +1,399 @@
+"""The table of memories in an SQLite file, with words in FTS5 and vectors in FAISS.
+
+SQLite is the truth. FAISS holds the vectors of a scope in memory once it is searched, and follows
+what any process writes.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from memory.errors import MemoryStoreError
+from memory.facts.sqlite import schema
+from memory.facts.sqlite.indexes import ScopeIndex, WordIndex
+from memory.facts.sqlite.schema import SqliteRows
+from memory.facts.table import (
+    Dialect,
+    Filters,
+    Row,
+    SessionPlace,
+    Sql,
+    Vector,
+    Waiting,
+    checked_vector,
+    split,
+    where,
+)
+from memory.storage.sqlite import compact, use_wal
+
+SCOPES_IN_MEMORY = 200
+"""Agents whose indexes are kept in memory: those searched last. Others are filled again."""
+
+
+BUSY_TIMEOUT = 30.0
+"""Seconds to wait for another process's write."""
+
+
+PAGE_SIZE = 8_192
+"""Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
+
+
+_ROW = "seq, id, payload, access_count, last_access"
+
+
+_DIALECT = Dialect(
+    column="{name}",
+    value="?",
+    among="IN (SELECT value FROM json_each(?))",
+    as_value=lambda value: value,
+    # SQLite's JSON ends a text at a NUL: such a text would match its beginning.
+    as_list=lambda values: json.dumps([value for value in values if "\0" not in str(value)]),
+)
+
+
+class SqliteTable:
+    """The protocol `MemoryTable` on one file, for one embedder. See there."""
+
+    def __init__(self, path: Path, *, model: str, dimension: int) -> None:
+        self._file = SqliteFile(path)
+        self.lock = self._file.lock
+        self._connection = self._file.connection
+        self._space, self._dimension = f"{model} {dimension}", dimension
+        self._words = WordIndex(self._connection)
+        self._rows = SqliteRows(self._connection, self._words, self._space)
+        self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
+        try:
+            self._prepare()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self._file.reading():
+            current = schema.is_current(self._connection)
+        if not current:
+            with self._file.transaction():
+                schema.bring_up_to_date(self._connection, self._words)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
+        return self._file.transaction()
+
+    def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
+        """Add a row, unless its scope has a row of its kind and `op`."""
+        with self._file.transaction():
+            self._rows.add(row_id, self._bytes(vector), payload)
+
+    def alias(self, row_id: str, op: str) -> None:
+        """Record that the operation `op` led to this row, too."""
+        with self._file.transaction():
+            self._rows.alias(row_id, op)
+
+    def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
+        """Replace one row's vector, payload or both; None keeps the present one."""
+        with self._file.transaction():
+            self._rows.change(row_id, self._bytes(vector), payload)
+
+    def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
+        """Set vectors of the embedder in use, by row id; missing rows are skipped."""
+        given = {
+            row_id: checked_vector(vector, self._dimension) for row_id, vector in vectors.items()
+        }
+        with self._file.transaction():
+            for row_id, vector in given.items():
+                self._rows.embed(row_id, vector.tobytes())
+
+    def delete(self, filters: Filters) -> int:
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
+        with self._file.transaction():
+            return self._rows.remove(self._where(filters))
+
+    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each row, at `at`. Leaves every index as it is."""
+        with self._file.transaction():
+            self._connection.execute(
+                "UPDATE memories SET access_count = access_count + 1, last_access = ?"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (at.isoformat(), json.dumps(list(row_ids))),
+            )
+
+    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
+        """The matching rows, oldest first."""
+        with self._file.reading():
+            return self._read(self._where(filters), limit)
+
+    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
+        """The matching rows that these operations made, by operation; aliases count."""
+        listed = json.dumps(list(ops))
+        with self._file.reading():
+            aliases = self._connection.execute(
+                "SELECT op, seq FROM aliases WHERE op IN (SELECT value FROM json_each(?))",
+                (listed,),
+            ).fetchall()
+            numbers = json.dumps([seq for _, seq in aliases])
+            text, values = self._where(filters)
+            other = Sql(f"seq IN (SELECT value FROM json_each(?)) AND ({text})", (numbers, *values))
+            others = {row.seq: row for row in self._read(other)}
+            own = Sql(f"op IN (SELECT value FROM json_each(?)) AND ({text})", (listed, *values))
+            rows = {row.payload["op"]: row for row in self._read(own)}
+        return {op: others[seq] for op, seq in aliases if seq in others} | rows
+
+    def count(self, filters: Filters) -> int:
+        """The number of matching rows."""
+        text, values = self._where(filters)
+        return int(self._value(f"SELECT count(*) FROM memories WHERE {text}", *values))
+
+    def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
+        """Rows by `seq`; missing ones are left out."""
+        listed = json.dumps(list(numbers))
+        with self._file.reading():
+            rows = self._read(Sql("seq IN (SELECT value FROM json_each(?))", (listed,)))
+        return {row.seq: row for row in rows}
+
+    def vector(self, row_id: str) -> Vector | None:
+        """A row's vector; None without a row, or without a vector of the embedder in use."""
+        found = self._value(
+            "SELECT max(vector) FROM vectors JOIN memories USING (seq) WHERE id = ? AND space = ?",
+            row_id,
+            self._space,
+        )
+        return None if found is None else np.frombuffer(found, dtype=np.float32)
+
+    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
+        """The nearest matching rows, nearest first, with cosine (-1..1)."""
+        checked_vector(vector, self._dimension)
+        scope, test = _split(filters)
+        with self._file.reading():
+            at = self._revision()
+            found = [
+                pair
+                for number in self._scopes(scope)
+                for pair in self._index(number).nearest(vector, test, limit, at)
+            ]
+            return self._ranked(found, limit)
+
+    def keywords(
+        self, terms: Sequence[str], filters: Filters, limit: int
+    ) -> list[tuple[Row, float]]:
+        """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
+        scope, test = _split(filters)
+        with self._file.reading():
+            at = self._revision()
+            found = [
+                pair
+                for number in self._scopes(scope)
+                for pair in self._index(number).worded(self._words, list(terms), test, limit, at)
+            ]
+            return self._ranked(found, limit)
+
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
+        """The episodes of these sessions, session by session, in the order of their time."""
+        text, values = self._where(filters)
+        with self._file.reading():
+            rows = self._connection.execute(
+                f"SELECT session, seq FROM memories WHERE ({text}) AND kind = 'episode'"
+                " AND session IN (SELECT value FROM json_each(?))"
+                " ORDER BY session, valid_from, seq",
+                (*values, json.dumps(list(sessions))),
+            )
+            return [SessionPlace(*row) for row in rows]
+
+    def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
+        """Matching rows without a vector of the embedder in use, newest first."""
+        with self._file.reading():
+            rows = [
+                row
+                for where in self._waiting(filters)
+                for row in self._connection.execute(
+                    "SELECT seq, id, coalesce(json_extract(payload, '$.embed'),"
+                    " json_extract(payload, '$.data')) FROM memories"
+                    f" WHERE {where.text} ORDER BY seq DESC LIMIT ?",
+                    (*where.values, max(limit, 0)),
+                )
+            ]
+        return [Waiting(row[1], str(row[2])) for row in sorted(rows, reverse=True)[: max(limit, 0)]]
+
+    def count_unembedded(self, filters: Filters) -> int:
+        """The number of matching rows without a vector of the embedder in use."""
+        with self._file.reading():
+            return sum(
+                int(self._value(f"SELECT count(*) FROM memories WHERE {where.text}", *where.values))
+                for where in self._waiting(filters)
+            )
+
+    def scrub(self) -> None:
+        """Remove the text of deleted and changed rows from the disk. Slow."""
+        with self.lock:
+            with self._file.transaction():
+                for number in self._scopes({}):
+                    self._words.scrub(number)
+            self._file.compact()
+
+    def close(self) -> None:
+        """Close the table. Every write was committed."""
+        self._file.close()
+
+    def _waiting(self, filters: Filters) -> Iterator[Sql]:
+        """Tests for unembedded rows, one per scope and embedder not in use (None: no vector)."""
+        scope, (text, values) = _split(filters)
+        for number in self._scopes(scope):
+            for space in (None, *self._other_spaces(number)):
+                yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
+
+    def _other_spaces(self, number: int) -> Iterator[str]:
+        """The other embedders of a scope's vectors.
+
+        Looked up one by one: SQLite would read the whole index for SELECT DISTINCT.
+        """
+        space = self._value("SELECT min(space) FROM memories WHERE scope = ?", number)
+        while space is not None:
+            if space != self._space:
+                yield space
+            query = "SELECT min(space) FROM memories WHERE scope = ? AND space > ?"
+            space = self._value(query, number, space)
+
+    def _where(self, filters: Filters) -> Sql:
+        """`filters` as a test of rows, by the scope's number where they name a scope."""
+        scope, (text, values) = _split(filters)
+        if not scope:
+            return Sql(text, values)
+        tests = " AND ".join(f"{name} IS ?" for name in scope)
+        numbers = f"scope IN (SELECT number FROM scopes WHERE {tests})"
+        return Sql(f"{numbers} AND {text}", (*scope.values(), *values))
+
+    def _scopes(self, scope: Mapping[str, object]) -> list[int]:
+        """The numbers of the scopes with these ids."""
+        tests = " AND ".join(f"{name} IS ?" for name in scope) or "1"
+        found = self._connection.execute(
+            f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scope.values())
+        )
+        return [number for (number,) in found.fetchall()]
+
+    def _index(self, number: int) -> ScopeIndex:
+        if self._file.writing:
+            # Not kept: the rows that it reads may yet be rolled back.
+            return ScopeIndex(self._connection, number, self._space, self._dimension)
+        index = self._indexes.pop(number, None)
+        index = index or ScopeIndex(self._connection, number, self._space, self._dimension)
+        self._indexes[number] = index
+        if len(self._indexes) > SCOPES_IN_MEMORY:
+            self._indexes.popitem(last=False)
+        return index
+
+    def _revision(self) -> int:
+        return int(self._value("SELECT rev FROM clock"))
+
+    def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
+        best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
+        rows = self.numbered(seq for seq, _ in best)
+        return [(rows[seq], score) for seq, score in best if seq in rows]
+
+    def _read(self, where: Sql, limit: int | None = None) -> list[Row]:
+        rows = self._connection.execute(
+            f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
+            (*where.values, -1 if limit is None else limit),
+        )
+        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in rows]
+
+    def _value(self, query: str, *values: object) -> Any:
+        with self._file.reading():
+            return self._connection.execute(query, values).fetchone()[0]
+
+    def _bytes(self, vector: Vector | None) -> bytes | None:
+        return None if vector is None else checked_vector(vector, self._dimension).tobytes()
+
+
+def _split(filters: Filters) -> tuple[dict[str, str | None], Sql]:
+    """(the ids of a scope, the test of a row). Raises ValueError."""
+    scope, tests = split(filters)
+    return scope, where(tests, _DIALECT)
+
+
+class SqliteFile:
+    """An SQLite file with one connection: its lock, transactions and errors.
+
+    Thread-safe; several processes may open it. Raises MemoryStoreError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.RLock()
+        """Held during every transaction; hold it to make several atomic within this process."""
+        self.writing = False
+        """A write transaction is open; its rows may yet be rolled back."""
+        self._path = path
+        with self.errors():
+            self.connection = sqlite3.connect(
+                path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
+        self.connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        use_wal(self.connection)
+        self.connection.execute("PRAGMA synchronous = FULL")
+        # Deleted content is overwritten at once; `scrub` then finds less.
+        self.connection.execute("PRAGMA secure_delete = ON")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into one that names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            outer, self.writing = self.writing, True
+            try:
+                yield
+            finally:
+                self.writing = outer
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let all reads inside see the file as of one moment."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        with self.lock, self.errors():
+            if self.connection.in_transaction:
+                yield
+                return
+            self.connection.execute(begin)
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+
+    def compact(self) -> None:
+        """Rewrite the file without any deleted content."""
+        with self.lock, self.errors():
+            compact(self.connection)
+
+    def close(self) -> None:
+        """Close the connection. Every write was committed."""
+        with self.lock:
+            self.connection.close()

@@ -1,0 +1,461 @@
+"""The table of memories, whichever database keeps it, under Mem0's store and under recall.
+
+A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts are written through
+Mem0 and live only here. Journal entries live in the store, and have a row here to be found by. Both
+have the same payload fields, so that one search finds and one rule ranks them.
+
+Two payload fields are instructions to the table. `terms` (a list of texts) are the words that find
+the row; the table takes them out of the payload. Without it they are `memory.text.analysis.terms` of
+`data`, computed again when `memory.text.analysis.ANALYSIS_VERSION` changes. With an empty list no word
+finds the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and
+`identity` (equal for two facts with the same text and sources).
+
+A filter maps a column to a value (None: the row has none), to a list ("one of"), or to a range of
+`gt`, `gte`, `lt`, `lte`. A row passes where all of them hold. The product and Mem0 send nothing
+else; any other operator of Mem0's filter language is a ValueError that names it.
+
+Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency,
+log(1 + (N - n + 0.5) / (n + 0.5)): above 0 for every word, so that a word in half of the texts
+still counts. Each kind of row is a collection of its own; otherwise a fact that repeats an entry
+would make the entry's words common. Words are rarer in a larger collection, so the scores of each
+kind are scaled by the weight of the whole query in it: a text with all words of the query scores
+the same among ten texts of its kind or ten thousand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar, cast
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import TypeAdapter
+
+from memory.errors import InputError, MemoryStoreError
+from memory.records import Fact, FactDraft, Scope
+from memory.text import fact_terms
+
+Vector = npt.NDArray[np.float32]
+"""Of length 1, so that the inner product is the cosine; a zero vector stays zero."""
+
+
+Kind = Literal["fact", "episode"]
+"""The payload's `kind`."""
+
+
+Filters = Mapping[str, object]
+
+
+SCOPE = ("user_id", "agent_id")
+"""The columns that make a scope."""
+
+
+TEXTS = frozenset(
+    ("id", *SCOPE, "op", "identity", "kind", "session", "speaker", "valid_from", "invalid_at")
+)
+"""Columns that hold a text or nothing. Texts, such as ISO times, are in order by code point."""
+
+
+NUMBERS = frozenset(("trust", "importance"))
+"""Columns that hold a number or nothing."""
+
+
+_RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+SATURATION, LENGTH_PART = 1.2, 0.75
+"""BM25's k1 and b."""
+
+
+MAX_QUERY_WORDS = 64
+"""Words of a query that are looked up: a pasted page is not a query."""
+
+
+_HINT = "if the embedder was changed, run `circadian reindex`"
+
+
+class Row(NamedTuple):
+    """One memory."""
+
+    seq: int
+    """Its number: unique, never reused, ascending in the order of writing."""
+    id: str
+    payload: dict[str, Any]
+    """Mem0's: `data` (the text), `user_id`, `agent_id`, and the fields of the record."""
+    access_count: int = 0
+    last_access: str | None = None
+
+
+class SessionPlace(NamedTuple):
+    """An episode within its session."""
+
+    session: str
+    seq: int
+
+
+class Waiting(NamedTuple):
+    """A memory without a vector of the embedder in use."""
+
+    id: str
+    text: str
+    """The text to embed: the payload's `embed`, else its `data`."""
+
+
+class Sql(NamedTuple):
+    """A piece of SQL and the values of its parameters, in order."""
+
+    text: str
+    values: tuple[object, ...] = ()
+
+
+class Dialect(NamedTuple):
+    """How a database says a filter."""
+
+    column: str
+    """A column, as a template of its `name`."""
+    value: str
+    """A parameter, as a template of its `type`."""
+    among: str
+    """A list of parameters of that type, as the right side of the test."""
+    as_value: Callable[[str | float], object]
+    as_list: Callable[[Sequence[str | float]], object]
+
+
+class MemoryTable(Protocol):
+    """Rows of every scope. Blocking and thread-safe; several processes may have it open.
+
+    Each call is all or nothing. Raises MemoryStoreError where the database cannot be read or
+    written, and ValueError for an unknown filter.
+    """
+
+    lock: threading.RLock
+    """Held during every call; hold it to make several calls atomic within this process."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make this thread's writes inside atomic; an error rolls them back. Joins an open one."""
+        ...
+
+    def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
+        """Add a row, unless its scope has a row of its kind and `op`.
+
+        Without a vector it is found by words only, until `set_vectors` adds one.
+        """
+        ...
+
+    def alias(self, row_id: str, op: str) -> None:
+        """Record that the operation `op` led to this row, too, while the row exists."""
+        ...
+
+    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
+        """The matching rows that these operations made, by operation; aliases count."""
+        ...
+
+    def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
+        """Replace one row's vector, payload or both; None keeps the present one.
+
+        A new text without a vector drops the old text's vector: the row is unembedded.
+        """
+        ...
+
+    def delete(self, filters: Filters) -> int:
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
+        ...
+
+    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
+        """The matching rows, oldest first."""
+        ...
+
+    def count(self, filters: Filters) -> int:
+        """The number of matching rows."""
+        ...
+
+    def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
+        """Rows by `seq`; missing ones are left out."""
+        ...
+
+    def vector(self, row_id: str) -> Vector | None:
+        """A row's vector; None without a row, or without a vector of the embedder in use."""
+        ...
+
+    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
+        """The nearest matching rows, nearest first, with cosine (-1..1).
+
+        Rows are filtered before they are ranked, so that other rows never crowd them out.
+        """
+        ...
+
+    def keywords(
+        self, terms: Sequence[str], filters: Filters, limit: int
+    ) -> list[tuple[Row, float]]:
+        """The matching rows with any of these index terms, best first, with BM25 (> 0).
+
+        Word statistics are a scope's own, over its rows of all kinds. Ties go to the row written
+        first.
+        """
+        ...
+
+    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
+        """The episodes of these sessions, session by session, in the order of their time."""
+        ...
+
+    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
+        """Count an access of each row, at `at`. Leaves every index as it is."""
+        ...
+
+    def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
+        """Matching rows without a vector of the embedder in use, newest first."""
+        ...
+
+    def count_unembedded(self, filters: Filters) -> int:
+        """The number of matching rows without a vector of the embedder in use."""
+        ...
+
+    def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
+        """Set vectors of the embedder in use, by row id; missing rows are skipped."""
+        ...
+
+    def scrub(self) -> None:
+        """Remove the text of deleted and changed rows from the disk. Slow."""
+        ...
+
+    def close(self) -> None:
+        """Close the table. Every write was committed."""
+        ...
+
+
+class History(Protocol):
+    """Mem0's history of changes: what its `Memory` calls without extraction, and semantic memory.
+
+    Times are ISO texts. Raises MemoryStoreError.
+    """
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Write the changes added inside together at the end, unless there was an error."""
+        ...
+
+    def add_history(
+        self,
+        memory_id: str,
+        old_memory: str | None,
+        new_memory: str | None,
+        event: str,
+        **details: Any,
+    ) -> None:
+        """Add one change. A deletion removes all changes of the memory: they hold its text.
+
+        `details`: created_at, updated_at, is_deleted, actor_id, role.
+        """
+        ...
+
+    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
+        """The changes of one memory, oldest first, with `id` and the names above."""
+        ...
+
+    def scrub(self) -> None:
+        """Remove deleted content from the disk."""
+        ...
+
+    def reset(self) -> None:
+        """Remove everything."""
+        ...
+
+    def close(self) -> None:
+        """Close the history. May be called twice."""
+        ...
+
+
+def split(filters: Filters) -> tuple[dict[str, str | None], dict[str, object]]:
+    """(the ids of the scope that `filters` name, the filters of a row beside them)."""
+    scope = {
+        name: value
+        for name, value in filters.items()
+        if name in SCOPE and (value is None or isinstance(value, str))
+    }
+    return scope, {name: value for name, value in filters.items() if name not in scope}
+
+
+def where(filters: Filters, dialect: Dialect) -> Sql:
+    """`filters` as a test of a row.
+
+    Raises:
+        ValueError: an unknown column or operator, or a value that does not fit the column.
+    """
+    tests = [_test(name, wanted, dialect) for name, wanted in filters.items()]
+    text = " AND ".join(test.text for test in tests)
+    return Sql(text or "1 = 1", tuple(value for test in tests for value in test.values))
+
+
+def _test(name: str, wanted: object, dialect: Dialect) -> Sql:
+    if name not in TEXTS | NUMBERS:
+        known = ", ".join(sorted(TEXTS | NUMBERS))
+        raise ValueError(f"memory cannot filter by {name!r}: a filter names one of {known}")
+    column, type_ = dialect.column.format(name=name), "text" if name in TEXTS else "float8"
+    if wanted is None:
+        return Sql(f"{column} IS NULL")
+    if isinstance(wanted, list | tuple):
+        values = [_checked(name, value) for value in wanted]
+        return Sql(f"{column} {dialect.among.format(type=type_)}", (dialect.as_list(values),))
+    tests = _range(name, wanted) if isinstance(wanted, Mapping) else {"=": wanted}
+    value = dialect.value.format(type=type_)
+    return Sql(
+        " AND ".join(f"{column} {sign} {value}" for sign in tests),
+        tuple(dialect.as_value(_checked(name, bound)) for bound in tests.values()),
+    )
+
+
+def _range(name: str, wanted: Mapping[object, object]) -> dict[str, object]:
+    unknown = [operator for operator in wanted if operator not in _RANGES]
+    if unknown or not wanted:
+        known = ", ".join(_RANGES)
+        raise ValueError(f"the filter {name} has no operator {unknown}: there are {known}")
+    return {_RANGES[str(operator)]: bound for operator, bound in wanted.items()}
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    # Python's True is an int, too.
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+
+
+def _checked(name: str, value: object) -> str | float:
+    if name in TEXTS and isinstance(value, str):
+        return value
+    if name in NUMBERS and _is_number(value):
+        return float(value)
+    form = "texts" if name in TEXTS else "numbers"
+    raise ValueError(f"the filter {name} takes {form}, not {value!r}")
+
+
+def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:
+    """`vector` at length 1; a zero vector stays zero. Raises as `checked_vector`."""
+    array = checked_vector(np.asarray(vector, dtype=np.float32), dimension)
+    norm = np.linalg.norm(array.astype(np.float64))
+    return (array / norm).astype(np.float32) if norm > 0 else array
+
+
+def checked_vector(vector: Vector, dimension: int) -> Vector:
+    """`vector`, if it has `dimension` finite numbers.
+
+    Raises:
+        MemoryStoreError: it has not.
+    """
+    if vector.shape != (dimension,):
+        raise MemoryStoreError(
+            f"the embedder gave a vector of shape {vector.shape}, and this memory keeps vectors of "
+            f"{dimension} numbers; {_HINT}"
+        )
+    if not np.isfinite(vector).all():
+        raise MemoryStoreError(
+            f"the embedder gave a vector of values that are not numbers (NaN, infinite); {_HINT}"
+        )
+    return vector
+
+
+# Conversion between facts and the payloads that Mem0 stores in the table. Pure.
+
+
+Form = TypeVar("Form")
+
+
+_DRAFT = TypeAdapter(FactDraft)
+
+
+_FACT = TypeAdapter(Fact)
+
+
+_NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
+
+
+_BY_NIGHT = ("context", "tags", "earlier", "disputed")
+"""Optional fields that nights add to a fact."""
+
+
+_METADATA = tuple(name for name in Fact.__annotations__ if name not in _NOT_IN_PAYLOAD)
+
+
+def scope_filters(scope: Scope) -> dict[str, str]:
+    """A scope as Mem0's ids, escaped one to one: those are never empty and have no whitespace."""
+    return {"user_id": _mem0_id(scope.user), "agent_id": _mem0_id(scope.thread)}
+
+
+def user_filters(scope: Scope) -> dict[str, str]:
+    """All agents of the scope's user."""
+    return {"user_id": _mem0_id(scope.user)}
+
+
+def _mem0_id(text: str) -> str:
+    return "".join(quote(char) if char.isspace() or char == "%" else char for char in text) or "%"
+
+
+def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, object]:
+    """The scope's facts: all, or those that hold."""
+    held = {} if include_superseded else {"invalid_at": None}
+    return {**scope_filters(scope), "kind": "fact", **held}
+
+
+def checked_draft(draft: FactDraft) -> FactDraft:
+    """`draft`, checked: it has a text and a source. Raises InputError."""
+    checked = _payload_checked(draft, _DRAFT)
+    if not checked["text"].strip():
+        raise InputError("a fact has no text")
+    if not checked["source_entries"] and not checked["source_events"]:
+        raise InputError(f"a fact has no source: {checked['text'][:80]!r}")
+    return checked
+
+
+def checked_fact(fact: Mapping[str, Any]) -> Fact:
+    """`fact`, checked. Raises InputError."""
+    return _payload_checked(fact, _FACT)
+
+
+def _payload_checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
+    """`record`, checked against its form; JSON can say it. Raises InputError."""
+    try:
+        checked = form.validate_python(record, strict=True)
+        json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:
+        raise InputError(f"not a fact: {error}") from error
+    return checked
+
+
+def metadata_of(record: FactDraft) -> dict[str, Any]:
+    """The payload beside the text. A draft becomes a valid fact."""
+    blank = {"invalid_at": None, "superseded_by": None, "created_at": record["created"]}
+    fields = {key: one for key, one in record.items() if key not in _NOT_IN_PAYLOAD}
+    return {**blank, **fields, **_terms_of(record), "identity": identity_of(record)}
+
+
+def _terms_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The index terms of a fact that a night described (A-MEM); else the table's own."""
+    beside = [record.get("context") or "", *(record.get("tags") or ())]
+    return {"terms": fact_terms(record["text"], beside)} if any(beside) else {}
+
+
+def identity_of(record: FactDraft) -> str:
+    """A digest of the text, without case and extra blanks, and the sources of a fact."""
+    text = " ".join(record["text"].casefold().split())
+    sources = [sorted(set(record["source_entries"])), sorted(set(record["source_events"]))]
+    return blake2b(json.dumps([text, *sources]).encode(), digest_size=16).hexdigest()
+
+
+def fact_of(row: Row) -> Fact:
+    """The fact in a row of the table.
+
+    Fields that nights add are absent where empty, as they were before a night that was undone.
+    """
+    named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
+    fields = {name: row.payload[name] for name in named}
+    counted = {"access_count": row.access_count, "last_access": row.last_access}
+    return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})
+
+
+def embedded_text(payload: Mapping[str, Any]) -> str:
+    """The text to embed."""
+    text = payload.get("embed")
+    return str(payload["data"] if text is None else text)

@@ -1,0 +1,145 @@
+"""A forget in progress: what a second attempt needs after a crash.
+
+Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
+until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
+Neither is there once a forget has ended.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, cast
+
+import aiosqlite
+from langgraph.store.base import BaseStore, PutOp
+from typing_extensions import TypedDict
+
+from memory.errors import MemoryStoreError
+from memory.records import Scope
+from memory.storage import write_batch
+
+FORGETTING, OPEN, RESIDUE = "forgetting", "open", "residue"
+
+
+class Begun(TypedDict):
+    """Whom to forget, and the ids that a second look would not find once facts and state are
+    changed.
+    """
+
+    entity: str
+    """As it was given."""
+    events: list[str]
+    """Ids of erased events that are not in the journal."""
+    memories: list[str]
+    """Ids of erased entries and facts, and the facts' operation ids."""
+    informed: list[int | None]
+    """Ticks of the conversation whose tools returned an erased memory."""
+
+
+async def begun(store: BaseStore, scope: Scope) -> Begun | None:
+    """The forget that was interrupted before the store was changed, if any."""
+    item = await store.aget(scope.namespace(FORGETTING), OPEN)
+    return cast(Begun, item.value) if item else None
+
+
+async def begin(store: BaseStore, scope: Scope, what: Begun, also: Sequence[PutOp]) -> None:
+    """Record a forget before anything is changed; `also`: writes of the same transaction."""
+    put = PutOp(scope.namespace(FORGETTING), OPEN, cast(dict[str, Any], dict(what)))
+    await write_batch(store, [put, *also])
+
+
+def changed_puts(scope: Scope, at: str) -> list[PutOp]:
+    """Writes for the transaction that changes the store: only the files are left to clean."""
+    here = scope.namespace(FORGETTING)
+    return [PutOp(here, OPEN, None), PutOp(here, RESIDUE, {"at": at})]
+
+
+async def has_residue(store: BaseStore, scope: Scope) -> bool:
+    """Whether a forget was interrupted before the files were clean."""
+    return await store.aget(scope.namespace(FORGETTING), RESIDUE) is not None
+
+
+async def unfinished(store: BaseStore, scope: Scope) -> str | None:
+    """How to finish an interrupted forget; None if there is none."""
+    if (earlier := await begun(store, scope)) is not None:
+        return f"a forget was broken off: `circadian forget {earlier['entity']!r} --yes` ends it"
+    if await has_residue(store, scope):
+        return "a forget was broken off before its bytes were gone: forget again to clean the files"
+    return None
+
+
+async def ended(store: BaseStore, scope: Scope) -> None:
+    """Record that the files are clean."""
+    await store.adelete(scope.namespace(FORGETTING), RESIDUE)
+
+
+# Removing deleted data from the disk: free pages, logs, old versions of rows.
+#
+# In SQLite a deleted row stays in the file and in the write-ahead log until it is overwritten. In
+# PostgreSQL old versions of a row stay until a vacuum. Log archives and backups are not touched.
+
+
+SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+
+STORE_TABLES = ("store", "memory_history")
+
+
+MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
+"""Semantic memory rewrites these itself; only their statistics are cleared here."""
+
+
+_CLEARS_STATISTICS = 180_000
+"""First version of PostgreSQL in which a table's owner can clear its statistics."""
+
+
+async def clean(part: Any, tables: tuple[str, ...]) -> None:
+    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store.
+
+    Raises:
+        MemoryStoreError: another process is reading the file.
+    """
+    if isinstance(getattr(part, "conn", None), aiosqlite.Connection):
+        async with part.lock:
+            await _vacuum_file(part.conn)
+    elif hasattr(part, "pool"):
+        await _vacuum_tables(part.pool, tables)
+
+
+async def _vacuum_file(conn: aiosqlite.Connection) -> None:
+    try:
+        await conn.execute_fetchall("PRAGMA secure_delete = ON")
+        await conn.execute_fetchall("VACUUM")
+        (row,) = await conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise MemoryStoreError(
+            f"what is forgotten is deleted, but the file still holds it ({error}): forget again"
+        ) from error
+    if row[0]:
+        raise MemoryStoreError(
+            "what is forgotten is deleted, but another process reads the file that still holds "
+            "it: close it, and forget again"
+        )
+
+
+async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
+    """Rewrite the tables and the planner's statistics, which contain common values.
+
+    The server skips tables of other owners.
+    """
+    from memory.storage.postgres import clear_errors
+
+    with clear_errors(pool.name):
+        async with pool.connection() as conn:
+            await conn.execute(f"VACUUM (FULL, ANALYZE) {', '.join(tables)}")
+            if conn.info.server_version >= _CLEARS_STATISTICS:
+                # ANALYZE does not change the statistics of a table without rows.
+                await conn.execute(
+                    "SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited)"
+                    " FROM pg_stats JOIN pg_class AS c"
+                    " ON c.oid = format('%%I.%%I', schemaname, tablename)::regclass"
+                    " WHERE c.oid = ANY(%s::regclass[]) AND c.reltuples = 0",
+                    ([*tables, *MEMORY_TABLES],),
+                )
+            await conn.execute("VACUUM (FULL) pg_catalog.pg_statistic")

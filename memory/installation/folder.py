@@ -1,0 +1,243 @@
+"""The data folder: an installation in files."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from langchain_core.embeddings import Embeddings
+from pydantic import ValidationError
+
+from memory.errors import FolderError, NewerError
+from memory.facts import SemanticMemory
+from memory.facts.sqlite import SqliteTable
+from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.installation.metadata import Metadata, WantedEmbedder
+
+FOLDER_SCHEMA = 1
+"""The layout that this version reads and writes.
+
+It counts every change, to any file, that an older version cannot read. A process that has the
+folder open compares it before it writes.
+"""
+
+
+HEAD = "folder.json"
+"""The file that makes a folder a data folder."""
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """An open data folder. Opening one writes nothing, unless it is new or of an older layout."""
+
+    path: Path
+    embedder: str
+    """The name of the folder's embedder."""
+    dimension: int
+    load: Callable[[], Embeddings] = field(repr=False)
+    """Loads the embedder; called once, when it is first needed."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in a message."""
+        return str(self.path)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
+        return self.load()
+
+    @property
+    def checkpoints_db(self) -> Path:
+        """Checkpoints: working memory."""
+        return self.path / "checkpoints.db"
+
+    @property
+    def store_db(self) -> Path:
+        """The store: journal, links, inbox, nights."""
+        return self.path / "store.db"
+
+    @property
+    def facts_db(self) -> Path:
+        """Facts: semantic memory."""
+        return self.path / "facts.db"
+
+    @property
+    def mem0_dir(self) -> Path:
+        """Mem0's own files."""
+        return self.path / "mem0"
+
+    @property
+    def locks_dir(self) -> Path:
+        """One lock file per agent."""
+        return self.path / "locks"
+
+    def semantic(self) -> SemanticMemory:
+        """The folder's facts: the same object at every call."""
+        return self._semantic
+
+    @cached_property
+    def _semantic(self) -> SemanticMemory:
+        return SemanticMemory(
+            self.open_facts,
+            mem0_dir=self.mem0_dir,
+            dimension=self.dimension,
+            embeddings=lambda: self.embeddings,
+        )
+
+    def open_facts(self) -> SqliteTable:
+        """The table of facts, brought up to date. To be closed."""
+        return SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension)
+
+    def agent_lock(
+        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+    ) -> FolderAgentLock:
+        """The right to run the agent of one thread."""
+        return FolderAgentLock(self.locks_dir, thread, role=role, timeout=timeout)
+
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderServerLock:
+        """A server's right to run every agent. Always `alone`: servers do not share a folder."""
+        return FolderServerLock(self.locks_dir, timeout=timeout)
+
+    def check(self) -> None:
+        """Raise NewerError if a newer version has upgraded the folder since it was opened."""
+        _read(self.path)
+
+    def close(self) -> None:
+        """Close its files. A later call opens them again."""
+        self.semantic().close()
+
+
+def open_folder(
+    path: Path,
+    *,
+    embedder: str | None = None,
+    offline: bool = False,
+    embeddings: Embeddings | None = None,
+    change: bool = False,
+) -> DataFolder:
+    """Open the data folder at `path`; make it if there is none.
+
+    A new folder records its embedder: `embeddings`, or else `embedder`, or else the default
+    (offline with `offline`, or if no OpenAI key is set). Later openings use the recorded one; to
+    ask for another is an error, except with `change`, which records it for `reindex`. A folder of
+    an older layout is upgraded first.
+
+    Raises:
+        FolderError: not a folder, not writable, or made with another embedder.
+        NewerError: made by a newer version.
+        InputError: the embedder of a new folder is unknown or lacks its key.
+    """
+    path = path.expanduser().absolute()
+    wanted = WantedEmbedder(embedder, offline, embeddings)
+    head = _read(path) or _make(path, wanted.new(FOLDER_SCHEMA))
+    if change and (new := wanted.changed(head)) != head:
+        head = _replaced(path, new)
+    wanted.check(head, str(path))
+    folder = DataFolder(
+        path=path,
+        embedder=head.embedder,
+        dimension=head.dimension,
+        load=lambda: wanted.load(head.embedder),
+    )
+    if head.schema_version < FOLDER_SCHEMA:
+        _bring_up_to_date(folder)
+    return folder
+
+
+def _bring_up_to_date(folder: DataFolder) -> None:
+    """Upgrade the facts, then the head, which older versions check.
+
+    If this process is killed in between, the next opening repeats it.
+    """
+    if folder.facts_db.exists():
+        folder.open_facts().close()
+    try:
+        with _alone(folder.path):
+            head = _read(folder.path)
+            if head is not None and head.schema_version < FOLDER_SCHEMA:
+                _written(folder.path, head.model_copy(update={"schema_version": FOLDER_SCHEMA}))
+    except OSError as error:
+        raise _unusable(folder.path, error) from error
+
+
+def _read(path: Path) -> Metadata | None:
+    """The head of the folder; None if there is no folder yet. Writes nothing."""
+    try:
+        text = (path / HEAD).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(path, error) from error
+    head = _parsed(path, text)
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise FolderError(f"the data folder {path} is not writable")
+    return head
+
+
+def _parsed(path: Path, text: str) -> Metadata:
+    try:
+        version = int(json.loads(text)["schema_version"])
+        if version > FOLDER_SCHEMA:
+            raise NewerError(
+                f"{path} was made by a newer Circadian (schema {version}, this one reads "
+                f"{FOLDER_SCHEMA}); update Circadian"
+            )
+        return Metadata.model_validate_json(text)
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise FolderError(f"{path / HEAD} is damaged; restore it from a backup") from error
+
+
+def _make(path: Path, head: Metadata) -> Metadata:
+    """Make the folder. If another process just did, its head counts."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with _alone(path):
+            return _read(path) or _written(path, head)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _replaced(path: Path, head: Metadata) -> Metadata:
+    """Replace the head; it is on disk when this returns."""
+    try:
+        with _alone(path):
+            return _written(path, head)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Exclude other processes that make the folder. Leaves no file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _written(path: Path, head: Metadata) -> Metadata:
+    """Write the head as a whole or not at all."""
+    temporary = path / f"{HEAD}.{os.getpid()}"
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(head.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path / HEAD)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return head
+
+
+def _unusable(path: Path, error: OSError) -> FolderError:
+    return FolderError(f"the data folder {path} cannot be used: {error.strerror or error}")

@@ -1,0 +1,444 @@
+"""Importance and trust of a journal entry, given when it is written and without a model call."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import cast
+
+from langgraph.store.base import BaseStore, GetOp, PutOp
+
+from memory.records import (
+    ASIDE,
+    SELF,
+    Event,
+    JournalEntry,
+    Scope,
+    SourceType,
+    is_reflection,
+    operation_id,
+)
+from memory.settings import Settings
+from memory.state import State
+from memory.storage import list_items
+
+SYSTEM = "system"
+"""The sender or channel of what no person said: notices, sensors, the world itself."""
+
+
+_NAME_ENDS = r"(?![\w@]|[-.]\w)"
+"""`@circadian-2`, `@circadian.example` and `@circadian@example.org` are other names."""
+
+
+def source_type_of(event: Event, settings: Settings) -> SourceType:
+    """Where an event's words come from; its trust is `TRUST` of that (ruling 2).
+
+    What a person says to the assistant is direct, what it overhears is an observation; another
+    assistant's words, and its own, are inference; environmental is what no person said. How rooms
+    and senders are set up decides what is acted on, and makes nothing more or less trusted.
+    """
+    sender = event["sender"]
+    if is_reflection(event) or _is_name(sender, settings) or sender in settings.assistants:
+        return "inference"
+    if SYSTEM in (_folded(sender), _folded(event["channel"] or "")):
+        return "environmental"
+    spoken_to = event["addressed"] or _mentioned(event["text"], settings)
+    return "direct" if spoken_to else "observation"
+
+
+def _mentioned(text: str, settings: Settings) -> bool:
+    """Whether `@` and one of the assistant's names stand in `text` as whole words, in any case."""
+    words = [re.escape(word) for word in map(_folded, settings.names)]
+    names = "|".join(word for word in words if word)
+    return bool(names) and bool(re.search(f"{AT}(?:{names}){_NAME_ENDS}", _folded(text)))
+
+
+def _is_name(sender: str, settings: Settings) -> bool:
+    return _folded(sender) in map(_folded, settings.names)
+
+
+def _folded(text: str) -> str:
+    """`text` without case, and each letter written in one way; outer blanks cut."""
+    return unicodedata.normalize("NFC", text.casefold()).strip()
+
+
+TRUST: Mapping[SourceType, float] = {
+    "direct": 0.9,
+    "observation": 0.8,
+    "inference": 0.6,
+    "compaction": 0.6,
+    "environmental": 0.3,
+}
+"""How far a source is trusted, 0..1 (design, ruling 2)."""
+
+
+_BASE, _DIRECT, _MENTION = 2, 3, 2
+
+
+_HIGHEST_BONUS = 2
+
+
+_LOWEST, _HIGHEST = 1, 10
+
+
+_WORD = re.compile(r"\w+")
+
+
+AT = r"(?<![\w@/.+-])@"
+"""The `@` of a mention: not that of an e-mail address or a link."""
+
+
+_MENTIONED = re.compile(rf"{AT}\w")
+
+
+_BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
+
+
+_AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
+
+
+_GOAL_WORDS = frozenset({"goal", "goals"})
+
+
+_QUEST_WORDS = frozenset({"quest", "quests", "task", "tasks"})
+
+
+def heuristic_importance(
+    text: str,
+    *,
+    direct: bool,
+    mentioned: bool,
+    known_entities: Collection[str],
+    sender_bonus: int = 0,
+) -> int:
+    """Importance 1..10 (data-flow-03, section 3.1; design, ruling 2).
+
+    2, +3 for a direct message, +2 for a mention, +1 for each keyword kind present (goal, quest or
+    task, the name of a known entity), + the sender's bonus (0..2). A mention in a room is no direct
+    message.
+    """
+    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
+    if direct:
+        score += _DIRECT
+    if mentioned:
+        score += _MENTION
+    return min(max(score, _LOWEST), _HIGHEST)
+
+
+def mentions(text: str) -> bool:
+    """Whether someone is addressed with an `@` before a name. An e-mail address is no mention."""
+    return _MENTIONED.search(text) is not None
+
+
+def names_project(text: str, key: str) -> bool:
+    """Whether a project's key occurs in `text` as whole words, blanks for `_` and `-` or not.
+
+    A word goes on over an apostrophe or a hyphen ("don't", "e-mail"); a genitive's `'s` is no part
+    of it.
+    """
+    words = [re.escape(word) for word in re.split(r"[\s_-]+", key) if word]
+    if not words:
+        return False
+    spelled = r"[\s_-]+".join(words)
+    return re.search(f"{_BEFORE}{spelled}{_AFTER}", text, re.IGNORECASE) is not None
+
+
+def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:
+    """How many of the three kinds of keyword stand in `text` as whole words."""
+    words = _WORD.findall(text.casefold())
+    found = frozenset(words)
+    spoken = f" {' '.join(words)} "
+    named = any(_named(name, spoken) for name in known_entities)
+    return bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
+
+
+def _named(name: str, spoken: str) -> bool:
+    """Whether the words of `name` stand side by side in `spoken`, words joined by one space."""
+    words = _WORD.findall(name.casefold())
+    return bool(words) and f" {' '.join(words)} " in spoken
+
+
+# The journal: episodes, in one namespace per day, so that no read scans everything.
+#
+# Store namespaces (below `(user, thread)`):
+# `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, entries that a night
+# still has to settle · `archives` the same for archives of compactions · `unindexed` the same for
+# entries that recall does not find yet. An id contains its day, which leads to the entry.
+
+
+PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
+
+
+OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
+"""Tags that say what made an entry; tools cannot set them."""
+
+
+CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
+"""Source types of entries in the assistant's words."""
+
+
+WORD = re.compile(r"\w+")
+
+
+def known_entities(state: State) -> list[str]:
+    """The people in open conversations."""
+    return [conversation["entity"] for conversation in state["conversations"].values()]
+
+
+def entry_by_tool(
+    *,
+    content: str,
+    importance: int | None,
+    tags: Sequence[str],
+    source_entity: str | None,
+    trust: float,
+    source_events: Sequence[str],
+    origin: str,
+    position: int,
+    now: datetime,
+    known_entities: Iterable[str],
+) -> JournalEntry:
+    """Entry that `add_journal_entry` writes; its id derives from `origin` and `position`.
+
+    Args:
+        content: the text.
+        importance: 1..10; None: by the heuristic.
+        tags: the tags.
+        source_entity: whose word the entry rests on.
+        trust: trust of its source (0..1); a conclusion is not trusted more than its source.
+        source_events: ids of its source events.
+        origin: the tick or night that writes it.
+        position: counts the entries of one origin.
+        now: the time.
+        known_entities: names that count towards importance.
+    """
+    stamp = now.isoformat()
+    made_by = operation_id("journal", origin, str(position), *source_events)
+    return {
+        "id": _entry_id("note", stamp, made_by[:16]),
+        "timestamp": stamp,
+        "content": content,
+        "source_type": "inference",
+        "source_trust": min(TRUST["inference"], trust),
+        "source_entity": source_entity,
+        "importance": importance
+        if importance is not None
+        else heuristic_importance(
+            content, direct=False, mentioned=False, known_entities=list(known_entities)
+        ),
+        "scoring_method": "manual" if importance is not None else "heuristic",
+        "tags": list(tags),
+        "related_projects": [],
+        "sources": list(source_events),
+        "channel": None,
+        "consolidation": "exempt" if SELF in tags else "pending",
+    }
+
+
+def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> JournalEntry:
+    """Archive of a compaction (data-flow-01, section 1); recalled as it is, no facts are made."""
+    return {
+        "id": f"compact_{now:%Y%m%d_%H%M%S}",
+        "timestamp": now.isoformat(),
+        "content": f"[CONTEXT SYNTHESIS]\n{summary}",
+        "source_type": "compaction",
+        "source_trust": TRUST["compaction"],
+        "source_entity": None,
+        "importance": 7,
+        "scoring_method": "manual",
+        "tags": ["compaction", "synthesis"],
+        "related_projects": [],
+        "sources": list(sources),
+        "channel": None,
+        "consolidation": "exempt",
+    }
+
+
+def is_pending(entry: JournalEntry, min_importance: int) -> bool:
+    """Whether a night still has to score it, or to make facts of it."""
+    if entry["consolidation"] != "pending":
+        return False
+    return entry["scoring_method"] == "heuristic" or entry["importance"] >= min_importance
+
+
+def counts(entry: JournalEntry) -> bool:
+    """Whether an entry's importance counts towards the next reflection."""
+    return entry["consolidation"] != "exempt"
+
+
+def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """Sort oldest first, ties by id."""
+    return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
+
+
+def one_line(entry: JournalEntry) -> str:
+    """The entry as a model sees it: `[id] time speaker: text`."""
+    text, who = (
+        " ".join(entry["content"].split()),
+        " ".join((entry["source_entity"] or "-").split()),
+    )
+    return f"[{entry['id']}] {entry['timestamp'][:16]} {who}: {text}"
+
+
+def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
+    """Store writes that save `entry`, list or unlist it as pending, and mark it as unindexed."""
+    here, at = {"id": entry["id"]}, f"{entry['timestamp']} {entry['id']}"
+    waits = here if entry["consolidation"] == "pending" else None
+    writes = [
+        PutOp(day_of(scope, entry["id"]), entry["id"], cast(dict[str, object], dict(entry))),
+        PutOp(scope.namespace(PENDING), at, waits),
+        unindexed(scope, entry),
+    ]
+    if entry["source_type"] == "compaction":
+        writes.append(PutOp(scope.namespace(ARCHIVES), at, here))
+    return writes
+
+
+def unindexed(scope: Scope, entry: JournalEntry) -> PutOp:
+    """Mark `entry` as not indexed in its current form (`memory.recall.episodes`)."""
+    at = f"{entry['timestamp']} {entry['id']}"
+    return PutOp(scope.namespace(UNINDEXED), at, {"id": entry["id"]})
+
+
+def removals(scope: Scope, entry: JournalEntry) -> list[PutOp]:
+    """Store writes that remove `entry` from the journal and from every list."""
+    at = f"{entry['timestamp']} {entry['id']}"
+    places = [(day_of(scope, entry["id"]), entry["id"])]
+    places += [(scope.namespace(one), at) for one in (PENDING, ARCHIVES, UNINDEXED)]
+    return [PutOp(namespace, key, None) for namespace, key in places]
+
+
+def day_of(scope: Scope, entry_id: str) -> tuple[str, ...]:
+    """Namespace of the day in an entry id."""
+    return scope.namespace("journal", entry_id.split("_", 2)[1])
+
+
+async def read(store: BaseStore, scope: Scope, entry_id: str) -> JournalEntry | None:
+    """Read one entry; None if there is none."""
+    return (await read_many(store, scope, [entry_id])).get(entry_id)
+
+
+async def read_many(
+    store: BaseStore, scope: Scope, entry_ids: Iterable[str]
+) -> dict[str, JournalEntry]:
+    """Read the existing entries among `entry_ids`, by id."""
+    ids = [entry_id for entry_id in entry_ids if entry_id.count("_") >= 2]
+    if not ids:
+        return {}
+    found = await store.abatch([GetOp(day_of(scope, entry_id), entry_id) for entry_id in ids])
+    return {
+        entry_id: cast(JournalEntry, item.value)
+        for entry_id, item in zip(ids, found, strict=True)
+        if item is not None and not isinstance(item, list)
+    }
+
+
+async def pending(store: BaseStore, scope: Scope) -> list[JournalEntry]:
+    """Entries that a night still has to settle, oldest first."""
+    return await _listed(store, scope.namespace(PENDING), scope)
+
+
+async def archives(store: BaseStore, scope: Scope) -> list[JournalEntry]:
+    """Archives of compactions, oldest first."""
+    return await _listed(store, scope.namespace(ARCHIVES), scope)
+
+
+async def _listed(store: BaseStore, namespace: tuple[str, ...], scope: Scope) -> list[JournalEntry]:
+    waiting = await list_items(store, namespace)
+    found = await read_many(store, scope, [item.value["id"] for item in waiting])
+    return by_time(found.values())
+
+
+def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
+    """The archive under its own id, then with numbered ids, in case of archives of one moment."""
+    yield entry
+    for number in count(2):
+        yield {**entry, "id": f"{entry['id']}_{number}"}
+
+
+async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
+    """The first of `tries` whose id is free, or the stored entry with the same id and content.
+
+    So a repeated write makes one entry. `tries` must be endless.
+    """
+    while True:
+        wanted = next(tries)
+        standing = await read(store, scope, wanted["id"])
+        if standing is None:
+            return wanted
+        if standing["content"] == wanted["content"]:
+            return standing
+
+
+async def newest(
+    store: BaseStore,
+    scope: Scope,
+    *,
+    query: str | None = None,
+    tags: Sequence[str] | None = None,
+    limit: int = 10,
+    include_self: bool = True,
+) -> list[JournalEntry]:
+    """Entries, newest first, that share a word with `query` and have any of `tags`."""
+    words = set(WORD.findall(query.lower())) if query else None
+    hits: list[JournalEntry] = []
+    for day in await days(store, scope):
+        items = await list_items(store, scope.namespace("journal", day))
+        entries = by_time(cast(JournalEntry, item.value) for item in items)
+        hits += [e for e in reversed(entries) if _matches(e, words, tags, include_self)]
+        if len(hits) >= limit:
+            break
+    return hits[:limit]
+
+
+async def days(store: BaseStore, scope: Scope) -> list[str]:
+    """Days with entries (`YYYYMMDD`), newest first."""
+    prefix = scope.namespace("journal")
+    spaces = await store.alist_namespaces(prefix=prefix, limit=100_000)
+    return sorted((space[-1] for space in spaces), reverse=True)
+
+
+def _matches(
+    entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None, include_self: bool
+) -> bool:
+    if not include_self and SELF in entry["tags"]:
+        return False
+    if tags and not set(tags) & set(entry["tags"]):
+        return False
+    return words is None or bool(words & set(WORD.findall(entry["content"].lower())))
+
+
+def _entry_id(kind: str, timestamp: str, rest: str) -> str:
+    day = timestamp[:10].replace("-", "")
+    return f"{kind}_{day}_{rest}"
+
+
+# Journal entries before and after a moment.
+
+
+async def since(store: BaseStore, scope: Scope, after: str | None) -> list[JournalEntry]:
+    """Entries later than `after` (ISO 8601; None: all), oldest first."""
+    wanted = [day for day in await days(store, scope) if after is None or day >= _day(after)]
+    found = await _of_days(store, scope, wanted)
+    return by_time(entry for entry in found if after is None or entry["timestamp"] > after)
+
+
+async def until(store: BaseStore, scope: Scope, now: datetime) -> list[JournalEntry]:
+    """Entries up to `now`, oldest first."""
+    wanted = [day for day in await days(store, scope) if day <= _day(now.isoformat())]
+    return by_time(await _of_days(store, scope, wanted))
+
+
+async def _of_days(store: BaseStore, scope: Scope, wanted: Iterable[str]) -> list[JournalEntry]:
+    return [
+        cast(JournalEntry, item.value)
+        for day in wanted
+        for item in await list_items(store, scope.namespace("journal", day))
+    ]
+
+
+def _day(timestamp: str) -> str:
+    return timestamp[:10].replace("-", "")

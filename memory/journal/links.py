@@ -1,0 +1,152 @@
+"""Links between memories, stored at both ends (data-flow-03, sections 3.2 and 4.1).
+
+Store namespace (below `(user, thread)`): `links` id -> End, the id of a journal entry or a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from typing_extensions import TypedDict
+
+from memory.records import Operation, Scope, told
+
+LINKS = "links"
+
+
+class End(TypedDict):
+    """All links of one memory."""
+
+    linked_to: list[str]
+    """Ids of the other ends, sorted."""
+    created: str
+    relations: dict[str, dict[str, str]]
+    """Other end -> {relation, reason, at}."""
+
+
+async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
+    """Read the memories among `ids` that have links."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
+    return {
+        one: cast(End, item.value)
+        for one, item in zip(wanted, found, strict=True)
+        if isinstance(item, Item)
+    }
+
+
+def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:
+    """Ids of the two ends; None if one is a fact that does not exist.
+
+    `facts`: operation id -> fact id.
+    """
+    value = operation["after"] or operation["before"]
+    one, other = operation["target"], value["other"]
+    if value["of"] == "facts":
+        one = facts.get(one, "")
+    if value["of"] in ("facts", "entry_fact"):
+        other = facts.get(other, "")
+    return (one, other) if one and other and one != other else None
+
+
+def fact_ops(operation: Operation) -> set[str]:
+    """Operation ids of the facts that a link names."""
+    value = operation["after"] or operation["before"]
+    ends = {"facts": (operation["target"], value["other"]), "entry_fact": (value["other"],)}
+    return set(ends.get(value["of"], ()))
+
+
+def after(
+    ends: Mapping[str, End], operations: Sequence[Operation], facts: Mapping[str, str]
+) -> dict[str, End]:
+    """The ends after the links among `operations` were added and removed, in order."""
+    changed = dict(ends)
+    for operation in of_links(operations):
+        named = ends_named(operation, facts)
+        if named is None:
+            continue
+        for one, other in (named, named[::-1]):
+            if operation["kind"] == "link":
+                changed[one] = _joined(changed.get(one), other, operation["after"])
+            elif one in changed:
+                changed[one] = _parted(changed[one], other, operation["before"])
+    return changed
+
+
+def _joined(end: End | None, other: str, value: Mapping[str, Any]) -> End:
+    created, relations = value["created"], dict(end["relations"]) if end else {}
+    if end is None or other not in end["linked_to"]:
+        relations[other] = _relation(value)
+    return {
+        "linked_to": sorted({*(end["linked_to"] if end else []), other}),
+        "created": end["created"] if end else created,
+        "relations": relations,
+    }
+
+
+def _relation(value: Mapping[str, Any]) -> dict[str, str]:
+    return {"relation": value["relation"], "reason": value["reason"], "at": value["created"]}
+
+
+def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
+    """The end without this link; an earlier link between the same memories stays."""
+    standing = end["relations"].get(other)
+    if standing is not None and standing != _relation(value):
+        return end
+    return {
+        **end,
+        "linked_to": [one for one in end["linked_to"] if one != other],
+        "relations": {one: value for one, value in end["relations"].items() if one != other},
+    }
+
+
+def named_by(operations: Sequence[Operation], facts: Mapping[str, str]) -> set[str]:
+    """Ids of all memories that `operations` link or unlink."""
+    named = (ends_named(one, facts) for one in of_links(operations))
+    return {id_ for both in named if both for id_ in both}
+
+
+def of_links(operations: Iterable[Operation]) -> list[Operation]:
+    """Operations that link or unlink and still have their values."""
+    return [one for one in told(operations) if one["kind"] in ("link", "unlink")]
+
+
+def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:
+    """The ends without any link to or from the ids in `gone`."""
+    return {
+        id_: {
+            **end,
+            "linked_to": [one for one in end["linked_to"] if not {id_, one} & {*gone}],
+            "relations": {
+                one: how for one, how in end["relations"].items() if not {id_, one} & {*gone}
+            },
+        }
+        for id_, end in ends.items()
+    }
+
+
+async def puts_after(
+    store: BaseStore,
+    scope: Scope,
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    gone: Collection[str] = (),
+) -> list[PutOp]:
+    """Store writes for the links among `operations`; an end without links is deleted.
+
+    `gone`: ids of memories that do not exist any more; nothing stays linked to them.
+    """
+    standing = await read(store, scope, {*named_by(operations, facts), *gone})
+    across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}
+    standing |= await read(store, scope, across - standing.keys())
+    changed = without(after(standing, operations, facts), gone)
+    namespace = scope.namespace(LINKS)
+    return [
+        PutOp(namespace, id_, dict(end) if end["linked_to"] else None)
+        for id_, end in changed.items()
+        if end != standing.get(id_) and (end["linked_to"] or id_ in standing)
+    ]

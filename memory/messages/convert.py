@@ -1,0 +1,339 @@
+"""Content blocks: which of them a message or an event may bring. Pure.
+
+Named as LangChain's standard blocks and OpenAI's chat completions name them. What is not known here
+is refused: a provider gives some types, such as `tool_result`, another meaning than words or media.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self, TypeVar, cast
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from memory.errors import InputError
+from memory.records import Event, is_reflection
+from memory.text import encodable
+
+MAX_TEXT = 100_000
+
+
+def in_utc(value: str) -> str:
+    """An ISO 8601 time in UTC; without a zone it is UTC. Raises ValueError for any other text."""
+    moment = datetime.fromisoformat(value)
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except OverflowError:
+        raise ValueError("in UTC it is outside the years 1 to 9999") from None
+
+
+class EventInput(BaseModel):
+    """An event as it comes from outside."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str = Field(pattern=r"^[\w.:@+/#-]+$", max_length=200)
+    at: str
+    sender: str = Field(min_length=1, max_length=200)
+    text: str = Field(max_length=MAX_TEXT)
+    channel: str | None = Field(None, max_length=200)
+    addressed: bool = True
+    content: list[str | dict[str, Any]] | None = Field(None, min_length=1)
+    """Content blocks as a chat message has them (`memory.messages.convert`).
+
+    The text is theirs, whatever `text` says.
+    """
+
+    @field_validator("at")
+    @classmethod
+    def _utc(cls, value: str) -> str:
+        return in_utc(value)
+
+    @field_validator("sender", "text")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return cast(str, encodable(value))
+
+    @field_validator("content")
+    @classmethod
+    def _blocks(cls, value: list[Any] | None) -> list[Any] | None:
+        for block in value or []:
+            if isinstance(block, dict):
+                check_block(block)
+        return cast(list[Any] | None, encodable(value))
+
+    @model_validator(mode="after")
+    def _one_text(self) -> Self:
+        if self.content is not None:
+            text = text_of(self.content)
+            if not text.strip() or len(text) > MAX_TEXT:
+                raise ValueError(f"content must hold 1 to {MAX_TEXT} characters of text")
+            self.text = text
+        return self
+
+
+def valid_event(raw: Any) -> Event:
+    """`raw` as an Event with its time in UTC. Raises InputError that names the field."""
+    if not isinstance(raw, dict):
+        raise InputError(
+            f"an event must be an object with id, at, sender and text; got {raw!r:.80}"
+        )
+    try:
+        event = EventInput.model_validate(raw).model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "event"
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"event {raw.get('id', '?')!s:.80}: {where}: {problem}") from None
+    if event["content"] is None:
+        del event["content"]
+    return cast(Event, event)
+
+
+def check_message(message: HumanMessage) -> None:
+    """Raise InputError where `message` could be no event; one without any content is left alone."""
+    owner, at = "owner", datetime.min.replace(tzinfo=UTC)
+    event = event_of(message, owner=owner, now=at)
+    if event["text"].strip():
+        valid_event(event if message.id else {**event, "id": "new"})
+
+
+_SOURCES = ("url", "base64", "data", "file_id", "id", "source")
+
+
+_PAYLOAD: dict[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": _SOURCES,
+    "image_url": ("image_url",),
+    "audio": _SOURCES,
+    "input_audio": ("input_audio",),
+    "video": _SOURCES,
+    "file": (*_SOURCES, "file", "text"),
+}
+"""Type of a block -> the keys that hold what it brings; it has one of them at least."""
+
+
+_BESIDE = ("type", "id", "index")
+
+
+_OF_MEDIA = (
+    "mime_type",
+    "mimeType",
+    "source_type",
+    "filename",
+    "name",
+    "title",
+    "alt",
+    "detail",
+    "metadata",
+)
+
+
+_STRUCTURED = ("image_url", "input_audio", "file", "source", "metadata")
+"""Keys whose value may be an object; the others hold a string or a number."""
+
+
+_KEY = re.compile(r"[\w-]{1,64}")
+
+
+def check_block(block: Mapping[str, Any]) -> None:
+    """Raise ValueError, which names the type, for a block that is neither text nor media."""
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        raise ValueError("a block must have a type, such as 'text'")
+    payload = _PAYLOAD.get(kind)
+    if payload is None:
+        raise ValueError(
+            f"a block of type {kind!r:.80} is not taken; known are {', '.join(_PAYLOAD)}"
+        )
+    if not isinstance(block.get("text", ""), str):
+        raise ValueError("a block's text must be a string")
+    known = (*_BESIDE, *payload, *(() if kind == "text" else _OF_MEDIA))
+    for key, value in block.items():
+        if key not in known:
+            raise ValueError(f"a block of type {kind!r} has no {key!r:.80}")
+        if not (_is_scalar(value) or (key in _STRUCTURED and _is_flat(value))):
+            raise ValueError(f"a block of type {kind!r}: {key!r} is not of the known form")
+    if all(block.get(key) is None for key in payload):
+        raise ValueError(f"a block of type {kind!r} must have {' or '.join(payload)}")
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _is_flat(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(key, str) and _KEY.fullmatch(key) and _is_scalar(one)
+        for key, one in value.items()
+    )
+
+
+# Chat messages and events: the rules that turn one into the other.
+
+
+M = TypeVar("M", bound=BaseMessage)
+
+
+EVENT_KEY = "circadian"
+"""In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
+
+
+TOLD = "told"
+"""In the mark of a human message as the model sees it: its text says who speaks."""
+
+
+_LONGEST = 64
+"""Characters of a name that providers take."""
+
+
+_SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+_WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
+
+
+def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
+    """A chat message as an event. Its sender is its `name`; without one, the owner.
+
+    An empty name is nobody's: `memory.messages.convert.valid_event` refuses it.
+    """
+    event: Event = {
+        "id": str(message.id),
+        "at": now.isoformat(),
+        "sender": owner if message.name is None else message.name,
+        "text": text_of(message.content),
+        "channel": None,
+        "addressed": True,
+    }
+    if not isinstance(message.content, str):
+        event["content"] = list(message.content)
+    return event
+
+
+def with_kind(event: Event, message: HumanMessage) -> Event:
+    """The event of `message`, of kind `chat` unless it has a `name`, which may be anybody's.
+
+    Given after the event was checked, since none may bring its kind from outside.
+    """
+    return {**event, "kind": "chat"} if message.name is None else event
+
+
+def message_of(event: Event, *, tick: int) -> HumanMessage:
+    """An event as the history's human message; its id is the event's.
+
+    A reflection has no name: nobody said it, it is the product's own.
+    """
+    return HumanMessage(
+        content=event.get("content", event["text"]),
+        id=event["id"],
+        name=None if is_reflection(event) else event["sender"],
+        additional_kwargs={
+            EVENT_KEY: {
+                "event": event["id"],
+                "tick": tick,
+                "at": event["at"],
+                "channel": event["channel"],
+            }
+        },
+    )
+
+
+def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
+    """The text of a message's content; a block that is no text stands as `[its type]`."""
+    if isinstance(content, str):
+        return content
+    parts = (
+        one if isinstance(one, str) else str(one.get("text") or f"[{one.get('type', 'content')}]")
+        for one in content
+    )
+    return "\n".join(parts)
+
+
+def is_history(message: BaseMessage) -> bool:
+    """Whether the message has the mark of a tick; a human message without one is new input.
+
+    Input can bring a mark of its own: what such a message is, `memory.events.input` decides.
+    """
+    if not isinstance(message, HumanMessage):
+        return EVENT_KEY in message.additional_kwargs
+    mark = mark_of(message)
+    return type(mark.get("tick")) is int and isinstance(mark.get("event", 0), str | None)
+
+
+def mark_of(message: BaseMessage) -> dict[str, Any]:
+    """The mark; {} where there is none, or one that is no object."""
+    mark = message.additional_kwargs.get(EVENT_KEY)
+    return mark if isinstance(mark, dict) else {}
+
+
+def marked(message: M, **more: Any) -> M:
+    """`message` with `more` in its mark."""
+    mark = {**mark_of(message), **more}
+    return message.model_copy(
+        update={"additional_kwargs": {**message.additional_kwargs, EVENT_KEY: mark}}
+    )
+
+
+def text_only(message: HumanMessage) -> HumanMessage:
+    """The message for the history once its tick is over: `[image]` stands where an image stood.
+
+    The state is copied into every checkpoint, and an image with it. The same message where it
+    holds nothing but text.
+    """
+    if isinstance(message.content, str) or all(_is_text(one) for one in message.content):
+        return message
+    return message.model_copy(update={"content": text_of([_plain(one) for one in message.content])})
+
+
+def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The history as providers take it: a sender's name holds letters, digits, `_` and `-` only.
+
+    Where that changes a name, the message's text begins with the true one, `NAME: TEXT`, unless its
+    mark says that the text tells it. A changed name ends in a hash of the true one, so that no two
+    people have the same. The one exception is a space between words, which is `_` without more ado
+    unless somebody else here is called so.
+    """
+    people = [one for one in messages if isinstance(one, HumanMessage) and one.name]
+    taken = {str(one.name) for one in people}
+    return [_named(one, taken) if isinstance(one, HumanMessage) else one for one in messages]
+
+
+def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
+    name = message.name
+    if not name or _SAFE.fullmatch(name):
+        return message
+    spaced = name.replace(" ", "_")
+    if _WORDS.fullmatch(name) and len(name) <= _LONGEST and spaced not in taken:
+        return message.model_copy(update={"name": spaced})
+    if mark_of(message).get(TOLD):
+        return message.model_copy(update={"name": _hashed(name)})
+    content: str | list[Any] = (
+        f"{name}: {message.content}"
+        if isinstance(message.content, str)
+        else [{"type": "text", "text": f"{name}:"}, *message.content]
+    )
+    return message.model_copy(update={"name": _hashed(name), "content": content})
+
+
+def _hashed(name: str) -> str:
+    """What is safe of `name`, and a hash that tells it from all others; at most 64 characters."""
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST - len(mark) - 1]
+    return f"{safe or 'name'}_{mark}"
+
+
+def _is_text(block: str | Mapping[str, Any]) -> bool:
+    return isinstance(block, str) or block.get("type") == "text"
+
+
+def _plain(block: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(block, dict) and "image" in str(block.get("type")):
+        return {"type": "image"}
+    return block

@@ -1,0 +1,172 @@
+"""The seam: chat models and embedders by name. Nothing heavy is imported before it is asked for.
+
+Chat models: `offline`, `openai:<model>` (any OpenAI-compatible server through OPENAI_BASE_URL),
+`<provider>:<model>` through LangChain's own loader. Embedders: the same forms, such as
+`huggingface:<model>`, and `fastembed:<model>`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, cast
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from memory.errors import InputError
+from memory.models.embed import DIMENSION, HashingEmbeddings
+from memory.models.offline import OfflineChatModel
+from memory.telemetry import called
+from memory.text import shortened
+
+OFFLINE = "offline"
+
+
+DEFAULT_CHAT = "openai:gpt-4o-mini"
+
+
+DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
+
+
+_KEY = "OPENAI_API_KEY"
+
+
+_BASE_URLS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
+
+
+_NO_KEY = "none"
+"""Sent where a base URL is set and no key: most servers of one's own ask for none."""
+
+
+_EACH_ITS_OWN = {"connection": "close"}
+"""A connection kept open would bind the client, which LangChain shares, to one event loop."""
+
+
+_FORMS = "`offline`, `openai:<model>` or `<provider>:<model>`"
+
+
+_DIMENSIONS = {
+    "openai:text-embedding-3-small": 1536,
+    "openai:text-embedding-3-large": 3072,
+    "openai:text-embedding-ada-002": 1536,
+}
+
+
+def load_chat_model(name: str) -> BaseChatModel:
+    """The chat model called `name`. No call is made and nothing is downloaded.
+
+    Raises:
+        InputError: unknown form, missing key (named), or a package to install.
+    """
+    if name == OFFLINE:
+        return OfflineChatModel()
+    provider, model = _parts(name)
+    if provider == "openai":
+        from langchain_openai import ChatOpenAI
+
+        # Retries happen in memory.models.ask and nowhere else.
+        return ChatOpenAI(
+            model=model,
+            api_key=_openai_key(name),
+            max_retries=0,
+            default_headers=_EACH_ITS_OWN,
+        )
+    return cast(
+        BaseChatModel,
+        _through_langchain("chat_models", "init_chat_model", name, max_retries=0),
+    )
+
+
+def choose_model(name: str | None, *, offline: bool = False) -> BaseChatModel:
+    """The model named; else the offline one when asked for or when no OpenAI key is set."""
+    return load_chat_model(_chosen(name, DEFAULT_CHAT, offline=offline))
+
+
+def model_name(model: BaseChatModel) -> str:
+    """How to show a model to a person."""
+    if isinstance(model, OfflineChatModel):
+        return "offline (embedded rules, not a language model)"
+    return called(model)
+
+
+def load_embedder(name: str) -> Embeddings:
+    """The embedder called `name`. Errors as `load_chat_model`."""
+    if name == OFFLINE:
+        return HashingEmbeddings()
+    provider, model = _parts(name)
+    if provider == "openai":
+        from langchain_openai import OpenAIEmbeddings
+
+        # The length check would download a tokenizer. Retries: see load_chat_model.
+        return OpenAIEmbeddings(
+            model=model,
+            openai_api_key=_openai_key(name),
+            check_embedding_ctx_length=False,
+            max_retries=0,
+            default_headers=_EACH_ITS_OWN,
+        )
+    if provider == "fastembed":
+        return _fastembed(name, model)
+    return cast(Embeddings, _through_langchain("embeddings", "init_embeddings", name))
+
+
+def choose_embedder(name: str | None, *, offline: bool = False) -> str:
+    """The name of the embedder for a new data folder, by the rule of `choose_model`."""
+    return _chosen(name, DEFAULT_EMBEDDER, offline=offline)
+
+
+def embedding_dimension(name: str, embeddings: Embeddings) -> int:
+    """The length of the embedder's vectors: known, or found by embedding one word (blocking)."""
+    if name == OFFLINE:
+        return DIMENSION
+    return _DIMENSIONS.get(name) or len(embeddings.embed_query("dimension"))
+
+
+def _chosen(name: str | None, default: str, *, offline: bool) -> str:
+    if name:
+        return name
+    return default if os.environ.get(_KEY) and not offline else OFFLINE
+
+
+def _parts(name: str) -> tuple[str, str]:
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        raise InputError(f"unknown model name {name!r}: use {_FORMS}")
+    return provider, model
+
+
+def _openai_key(name: str) -> SecretStr:
+    key = os.environ.get(_KEY)
+    if not key and not any(os.environ.get(variable) for variable in _BASE_URLS):
+        raise InputError(
+            f"{name} needs a key: set {_KEY} (or OPENAI_BASE_URL for a server of your own)"
+        )
+    return SecretStr(key or _NO_KEY)
+
+
+def _fastembed(name: str, model: str) -> Embeddings:
+    from memory.models.embed import FastEmbedEmbeddings
+
+    try:
+        return FastEmbedEmbeddings(model)
+    except ImportError as error:
+        raise InputError(f"{name} needs a package: pip install fastembed") from error
+    except ValueError as error:
+        raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
+
+
+def _through_langchain(module: str, function: str, name: str, **options: Any) -> Any:
+    """LangChain's own loader; it says which provider package is missing."""
+    try:
+        loader = getattr(importlib.import_module(f"langchain.{module}"), function)
+    except ImportError as error:
+        raise InputError(
+            f"{name} needs LangChain's loader and the provider's package: "
+            f"pip install langchain langchain-{name.partition(':')[0]}"
+        ) from error
+    try:
+        return loader(name, **options)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error

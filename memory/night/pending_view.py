@@ -1,0 +1,255 @@
+"""Memory as a night sees it: what is stored, with the night's operations so far applied.
+
+It makes no difference whether those operations are applied already, because applying is idempotent.
+So a preview, which applies nothing, sees the same as the night itself. Facts go by operation id.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple, Self, cast
+
+import numpy as np
+from langgraph.store.base import BaseStore
+
+from memory import entities
+from memory.facts import Row, SemanticMemory, Vector
+from memory.operations import fact_from, facts_after
+from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
+from memory.text import cached_by_text, terms
+
+MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
+"""Weights of similarity in meaning, shared words, shared entities and nearness in time."""
+
+
+DEPTH = 4
+"""Candidates per neighbour wanted, from each of the two searches."""
+
+
+MOST_WORDS = 8
+"""Words of a fact in the search for its neighbours. All shared words are weighed later."""
+
+
+_WORD = re.compile(r"\w+")
+
+
+ON_FACTS = ("add_fact", "change_fact", "remove_fact")
+
+
+WEEK = 7 * 24 * 3600.0
+"""Seconds after which nearness in time has fallen to 1/e."""
+
+
+def profiles_after(
+    standing: Mapping[str, EntityProfile], operations: Sequence[Operation]
+) -> dict[str, EntityProfile]:
+    """Profiles by id once `operations` are applied, in order. Pure."""
+    return entities.after(standing, {}, operations)[0]
+
+
+class PendingView:
+    """Reads of one scope through a night's operations."""
+
+    def __init__(
+        self,
+        store: BaseStore,
+        semantic: SemanticMemory,
+        scope: Scope,
+    ) -> None:
+        self._store, self._semantic, self._scope = store, semantic, scope
+        self._operations = list[Operation]()
+        self._on: dict[str, list[Operation]] = {}
+        self._added: dict[str, FactDraft] = {}
+        self._looked_up: tuple[int, PendingFacts] | None = None
+        """(number of facts added, an index of those that were not stored), as last looked up."""
+
+    def follow(self, operations: Sequence[Operation]) -> Self:
+        """Take in the operations that were added since the last call; returns itself."""
+        new = list(islice(operations, len(self._operations), None))
+        self._operations += new
+        for one in told(new):
+            if one["kind"] not in ON_FACTS:
+                continue
+            on = self._on.setdefault(one["target"], [])
+            on.append(one)
+            if len(on) == 1 and one["kind"] == "add_fact":
+                self._added[one["target"]] = cast(FactDraft, one["after"])
+        return self
+
+    async def facts(self, ops: Iterable[str]) -> dict[str, Fact]:
+        """The facts that exist among these operation ids."""
+        wanted = list(dict.fromkeys(ops))
+        stored = await self._semantic.by_op(self._scope, wanted)
+        own = {op: stored[op]["op"] if op in stored else op for op in wanted}
+        after = self._after(stored.values(), own.values())
+        return {op: after[own[op]] for op in wanted if own[op] in after}
+
+    async def holding(self) -> dict[str, Fact]:
+        """Every fact that holds, by operation id."""
+        stored = await self._semantic.all(self._scope)
+        new = [fact["op"] for fact in (await self._new()).facts]
+        after = self._after(stored, [*(fact["op"] for fact in stored), *new])
+        return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
+
+    async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
+        """The facts nearest to `fact` that hold, the nearest first.
+
+        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). Words are
+        not weighed by how rare they are, because every new fact would change that.
+        """
+        new, depth = await self._new(), DEPTH * limit
+        vector = new.vectors.get(fact["op"])
+        if vector is None:
+            vector = await self._semantic.vector_of(self._scope, fact["id"])
+        near = list[tuple[Fact, float]]()
+        if vector is not None:
+            near = await self._semantic.near(self._scope, vector, depth)
+            near += new.near(vector, depth)
+        worded = await self._semantic.keywords(self._scope, _telling(fact["text"]), depth)
+        worded += new.keywords(fact["text"], depth)
+        meaning = {one["op"]: max(0.0, score) for one, score in near}
+        found = {one["op"]: one for one, _ in (*near, *worded)}
+        after = self._after(found.values(), found)
+        scored = [
+            (_near(fact, one, meaning.get(op, 0.0)), op)
+            for op, one in after.items()
+            if op != fact["op"] and one["invalid_at"] is None
+        ]
+        scored.sort(key=lambda pair: (-pair[0], pair[1]))
+        return [after[op] for score, op in scored[:limit] if score > TIME]
+
+    def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
+        """Facts by operation id, changed by the operations on `ops`."""
+        mine = [one for op in dict.fromkeys(ops) for one in self._on.get(op, ())]
+        return facts_after({fact["op"]: fact for fact in facts}, mine)
+
+    async def _new(self) -> PendingFacts:
+        """The facts that the operations add and that are not stored yet."""
+        if self._looked_up is None or self._looked_up[0] != len(self._added):
+            added = dict(self._added)
+            stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
+            facts = [fact_from(draft) for op, draft in added.items() if op not in stored]
+            vectors = await self._semantic.vectors_of([fact["text"] for fact in facts])
+            found = PendingFacts(facts, [vectors[fact["text"]] for fact in facts])
+            self._looked_up = len(added), found
+        return self._looked_up[1]
+
+    async def profiles(self, ids: Iterable[str]) -> dict[str, EntityProfile]:
+        """The profiles that exist among `ids`."""
+        wanted = list(dict.fromkeys(ids))
+        standing = await entities.read(self._store, self._scope, wanted)
+        after = profiles_after(standing, self._operations)
+        return {id_: after[id_] for id_ in wanted if id_ in after}
+
+    async def everyone(self) -> dict[str, EntityProfile]:
+        """Every profile, by id."""
+        standing = {one["id"]: one for one in await entities.everyone(self._store, self._scope)}
+        return profiles_after(standing, self._operations)
+
+
+class PendingFacts:
+    """A search index of facts that are decided and not stored yet.
+
+    `vectors`: one per fact, in the same order, each of length 1.
+    """
+
+    def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
+        self.facts = facts
+        self.vectors = {one["op"]: vector for one, vector in zip(facts, vectors, strict=True)}
+        """By operation id."""
+        self._matrix = np.stack(vectors) if facts else None
+        having: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(facts):
+            for term in set(terms(one["text"])):
+                having[term].append(place)
+        self._having = {term: np.array(places) for term, places in having.items()}
+
+    def near(self, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` nearest in meaning, nearest first, with cosine (-1..1)."""
+        if self._matrix is None:
+            return []
+        scores = self._matrix @ vector
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(self.facts[place], float(scores[place])) for place in best]
+
+    def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
+        """The `limit` facts that share most words with `text`, with the number of words."""
+        having = [self._having[term] for term in set(terms(text)) if term in self._having]
+        if not having:
+            return []
+        counts = np.bincount(np.concatenate(having), minlength=len(self.facts))
+        best = np.argsort(-counts, kind="stable")[:limit]
+        return [(self.facts[place], float(counts[place])) for place in best if counts[place]]
+
+
+def _near(fact: Fact, other: Fact, meaning: float) -> float:
+    """How near two facts are, 0..1."""
+    words = _shared(_words(fact["text"]), _words(other["text"]))
+    apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
+    named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
+    return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+
+
+@cached_by_text(20_000)
+def _words(text: str) -> frozenset[str]:
+    """The index terms of a text; cached, since a fact is compared with many others."""
+    return frozenset(terms(text))
+
+
+def _telling(text: str) -> str:
+    """The longest words of a text: common words are short (Zipf), and each costs a look-up."""
+    words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
+    return " ".join(words[:MOST_WORDS])
+
+
+def _shared(one: Iterable[str], other: Iterable[str]) -> float:
+    first, second = set(one), set(other)
+    return len(first & second) / len(first | second) if first and second else 0.0
+
+
+def _seconds(at: str) -> float:
+    moment = datetime.fromisoformat(at)
+    return moment.timestamp()
+
+
+class Changes(NamedTuple):
+    """Memories as a night would leave them, for recalls that try the night out."""
+
+    facts: Mapping[str, Fact | None]
+    """Changed facts by id; None for a fact that is gone."""
+    scores: Mapping[str, int] = MappingProxyType({})
+    """Importance of journal entries that the night scored, by id."""
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], stored: Mapping[str, Fact]) -> Changes:
+        """The changes of `operations` to the `stored` facts (by operation id)."""
+        before, after = facts_after(stored, []), facts_after(stored, operations)
+        changed = {
+            fact["id"]: after.get(op) for op, fact in stored.items() if after.get(op) != before[op]
+        }
+        return cls(changed)
+
+    def gone(self) -> set[str]:
+        """The ids of memories that recall must not find."""
+        return {id_ for id_, fact in self.facts.items() if fact is None}
+
+    def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
+        """The rows found, with the changes made."""
+        return [(row, score) for one, score in rows if (row := self._row(one)) is not None]
+
+    def _row(self, row: Row) -> Row | None:
+        if row.id in self.scores:
+            return row._replace(payload={**row.payload, "importance": self.scores[row.id]})
+        if row.id not in self.facts:
+            return row
+        fact = self.facts[row.id]
+        if fact is None:
+            return None
+        fields = {key: fact.get(key) for key in ("invalid_at", "source_events", "source_entries")}
+        return row._replace(payload={**row.payload, **fields})

@@ -1,0 +1,257 @@
+"""The record of a night in the store: what it decided, what became of it, and its report.
+
+Store namespaces (below `(user, thread)`):
+`nights` id -> NightRecord · `night/<id>` plan key -> PlanRecord · `open_night` "open" -> {id},
+"preview" -> {} while a preview is asked for.
+
+Each plan is written under a key made from its inputs before the node that made it returns, so that
+no model answer is paid for twice. Report, preview, resumption and undo all read this one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore, PutOp
+
+from memory.night.plans import Plans
+from memory.records import (
+    JournalEntry,
+    NightRecord,
+    NightReport,
+    NightStatus,
+    NightStep,
+    Operation,
+    PlanRecord,
+    Scope,
+    operation_id,
+    results_of,
+)
+from memory.storage import list_items, write_batch
+
+NIGHTS, OPEN = "nights", "open_night"
+
+
+STEPS = (
+    "score_importance",
+    "consolidate",
+    "settle",
+    "dream",
+    "prune_links",
+    "consolidate_entities",
+    "reflect",
+    "prune",
+    "extract_facts",
+    "compact",
+)
+"""The steps that make plans, in the order of the night."""
+
+
+def new_night(
+    now: datetime, pending: Sequence[str], taken: Sequence[str], *, dry_run: bool = False
+) -> NightRecord:
+    """A night that begins at `now` with the journal ids `pending`; `taken`: ids of other nights."""
+    name = f"night_{now:%Y%m%d_%H%M%S}"
+    same = sum(other.startswith(name) for other in taken)
+    return {
+        "id": f"{name}_{same + 1}" if same else name,
+        "dry_run": dry_run,
+        "started": now.isoformat(),
+        "ended": None,
+        "complete": False,
+        "status": "open",
+        "stopped": None,
+        "held": [],
+        "pending": list(pending),
+        "phase": "compacting",
+        "applied": [],
+        "steps": [],
+        "errors": [],
+    }
+
+
+def plan_key(night_id: str, step: str, iteration: int, inputs: Sequence[str]) -> str:
+    """The key of a plan record: the same inputs in the same night find the same plan."""
+    return operation_id("plan", night_id, step, str(iteration), *inputs)
+
+
+def status_of(record: NightRecord) -> NightStatus:
+    """What became of a night."""
+    return record.get("status", "complete" if record["ended"] else "open")
+
+
+def step_lines(plans: Plans) -> list[NightStep]:
+    """The lines of the report: each step that had anything to do, in the order of the night."""
+    lines = ((step, _step_line(step, plans.of(step))) for step in STEPS)
+    return [line for step, line in lines if plans.of(step) and (line["done"] or line["skipped"])]
+
+
+def _step_line(step: str, plans: Sequence[PlanRecord]) -> NightStep:
+    inputs = {id_ for plan in plans for id_ in plan["inputs"]}
+    left = {id_ for plan in plans if plan.get("finished", True) for id_ in plan["left"]}
+    operations = sum(len(plan["operations"]) for plan in plans)
+    return NightStep(
+        step=step,
+        # A step without inputs looks at everything: its changes are counted instead.
+        done=len(inputs - left) if inputs else operations,
+        skipped=len(left),
+        llm_calls=sum(plan["llm_calls"] for plan in plans),
+        tokens=sum(plan["tokens"] for plan in plans),
+        seconds=round(sum(plan["seconds"] for plan in plans), 3),
+    )
+
+
+def report_of(record: NightRecord, plans: Plans) -> NightReport:
+    """The night as `sleep --json` prints it."""
+    return {
+        "id": record["id"],
+        "dry_run": record["dry_run"],
+        "started": record["started"],
+        "ended": record["ended"],
+        "complete": record["complete"],
+        "held": record["held"],
+        "steps": record["steps"] or step_lines(plans),
+        "operations": list(plans.operations()),
+        "errors": record["errors"],
+        **results_of(plans),
+        "status": status_of(record),
+        "stopped": record.get("stopped"),
+        "gate": record.get("gate"),
+        "refused": [why for plan in plans for why in plan.get("refused", [])],
+    }
+
+
+def empty_report(now: datetime, *, dry_run: bool = False) -> NightReport:
+    """The report of a night with nothing to do: it has no record and called no model."""
+    return {
+        "id": None,
+        "dry_run": dry_run,
+        "started": now.isoformat(),
+        "ended": now.isoformat(),
+        "complete": True,
+        "held": [],
+        "steps": [],
+        "operations": [],
+        "errors": [],
+    }
+
+
+async def load(store: BaseStore, scope: Scope, night_id: str) -> NightRecord | None:
+    """The record of a night, or None."""
+    item = await store.aget(scope.namespace(NIGHTS), night_id)
+    return cast(NightRecord, item.value) if item else None
+
+
+async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
+    """The records of all nights, oldest first."""
+    items = await list_items(store, scope.namespace(NIGHTS))
+    found = (cast(NightRecord, item.value) for item in items)
+    return sorted(found, key=lambda record: (record["started"], len(record["id"]), record["id"]))
+
+
+async def all_ids(store: BaseStore, scope: Scope) -> list[str]:
+    """The ids of all nights, oldest first."""
+    return [record["id"] for record in await records(store, scope)]
+
+
+async def plans_of(
+    store: BaseStore,
+    scope: Scope,
+    night_id: str,
+    entries: Mapping[str, JournalEntry] | None = None,
+) -> Plans:
+    """The plans of a night, in order. `entries`: the journal entries that it set out with."""
+    items = await list_items(store, scope.namespace("night", night_id))
+    plans = sorted((cast(PlanRecord, i.value) for i in items), key=lambda plan: plan["order"])
+    return Plans(plans, entries)
+
+
+async def unfinished(store: BaseStore, scope: Scope) -> NightRecord | None:
+    """The night that was begun and not ended, if any."""
+    pointer = await store.aget(scope.namespace(OPEN), "open")
+    return await load(store, scope, pointer.value["id"]) if pointer else None
+
+
+async def is_going(store: BaseStore, scope: Scope) -> bool:
+    """Whether a night was begun and not ended."""
+    return await unfinished(store, scope) is not None
+
+
+async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
+    """Whether a preview was asked for and is not begun."""
+    return await store.aget(scope.namespace(OPEN), "preview") is not None
+
+
+async def is_due(store: BaseStore, scope: Scope) -> bool:
+    """Whether the next run has a preview to begin or a night to finish."""
+    return await preview_wanted(store, scope) or await is_going(store, scope)
+
+
+async def want_preview(store: BaseStore, scope: Scope) -> None:
+    """Ask the next run for a preview: a night that applies nothing."""
+    await store.aput(scope.namespace(OPEN), "preview", {}, index=False)
+
+
+async def unwant_preview(store: BaseStore, scope: Scope) -> None:
+    """Withdraw the wish for a preview: it is begun, or there is nothing to do."""
+    await store.adelete(scope.namespace(OPEN), "preview")
+
+
+async def keep(store: BaseStore, scope: Scope, record: NightRecord) -> None:
+    """Write a night's record."""
+    await write_batch(store, [record_put(scope, record)])
+
+
+def begin_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
+    """Writes that make `record` the night that any run goes on with."""
+    return [record_put(scope, record), _pointer(scope, record["id"])]
+
+
+def end_puts(scope: Scope, record: NightRecord) -> list[PutOp]:
+    """Writes that end a night: its record, and no night to go on with."""
+    return [record_put(scope, record), _pointer(scope, None)]
+
+
+def record_put(scope: Scope, record: NightRecord) -> PutOp:
+    """The write of a night's record."""
+    return PutOp(scope.namespace(NIGHTS), record["id"], cast(dict[str, Any], dict(record)))
+
+
+def plan_put(scope: Scope, night_id: str, plan: PlanRecord) -> PutOp:
+    """The write of a plan record."""
+    namespace = scope.namespace("night", night_id)
+    return PutOp(namespace, plan["key"], cast(dict[str, Any], dict(plan)), index=False)
+
+
+def _pointer(scope: Scope, night_id: str | None) -> PutOp:
+    return PutOp(scope.namespace(OPEN), "open", {"id": night_id} if night_id else None)
+
+
+async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
+    """Reduce the nights older than the newest `keep` applied ones to what they did.
+
+    Ids, kinds and reasons stay. What an undo would need goes, and with it what was pruned. Previews
+    and held nights of that age that nobody decided on are reduced too.
+    """
+    for record in to_reduce(await records(store, scope), keep=keep):
+        plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
+        puts = [plan_put(scope, record["id"], plan) for plan in plans]
+        await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
+
+
+def to_reduce(records: Sequence[NightRecord], *, keep: int) -> list[NightRecord]:
+    """The ended nights among `records` (oldest first) that are too old to be undone. Pure."""
+    applied = [one["id"] for one in records if one["applied"] and not one["dry_run"]]
+    if len(applied) <= keep:
+        return []
+    last = applied[len(applied) - keep - 1]
+    ids = [one["id"] for one in records]
+    old = records[: ids.index(last) + 1]
+    return [one for one in old if one["ended"] and not one.get("reduced")]
+
+
+def _reduced(plan: PlanRecord) -> PlanRecord:
+    bare = [cast(Operation, {**one, "before": None, "after": None}) for one in plan["operations"]]
+    return {**plan, "operations": bare, "exchange": []}

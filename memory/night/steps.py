@@ -1,0 +1,326 @@
+"""What the steps of a night share: the night in hand, its plans, and the way to the next step.
+
+A step reads the night, decides about one batch after the other (`plan`), and says where the night
+goes on (`proceed`). A plan is written before the next batch is begun.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel
+
+from memory import audit, journal, telemetry
+from memory.audit import AuditEntry
+from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.events import called_away, inbox, owners_of, wakes
+from memory.messages import history_share
+from memory.models import ask_for, in_vain
+from memory.night import progress
+from memory.night import record as night
+from memory.night.order import next_step, stopped
+from memory.night.pending_view import Changes, PendingView
+from memory.night.plans import Plans
+from memory.operations import apply
+from memory.records import (
+    CallRecord,
+    JournalEntry,
+    NightRecord,
+    Operation,
+    PlanRecord,
+    Scope,
+    Usage,
+)
+from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import NightCursor, State
+from memory.telemetry import called
+
+ITEMS_A_BATCH = 62
+"""A visit to a step thinks about one batch, and one more for each so many of the night's entries or
+entities: every visit reads the night anew, and a long night must not have more visits."""
+
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+@dataclass
+class Thought:
+    """What a step decided about one batch."""
+
+    operations: list[Operation] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """Inputs that it could not settle: they stay pending."""
+    errors: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
+    exchange: list[dict[str, Any]] = field(default_factory=list)
+    """The messages of a loop so far, serialised."""
+    finished: bool = True
+    """False while a loop over the same inputs goes on."""
+    overflowed: bool = False
+    """The batch was longer than the model takes."""
+    left_alone: bool = False
+    """The circuit breaker is open; no call was made."""
+    refused: list[str] = field(default_factory=list)
+    """Why parts of the model's answer were not used."""
+    log: list[AuditEntry] = field(default_factory=list)
+    """What its tools did."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """What the report shows of the step beside its operations."""
+
+
+Think = Callable[[], Awaitable[Thought]]
+
+
+class Job(NamedTuple):
+    """One batch of a step."""
+
+    inputs: Sequence[str]
+    """The ids that it is about."""
+    think: Think
+    iteration: int = 0
+    """For a loop over the same inputs: how many answers there were."""
+
+
+@dataclass
+class NightContext:
+    """The night in hand, for one visit to one of its steps."""
+
+    state: State
+    config: RunnableConfig
+    settings: Settings
+    resources: Resources
+    store: BaseStore
+    scope: Scope
+    record: NightRecord
+    plans: Plans
+    step: str | None = None
+    """The step that listeners were last told of."""
+    _pending_view: PendingView | None = field(default=None, init=False)
+
+    @property
+    def now(self) -> str:
+        """The time of the whole night, ISO 8601."""
+        return self.record["started"]
+
+    async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
+        """Ask the model for an answer of this form. Raises ModelError."""
+        return await ask_for(
+            self.resources.chat_model,
+            messages,
+            form,
+            config=self.config,
+            breaker=self.resources.breakers.model,
+        )
+
+    def calls_logged(self, calls: Iterable[CallRecord]) -> list[AuditEntry]:
+        """Lines of the audit log for tool calls of this night."""
+        return audit.of_calls(
+            calls,
+            at=self.resources.clock(),
+            tick=self.state["tick"],
+            origin=self.record["id"],
+            model=called(self.resources.chat_model),
+        )
+
+    def pending_view(self) -> PendingView:
+        """Memory with everything that the night decided so far."""
+        if self._pending_view is None:
+            self._pending_view = PendingView(self.store, self.resources.semantic, self.scope)
+        return self._pending_view.follow(self.plans.operations())
+
+    def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+        """Journal entries with everything that the night decided so far."""
+        standing = {entry["id"]: entry for entry in entries}
+        return list(apply.entries_after(standing, self.plans.operations()).values())
+
+    def added_facts(self) -> list[str]:
+        """Operation ids of the facts that the night adds."""
+        return [one["target"] for one in self.plans.operations() if one["kind"] == "add_fact"]
+
+    async def without_own_facts(self) -> Changes:
+        """Memory without the facts that this night adds, with entries scored as by now.
+
+        For recalls within a night. The night has stored those facts and its preview has not, but
+        both must find the same. The entries that the facts were made of are found in their place.
+        """
+        added = await self.resources.semantic.by_op(self.scope, self.added_facts())
+        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+        scored = self.entries_after(self.plans.entries.values())
+        return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
+
+
+async def night_in_hand(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig, *, entries: bool = False
+) -> NightContext:
+    """Read the night that the state points to.
+
+    `entries`: read the journal entries that it set out with, too. While compacting they always
+    are; later few steps need them. Raises LookupError where there is no such night.
+    """
+    cursor, store, scope = state.get("night"), store_of(runtime), scope_of(config)
+    record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
+    if record is None:
+        raise LookupError("no night is in hand")
+    wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
+    found = await journal.read_many(store, scope, wanted) if wanted else {}
+    plans = await night.plans_of(store, scope, record["id"], found)
+    step = cursor["next"] if cursor else None
+    return in_context(state, runtime, config, record, plans, step=step)
+
+
+def in_context(
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    record: NightRecord,
+    plans: Plans,
+    *,
+    step: str | None = None,
+) -> NightContext:
+    """A night that was read already."""
+    settings, resources = settings_of(runtime.context), resources_of(config)
+    store, scope = store_of(runtime), scope_of(config)
+    return NightContext(state, config, settings, resources, store, scope, record, plans, step)
+
+
+async def plan_batches(
+    context: NightContext, step: str, next_jobs: Callable[[], Awaitable[Sequence[Job]]]
+) -> NightCursor:
+    """Let `step` decide about one batch after the other; the cursor to where the night goes on.
+
+    `next_jobs` gives the next batch, as all plans so far leave memory. Between two batches the
+    budget, the model's health and messages that wake are looked at, as between two visits.
+    """
+    items = max(len(context.record["pending"]), len(context.record.get("entities", [])))
+    for _ in range(1 + items // ITEMS_A_BATCH):
+        for job in await next_jobs():
+            await plan(context, step, job.inputs, job.think, iteration=job.iteration)
+        cursor = await proceed(context)
+        if cursor["next"] != step:
+            break
+    return cursor
+
+
+async def plan(
+    context: NightContext, step: str, inputs: Sequence[str], think: Think, *, iteration: int = 0
+) -> PlanRecord:
+    """What `step` decides about `inputs`, written down together with its lines of the audit log.
+
+    A plan that exists already is not thought out again. Without a usable answer of the model the
+    plan leaves all inputs and keeps the error; inputs that were too long together are left without
+    an error and come again in halves.
+    """
+    _tell_step(context, step)
+    key = night.plan_key(context.record["id"], step, iteration, inputs)
+    if kept := context.plans.with_key(key):
+        return kept
+    began = time.perf_counter()
+    thought = await _thought(context, step, inputs, iteration, think)
+    made: PlanRecord = {
+        "key": key,
+        "order": context.plans.next_order(),
+        "step": step,
+        "phase": context.record["phase"],
+        "operations": thought.operations,
+        "inputs": list(inputs),
+        "left": thought.left,
+        "errors": thought.errors,
+        "llm_calls": thought.usage["llm_calls"],
+        "tokens": thought.usage["tokens"],
+        "seconds": time.perf_counter() - began,
+        "exchange": thought.exchange,
+        "finished": thought.finished,
+        "overflowed": thought.overflowed,
+        "left_alone": thought.left_alone,
+        "refused": thought.refused,
+        "result": thought.result,
+    }
+    put = night.plan_put(context.scope, context.record["id"], made)
+    await audit.write(context.store, context.scope, thought.log, visit=made["order"], also=[put])
+    context.plans.extend([made])
+    progress.tell_progress(context.record, context.plans, step, "progress")
+    return made
+
+
+async def _thought(
+    context: NightContext, step: str, inputs: Sequence[str], iteration: int, think: Think
+) -> Thought:
+    """What `think` decides, in a span; a failure of the model leaves the inputs."""
+    try:
+        with telemetry.night_step(step, context.record["id"]):
+            return await think()
+    except ContextOverflow as error:
+        halves = len(inputs) > 1 and iteration == 0
+        errors = [] if halves else [f"{step}: {error}"]
+        lost = in_vain(error)
+        return Thought(left=list(inputs), errors=errors, overflowed=True, usage=lost)
+    except ModelError as error:
+        alone, lost = isinstance(error, CircuitOpen), in_vain(error)
+        errors = [f"{step}: {error}"]
+        return Thought(left=list(inputs), errors=errors, left_alone=alone, usage=lost)
+
+
+async def proceed(context: NightContext, *, compaction_done: bool = False) -> NightCursor:
+    """The cursor to what comes next. Where the night is cut short, the record keeps the reason."""
+    record, settings = context.record, context.settings
+    away = await _called_away(context)
+    following = next_step(
+        record,
+        context.plans,
+        settings,
+        waking=away is not None,
+        compaction_due=not compaction_done and compaction_due(context.state, settings),
+    )
+    # Only dreaming is ever cut short, and what comes then is the gate.
+    cut = away if following == "weigh_night" else None
+    why = stopped(record, context.plans, settings) or cut
+    if why and not record.get("stopped") and night.status_of(record) == "open":
+        context.record = {**record, "stopped": why}
+        await night.keep(context.store, context.scope, context.record)
+    _tell_step(context, following)
+    return {"id": record["id"], "next": following}
+
+
+async def _called_away(context: NightContext) -> str | None:
+    """Why dreaming is cut short: an event to act on, `request: wake` (ruling 18), its hours' end.
+
+    Compacting is never cut short. A preview leaves the agent awake or asleep, as it is, so that
+    nothing that waits ends it early.
+    """
+    record, settings = context.record, context.settings
+    dreaming = "compacting" in record["applied"] and "gate" not in record
+    if record["dry_run"] or not dreaming:
+        return None
+    if why := called_away(context.state, settings, context.resources.clock()):
+        return why
+    items = await inbox.waiting(context.store, context.scope, context.state["handled"])
+    owners = owners_of(settings, user=context.scope.user, served=False)
+    waits = any(wakes(item["event"], settings=settings, owners=owners) for item in items)
+    return "a message waits" if waits else None
+
+
+def _tell_step(context: NightContext, step: str) -> None:
+    """Tell listeners that the last step is over and that `step` begins."""
+    if step in (context.step, "settle"):  # settling is a part of applying, and no step of its own
+        return
+    if context.step is not None:
+        progress.tell_progress(context.record, context.plans, context.step, "end")
+    progress.tell_progress(context.record, context.plans, step, "begin")
+    context.step = step
+
+
+def compaction_due(state: State, settings: Settings) -> bool:
+    """Whether the history alone is over the night's threshold and longer than the window."""
+    messages = state["messages"]
+    if not settings.compact_enabled or len(messages) <= settings.compact_preserve_window:
+        return False
+    share = history_share(messages, state["calibration"], settings.max_context_tokens)
+    return share >= settings.compact_sleep_threshold

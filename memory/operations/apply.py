@@ -1,0 +1,390 @@
+"""Apply operations: the one function that changes long-term memory.
+
+Applying is idempotent and keeps the order of the operations, in these steps:
+
+1. New facts, each under a unique index of its operation id; then changes of facts.
+2. Everything in the store in one transaction, so that no mark stands for a missing fact. A journal
+   entry that goes leaves the search index first: an entry without an index entry is mended by the
+   next try, an index entry without its journal entry would stay.
+3. Facts that go, when nothing names them any more, and last of all the caller's own mark.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from langgraph.store.base import BaseStore, PutOp
+
+from memory import entities, journal, records
+from memory.facts import SemanticMemory
+from memory.journal import links
+from memory.recall import episodes
+from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
+from memory.storage import write_batch
+
+JOINED = ("source_entries", "source_events", "entities", "disputed")
+"""List fields, whose order means nothing."""
+
+
+def fields_after(
+    standing: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The fields to write; {} where the change is made already.
+
+    None on a conflict: a field that is no list is neither as `before` nor as `after`, because
+    somebody changed it meanwhile.
+    """
+    now = {name: standing.get(name, BLANK.get(name)) for name in after}
+    plain = [name for name in after if name not in JOINED]
+    if not any(all(now[name] == one[name] for name in plain) for one in (before, after)):
+        return None
+    lists = {name: _joined(now[name], before[name], after[name]) for name in after.keys() - plain}
+    wanted = {**lists, **{name: after[name] for name in plain}}
+    return {name: wanted[name] for name in after if wanted[name] != now[name]}
+
+
+def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+    kept = [one for one in now if one in after or one not in before]
+    return [*kept, *(one for one in after if one not in before and one not in now)]
+
+
+def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
+    """Facts by operation id once `operations` are applied, in order.
+
+    A fact that is not stored yet has its operation id for an id, and `superseded_by` holds an
+    operation id, too.
+    """
+    ops = {fact["id"]: fact["op"] for fact in facts.values()}
+    after = {op: _by_op(fact, ops) for op, fact in facts.items()}
+    for one in told(operations):
+        target = one["target"]
+        if one["kind"] == "add_fact":
+            after.setdefault(target, fact_from(cast(FactDraft, one["after"])))
+        elif one["kind"] == "remove_fact":
+            after.pop(target, None)
+        elif one["kind"] == "change_fact" and target in after:
+            changed = fields_after(after[target], one["before"], one["after"])
+            after[target] = cast(Fact, {**after[target], **(changed or {})})
+    return after
+
+
+def _by_op(fact: Fact, ops: Mapping[str, str]) -> Fact:
+    """The fact with `superseded_by` as an operation id, where that is known."""
+    by = fact["superseded_by"]
+    return {**fact, "superseded_by": ops.get(by, by)} if by else fact
+
+
+def fact_from(draft: FactDraft) -> Fact:
+    """The fact that a draft becomes."""
+    blank = {"invalid_at": None, "superseded_by": None, "access_count": 0, "last_access": None}
+    return cast(Fact, {**draft, "id": draft["op"], **blank})
+
+
+# Citations: the ids that facts, observations, insights and links stand on.
+
+
+async def cited_ids(
+    ids: Collection[str],
+    operations: Sequence[Operation],
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> set[str]:
+    """The ids of entries, events and facts that memory cites once `operations` are applied.
+
+    Memories that are only linked are given as far as they are among `ids`.
+    """
+    operations = told(operations)
+    stored = {fact["op"]: fact for fact in await semantic.all(scope)}
+    facts = facts_after(stored, operations).values()
+    profiles = {one["id"]: one for one in await entities.everyone(store, scope)}
+    profiles = entities.after(profiles, {}, operations)[0]
+    observed = (one for profile in profiles.values() for one in profile["observations"])
+    added = (one["after"] for one in operations if one["kind"] == "add_entry")
+    return {
+        *(one for fact in facts for one in (*fact["source_entries"], *fact["source_events"])),
+        *(one for observation in observed for one in observation["sources"]),
+        *(one for entry in added for one in entry.get("evidence", ())),
+        *await _linked(ids, operations, stored.values(), store, scope),
+    }
+
+
+async def _linked(
+    ids: Collection[str],
+    operations: Sequence[Operation],
+    facts: Iterable[Fact],
+    store: BaseStore,
+    scope: Scope,
+) -> set[str]:
+    """Those of `ids` that are linked to anything once `operations` are applied."""
+    known = {fact["op"]: fact["id"] for fact in facts}
+    ends = links.after(await links.read(store, scope, ids), operations, known)
+    return {id_ for id_ in ids if id_ in ends and ends[id_]["linked_to"]}
+
+
+def stands_under(entry: JournalEntry, cited: Collection[str]) -> bool:
+    """Whether the entry is cited, or the event whose words it holds."""
+    of_event = entry["id"].startswith("event_")
+    return entry["id"] in cited or (of_event and any(one in cited for one in entry["sources"]))
+
+
+log = logging.getLogger("circadian.memory")
+
+
+LINKS = links.LINKS
+
+
+UNDREAMED = "undreamed"
+"""Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
+
+
+_ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
+
+
+_WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
+
+
+async def apply_operations(
+    operations: Sequence[Operation],
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    also: Sequence[PutOp] = (),
+) -> list[str]:
+    """Apply `operations`; return the ids of the new memories, in order.
+
+    Applying twice is the same as applying once. An operation on something that was changed
+    meanwhile is skipped.
+
+    Args:
+        operations: In order.
+        store: Journal, profiles and links.
+        semantic: Facts.
+        scope: Whose memory.
+        also: The caller's own writes that mark the work as done, such as that of a phase. They are
+            in the transaction of the other writes or, if facts go, after them.
+    """
+    operations = told(operations)
+    facts = await _write_facts(operations, semantic, scope)
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    await _change_facts(operations, ids, semantic, scope)
+    operations = await _without_cited(operations, store, semantic, scope)
+    gone = _gone(operations, facts)
+    puts, pruned = await _entry_puts(operations, store, semantic, scope)
+    missing = await _missing(operations, ids, pruned, semantic, scope, store)
+    puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
+    puts += await entities.puts_after(store, scope, operations)
+    puts += [put for one in operations for put in _marks(one, scope)]
+    puts += await _reflections(operations, store, scope)
+    if gone:
+        if puts:
+            await write_batch(store, puts)
+        for fact_id in gone:
+            await semantic.delete(scope, fact_id)
+        puts = []
+    puts += also
+    if puts:
+        await write_batch(store, puts)
+    if any(one["kind"] in _ON_ENTRIES for one in operations):
+        await episodes.index_written(store, semantic, scope)
+    written = (_written(operation, ids) for operation in operations)
+    return [one for one in written if one is not None]
+
+
+async def _write_facts(
+    operations: Sequence[Operation], semantic: SemanticMemory, scope: Scope
+) -> dict[str, Fact]:
+    """Write new facts; return all facts that the operations name, by operation id."""
+    drafts = [cast(FactDraft, o["after"]) for o in operations if o["kind"] == "add_fact"]
+    made = await semantic.add(scope, drafts) if drafts else []
+    known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
+    # Read only if needed: a write of entries alone must not fail with the facts' file.
+    missing = sorted(_named(operations) - known.keys())
+    return known | (await semantic.by_op(scope, missing) if missing else {})
+
+
+def _named(operations: Sequence[Operation]) -> set[str]:
+    """The operation ids of the facts that links, changes and removals name."""
+    found: set[str] = set()
+    for one in operations:
+        if one["kind"] in ("link", "unlink"):
+            found |= links.fact_ops(one)
+        elif one["kind"] == "change_fact":
+            values = (one["before"].get("superseded_by"), one["after"].get("superseded_by"))
+            found |= {one["target"], *(value for value in values if value)}
+        elif one["kind"] == "remove_fact":
+            found.add(one["target"])
+    return found
+
+
+def _gone(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
+    """The ids of the facts to remove. A fact that existed before, and was said again, stays."""
+    ops = [one["target"] for one in operations if one["kind"] == "remove_fact"]
+    return [facts[op]["id"] for op in ops if op in facts and facts[op]["op"] == op]
+
+
+async def _change_facts(
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> None:
+    """Change fields of facts that still have the values to be replaced.
+
+    No fact is superseded by a fact that is missing, by itself, or by a fact that it superseded.
+    """
+    for operation in operations:
+        if operation["kind"] != "change_fact":
+            continue
+        fact = await semantic.get(scope, facts.get(operation["target"], ""))
+        if fact is None:
+            continue
+        before, after = (_resolved(operation[when], facts) for when in _WHEN)
+        changed = fields_after(fact, before, after)
+        if changed == {}:
+            continue
+        if changed is None or await _without_heir(
+            fact, after.get("superseded_by"), semantic, scope
+        ):
+            log.warning("skipped, as memory changed meanwhile: %s", operation["id"])
+            continue
+        await semantic.update(scope, fact["id"], changed)
+
+
+async def _without_heir(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
+    """Whether no other fact would hold in the place of this one."""
+    if by is None:
+        return False
+    heir = await semantic.get(scope, by)
+    return heir is None or heir["id"] == fact["id"] or heir["superseded_by"] == fact["id"]
+
+
+def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:
+    """`values` with `superseded_by` as a fact's id in place of an operation id."""
+    by = values.get("superseded_by")
+    named = {"superseded_by": facts.get(by, by)} if by else {}
+    return {**values, **named}
+
+
+async def _without_cited(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[Operation]:
+    """The operations without the pruning of entries that something cites by now."""
+    pruned = [one["target"] for one in operations if one["kind"] == "prune_entry"]
+    standing = await journal.read_many(store, scope, pruned)
+    if not standing:
+        return list(operations)
+    cited = await cited_ids(standing, operations, store=store, semantic=semantic, scope=scope)
+    kept = {id_ for id_, one in standing.items() if stands_under(one, cited)}
+    for id_ in sorted(kept):
+        log.warning("skipped, as memory stands on it: %s", id_)
+    return [one for one in operations if one["kind"] != "prune_entry" or one["target"] not in kept]
+
+
+async def _entry_puts(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> tuple[list[PutOp], list[str]]:
+    """(writes for the journal entries that change or go, ids of those that go)."""
+    changed = {o["target"] for o in operations if o["kind"] in _ON_ENTRIES}
+    standing = await journal.read_many(store, scope, changed)
+    after = entries_after(standing, operations)
+    gone = [entry for id_, entry in standing.items() if id_ not in after]
+    if gone:
+        await semantic.drop_episodes(scope, [entry["id"] for entry in gone])
+    puts = [put for entry in after.values() for put in journal.puts(scope, entry)]
+    puts += [put for entry in gone for put in journal.removals(scope, entry)]
+    return puts, [entry["id"] for entry in gone]
+
+
+async def _missing(
+    operations: Sequence[Operation],
+    facts: Mapping[str, str],
+    pruned: Collection[str],
+    semantic: SemanticMemory,
+    scope: Scope,
+    store: BaseStore,
+) -> list[str]:
+    """The ends of new links that do not exist, so that nothing is linked to them.
+
+    `facts`: the ids of existing facts; `pruned`: the ids of entries about to go.
+    """
+    made = [one for one in operations if one["kind"] == "link"]
+    added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
+    asked = links.named_by(made, facts) - {*facts.values()} - added
+    entries = await journal.read_many(store, scope, asked) if asked else {}
+    left = sorted(asked - entries.keys())
+    return [one for one in left if await semantic.get(scope, one) is None]
+
+
+def entries_after(
+    entries: dict[str, JournalEntry], operations: Sequence[Operation]
+) -> dict[str, JournalEntry]:
+    """Entries by id once `operations` are applied, in order. Pure.
+
+    An existing entry is not written again, and keeps what a night did with it. An event that comes
+    again under its id with other words replaces the entry; an event that was set aside loses that
+    tag when it is acted on after all. An entry that is not as its operation expects was changed
+    meanwhile, and stays.
+    """
+    after = dict(entries)
+    for operation in told(operations):
+        target = operation["target"]
+        if operation["kind"] == "add_entry":
+            added = cast(JournalEntry, operation["after"])
+            after[target] = _added(after.get(target), added)
+        elif operation["kind"] in ("score_entry", "mark_entry") and target in after:
+            changed = fields_after(after[target], operation["before"], operation["after"])
+            after[target] = cast(JournalEntry, {**after[target], **(changed or {})})
+        elif operation["kind"] == "prune_entry" and after.get(target) == operation["before"]:
+            after.pop(target, None)
+    return after
+
+
+def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
+    if standing is None or standing["content"] != added["content"]:
+        return added
+    if records.ASIDE in standing["tags"]:
+        return {**standing, "tags": added["tags"]}
+    return standing
+
+
+def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
+    """The marks of facts that wait to be seen with their neighbours."""
+    kind, target = operation["kind"], operation["target"]
+    settled = kind == "settle_fact" and operation["after"]["dreamed"]
+    if kind == "remove_fact" or settled:
+        return [PutOp(scope.namespace(UNDREAMED), target, None)]
+    if kind in ("add_fact", "settle_fact"):
+        return [PutOp(scope.namespace(UNDREAMED), target, {"op": target}, index=False)]
+    return []
+
+
+async def _reflections(
+    operations: Sequence[Operation], store: BaseStore, scope: Scope
+) -> list[PutOp]:
+    """The time of the last insights, unless others were stored since."""
+    mine = [one for one in operations if one["kind"] == "reflected"]
+    if not mine:
+        return []
+    standing = at = await last_reflection(store, scope)
+    for one in mine:
+        at = one["after"]["at"] if at == one["before"]["at"] else at
+    if at == standing:
+        return []
+    return [PutOp(scope.namespace(REFLECTION), "last", {"at": at} if at else None)]
+
+
+async def last_reflection(store: BaseStore, scope: Scope) -> str | None:
+    """When insights were last stored, ISO 8601."""
+    item = await store.aget(scope.namespace(REFLECTION), "last")
+    return cast(str, item.value["at"]) if item else None
+
+
+def _written(operation: Operation, facts: Mapping[str, str]) -> str | None:
+    if operation["kind"] == "add_entry":
+        return operation["target"]
+    return facts.get(operation["id"]) if operation["kind"] == "add_fact" else None

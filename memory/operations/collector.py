@@ -1,0 +1,76 @@
+"""Collectors of the operations that tools ask for.
+
+Awake they are applied at once; asleep they join the plan of the night's step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+
+from memory.facts import SemanticMemory
+from memory.operations.apply import apply_operations
+from memory.records import JournalEntry, Operation, Scope
+from memory.runtime import present, resources_of, scope_of
+
+KEY = "circadian_sink"
+"""The key of a night step's PlanSink in `config["configurable"]`."""
+
+
+class Collector(Protocol):
+    """Collects the operations of tools."""
+
+    @property
+    def shown(self) -> Mapping[str, JournalEntry] | None:
+        """Asleep: the entries that the model was shown, by id. Awake: None."""
+
+    async def write(self, operations: Sequence[Operation]) -> list[str]:
+        """Take operations; return the ids of the memories that they write."""
+
+
+class ApplyingCollector:
+    """Awake: applies what a tool writes at once."""
+
+    shown: Mapping[str, JournalEntry] | None = None
+
+    def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
+        self._store, self._semantic, self._scope = store, semantic, scope
+
+    async def write(self, operations: Sequence[Operation]) -> list[str]:
+        """Apply the operations now."""
+        return await apply_operations(
+            operations, store=self._store, semantic=self._semantic, scope=self._scope
+        )
+
+
+class PlanCollector:
+    """Asleep: collects what a tool writes; it is applied with the night."""
+
+    def __init__(
+        self, shown: Mapping[str, JournalEntry], operations: Sequence[Operation] = ()
+    ) -> None:
+        """`operations`: those of earlier answers in the same loop."""
+        self.shown: Mapping[str, JournalEntry] | None = shown
+        self.operations = list(operations)
+
+    async def write(self, operations: Sequence[Operation]) -> list[str]:
+        """Keep the operations, each once."""
+        known = {operation["id"] for operation in self.operations}
+        self.operations += [one for one in operations if one["id"] not in known]
+        return [one["target"] for one in operations if one["kind"] in ("add_entry", "add_fact")]
+
+
+def collector_of(config: RunnableConfig, store: BaseStore | None) -> Collector:
+    """The collector of this run or step."""
+    given = config.get("configurable", {}).get(KEY)
+    if isinstance(given, PlanCollector):
+        return given
+    return ApplyingCollector(present(store), resources_of(config).semantic, scope_of(config))
+
+
+def with_collector(config: RunnableConfig, sink: PlanCollector) -> RunnableConfig:
+    """`config` for the tools of a night step."""
+    return {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}

@@ -1,0 +1,272 @@
+"""Conflicts of operations with memory as it is now, because somebody changed it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from langgraph.store.base import BaseStore
+
+from memory import entities, journal
+from memory.facts import SemanticMemory
+from memory.journal import links
+from memory.operations import apply
+from memory.operations.apply import (
+    JOINED,
+    UNDREAMED,
+    entries_after,
+    fact_from,
+    facts_after,
+    fields_after,
+    last_reflection,
+)
+from memory.records import (
+    BLANK,
+    EntityProfile,
+    Fact,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    Scope,
+    told,
+)
+from memory.storage import list_items
+
+_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
+
+
+_FACTS = ("add_fact", "change_fact", "remove_fact")
+
+
+_TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
+
+
+Record = TypeVar("Record")
+
+
+_COUNTED = ("id", "access_count", "last_access")
+"""Fields of a fact that reading it changes."""
+
+
+@dataclass
+class Standing:
+    """The targets of operations, with the operations checked so far applied."""
+
+    entries: dict[str, JournalEntry]
+    facts: dict[str, Fact]
+    """By operation id."""
+    profiles: dict[str, EntityProfile]
+    going: frozenset[str] = frozenset()
+    """Targets that the operations remove; an interrupted undo may have removed them already."""
+    conflicting: dict[str, None] = field(default_factory=dict)
+
+    def check(self, one: Operation) -> None:
+        """Note a conflict of `one` with its target, then apply it."""
+        target = one["target"]
+        if not self._fits(one):
+            self.conflicting[target] = None
+        if one["kind"] in _ENTRIES:
+            self.entries |= entries_after(_taken(self.entries, target), [one])
+        elif one["kind"] in _FACTS:
+            self.facts |= facts_after(_taken(self.facts, target), [one])
+        else:
+            self.profiles |= entities.after(_taken(self.profiles, target), {}, [one])[0]
+
+    def _fits(self, one: Operation) -> bool:
+        target, before, after = one["target"], one["before"], one["after"]
+        if target in self.going and not self._stands(target):
+            return True
+        match one["kind"]:
+            case "score_entry" | "mark_entry":
+                entry = self.entries.get(target)
+                return entry is not None and fields_after(entry, before, after) is not None
+            case "prune_entry":
+                return self.entries.get(target) in (None, before)
+            case "change_fact":
+                fact = self.facts.get(target)
+                return fact is not None and fields_after(fact, before, after) is not None
+            case "remove_fact":
+                return _untouched(self.facts.get(target), before)
+            case "change_entity":
+                profile = self.profiles.get(target)
+                return profile is not None and entities.changed(profile, one) is not None
+        return True
+
+    def _stands(self, target: str) -> bool:
+        return target in self.entries or target in self.facts or target in self.profiles
+
+
+async def find_conflicts(
+    operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[str]:
+    """The ids of targets that are not as the operations expect them, each once, in order.
+
+    A target that already is as an operation would leave it is no conflict, nor is one that the
+    operations make themselves.
+    """
+    operations = told(operations)
+    mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *entities.KINDS)]
+    facts = await semantic.by_op(scope, _facts_named(mine))
+    standing = Standing(
+        await journal.read_many(store, scope, _targets(mine, _ENTRIES)),
+        facts_after(facts, []),
+        await entities.read(store, scope, _targets(mine, entities.KINDS)),
+        frozenset(_targets(mine, _TAKING)),
+    )
+    pruned = [
+        standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
+    ]
+    for one in mine:
+        standing.check(one)
+    if pruned:
+        ids = [one["id"] for one in pruned]
+        cited = await apply.cited_ids(ids, operations, store=store, semantic=semantic, scope=scope)
+        kept = [one["id"] for one in pruned if apply.stands_under(one, cited)]
+        standing.conflicting |= dict.fromkeys(kept)
+    return list(standing.conflicting)
+
+
+def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
+    """Take the record with id `target` out of `records`."""
+    return {target: records.pop(target)} if target in records else {}
+
+
+def _untouched(fact: Fact | None, draft: FactDraft) -> bool:
+    """Whether the fact is gone, existed before this draft, or is as the draft made it."""
+    if fact is None or fact["op"] != draft["op"]:
+        return True
+    made, now = ({**BLANK, **one} for one in (fact_from(draft), fact))
+    names = {*made, *now} - {*_COUNTED}
+    return all(cast(Any, made).get(name) == cast(Any, now).get(name) for name in names)
+
+
+def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[str]:
+    return [one["target"] for one in operations if one["kind"] in kinds]
+
+
+def _facts_named(operations: Sequence[Operation]) -> list[str]:
+    """Operation ids of the facts that change and of those that supersede them."""
+    mine = [one for one in operations if one["kind"] == "change_fact"]
+    values = (value for one in mine for value in (one["before"], one["after"]))
+    by = (value.get("superseded_by") for value in values)
+    return list(dict.fromkeys([*_targets(operations, _FACTS), *(op for op in by if op)]))
+
+
+# What changed in memory while a preview or a held night waited for a person.
+#
+# Stricter than the check before an undo, which accepts a value that already is as the operation would
+# leave it: a preview applied after a night that did the same would make everything twice.
+
+
+Fields = dict[str, Any]
+
+
+@dataclass
+class Expected:
+    """The values that operations found when they were decided, by target. Pure.
+
+    Of several operations on one target the first tells what was found. Memories that the operations
+    make themselves are not expected.
+    """
+
+    entries: dict[str, Fields] = field(default_factory=dict)
+    facts: dict[str, Fields] = field(default_factory=dict)
+    """By operation id; {} for a fact that is only named."""
+    profiles: dict[str, tuple[Fields, Fields]] = field(default_factory=dict)
+    """Attributes by name and observations by id."""
+    undreamed: list[str] = field(default_factory=list)
+    new: dict[str, None] = field(default_factory=dict)
+    """Ids of new memories: journal ids, and operation ids of facts."""
+    reflection: list[str | None] = field(default_factory=list)
+
+    @classmethod
+    def by(cls, operations: Sequence[Operation]) -> Expected:
+        """The values that `operations` found."""
+        found = cls()
+        for one in told(operations):
+            found._read(one)
+        return found
+
+    def _read(self, one: Operation) -> None:
+        target, before = one["target"], one["before"]
+        match one["kind"]:
+            case "add_entry" | "add_fact":
+                self.new[target] = None
+            case "score_entry" | "mark_entry" | "prune_entry":
+                self._expect(self.entries, target, before)
+            case "change_fact":
+                plain = {name: value for name, value in before.items() if name not in JOINED}
+                self._expect(self.facts, target, plain)
+                self._name(one["after"].get("superseded_by"))
+            case "link":
+                self._name(*links.fact_ops(one))
+            case "change_entity":
+                attributes, observations = self.profiles.setdefault(target, ({}, {}))
+                self.profiles[target] = (
+                    before["attributes"] | attributes,
+                    before["observations"] | observations,
+                )
+            case "settle_fact":
+                self.undreamed.append(target)
+            case "reflected":
+                self.reflection.append(before["at"])
+
+    def _expect(self, records: dict[str, Fields], target: str, fields: Fields) -> None:
+        if target not in self.new:
+            known = records.setdefault(target, {})
+            for name, value in fields.items():
+                known.setdefault(name, value)
+
+    def _name(self, *ops: str | None) -> None:
+        for op in ops:
+            if op is not None:
+                self._expect(self.facts, op, {})
+
+
+async def changed_since(
+    operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[str]:
+    """The ids of memories that are not as `operations` found them; [] if they can be applied.
+
+    Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
+    """
+    expected = Expected.by(operations)
+    entries = await journal.read_many(store, scope, [*expected.entries, *expected.new])
+    facts = await semantic.by_op(scope, [*expected.facts, *expected.new])
+    profiles = await entities.read(store, scope, list(expected.profiles))
+    marked = {item.key for item in await list_items(store, scope.namespace(UNDREAMED))}
+    since = await last_reflection(store, scope)
+    found = [one for one in expected.new if one in entries or one in facts]
+    found += [one for one, was in expected.entries.items() if not _as_was(entries.get(one), was)]
+    found += [one for one, was in expected.facts.items() if not _holds_as(facts.get(one), was)]
+    known = expected.profiles.items()
+    found += [one for one, was in known if not _known_as(profiles.get(one), was)]
+    found += [one for one in expected.undreamed if one not in {*expected.new, *marked}]
+    found += ["reflection"] if any(at != since for at in expected.reflection[:1]) else []
+    return list(dict.fromkeys(found))
+
+
+def _as_was(entry: JournalEntry | None, fields: Fields) -> bool:
+    return entry is not None and all(entry.get(name) == value for name, value in fields.items())
+
+
+def _holds_as(fact: Fact | None, fields: Fields) -> bool:
+    """Whether the fact still holds and has these values."""
+    if fact is None or fact["invalid_at"] is not None:
+        return False
+    now: Mapping[str, Any] = fact
+    return all(now.get(name, BLANK.get(name)) == value for name, value in fields.items())
+
+
+def _known_as(profile: EntityProfile | None, was: tuple[Fields, Fields]) -> bool:
+    if profile is None:
+        return False
+    attributes, observations = was
+    standing: dict[str, Mapping[str, Any]] = {one["id"]: one for one in profile["observations"]}
+    if any(profile["attributes"].get(name) != value for name, value in attributes.items()):
+        return False
+    return all(
+        id_ in standing and all(standing[id_].get(name) == v for name, v in (was_so or {}).items())
+        for id_, was_so in observations.items()
+    )

@@ -1,0 +1,28 @@
+"""Planning: goals, projects and session memory, the working state of what is being done."""
+
+from memory.planning import goals, projects, session_memory
+from memory.planning.goals import (
+    Goals,
+    check_decomposable,
+    completions,
+    decompose,
+    in_hand,
+    recompute,
+    tree,
+)
+from memory.planning.session_memory import MemoryType, complete
+
+__all__ = [
+    "Goals",
+    "MemoryType",
+    "check_decomposable",
+    "complete",
+    "completions",
+    "decompose",
+    "goals",
+    "in_hand",
+    "projects",
+    "recompute",
+    "session_memory",
+    "tree",
+]

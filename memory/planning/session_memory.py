@@ -1,0 +1,174 @@
+"""Session memory: facts and patterns in every prompt (data-flow-09, section 3). Pure.
+
+It is permanent in spite of its name. The persona guard checks every write, with the assistant as
+the speaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from typing_extensions import TypedDict
+
+from memory.errors import Refusal
+from memory.guards import ERROR, SUGGESTION, share, violation
+from memory.records import CompletedTask, SessionMemory
+
+MemoryType = Literal["fact", "pattern"]
+
+
+COMPLETED_KEPT = 200
+"""Bounded, because the state is copied into every checkpoint."""
+
+
+KEPT = 0.5
+"""Share of an item's words by which another item says the same (0..1)."""
+
+
+class Counts(TypedDict):
+    """Number of items."""
+
+    facts: int
+    patterns: int
+
+
+class CompactResult(TypedDict):
+    """Result of a compaction, for the model."""
+
+    before: Counts
+    after: Counts
+    summary: str
+
+
+def add(
+    memory: SessionMemory, memory_type: MemoryType, content: str, *, by: str | None = None
+) -> tuple[SessionMemory, dict[str, Any]]:
+    """Add a fact or pattern; return the new memory and the tool's result.
+
+    A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
+    it, unless an owner did; the prompt shows the item with this name.
+
+    Raises:
+        Refusal: the content is blank, or about the assistant.
+    """
+    text = content.strip()
+    if not text:
+        raise Refusal("Nothing to remember", "Give one fact or pattern as a sentence.")
+    _guard([text], rejected=content)
+    standing = memory["key_facts"] if memory_type == "fact" else memory["learned_patterns"]
+    known = next((one for one in standing if _same(one) == _same(text)), None)
+    result: dict[str, Any] = {"memory_type": memory_type, "added": text}
+    after = memory
+    if known is None:
+        after = _named(_with(memory, memory_type, [*standing, text]), {text: by})
+    else:
+        result |= {"added": None, "message": f"Already known, not added twice: {known}"}
+    result |= {
+        "total_facts": len(after["key_facts"]),
+        "total_patterns": len(after["learned_patterns"]),
+    }
+    return after, result
+
+
+def compact(
+    memory: SessionMemory,
+    new_facts: Sequence[str],
+    new_patterns: Sequence[str],
+    summary: str,
+    now: datetime,
+    *,
+    by: str | None = None,
+) -> tuple[SessionMemory, CompactResult]:
+    """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
+
+    An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
+    name, and nothing that others said may be lost.
+
+    Raises:
+        Refusal: an item is about the assistant, both lists are empty while there are items, or
+            something that others said would be lost.
+    """
+    facts, patterns = _each_once(new_facts), _each_once(new_patterns)
+    before = _counts(memory)
+    if not facts and not patterns and any(before.values()):
+        raise Refusal(
+            "Both lists are empty: everything would be forgotten",
+            "Give the facts and patterns that are to stay, consolidated.",
+            before=before,
+        )
+    _guard([*facts, *patterns])
+    if by is not None and (lost := _lost(memory, [*facts, *patterns], by)):
+        told = "What others said would be lost, and nobody of them asked for it"
+        raise Refusal(told, "Keep it, or compact in a tick of your own.", lost=lost)
+    after: SessionMemory = {
+        **memory,
+        "key_facts": facts,
+        "learned_patterns": patterns,
+        "last_compacted": now.isoformat(),
+    }
+    after = _named(after, {one: _speaker(one, memory, by) for one in (*facts, *patterns)})
+    return after, {"before": before, "after": _counts(after), "summary": summary}
+
+
+def complete(memory: SessionMemory, tasks: Iterable[CompletedTask]) -> SessionMemory:
+    """Append completed root goals and projects; the newest COMPLETED_KEPT stay."""
+    kept = [*memory["completed_tasks"], *tasks][-COMPLETED_KEPT:]
+    return {**memory, "completed_tasks": kept}
+
+
+def _guard(texts: Iterable[str], *, rejected: str | None = None) -> None:
+    """Refuse texts about the assistant; `rejected`: the only text, as it was given."""
+    found = [text for text in texts if violation(text)]
+    if found:
+        content = found if rejected is None else rejected
+        raise Refusal(ERROR, SUGGESTION, rejected_content=content)
+
+
+def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> SessionMemory:
+    if memory_type == "fact":
+        return {**memory, "key_facts": texts}
+    return {**memory, "learned_patterns": texts}
+
+
+def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMemory:
+    """The memory with the speakers of its items; removed items lose theirs."""
+    standing = {*memory["key_facts"], *memory["learned_patterns"]}
+    known = {**memory.get("said_by", {}), **{text: by for text, by in names.items() if by}}
+    left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
+    bare = cast(SessionMemory, {key: one for key, one in memory.items() if key != "said_by"})
+    return {**bare, "said_by": left} if left else bare
+
+
+def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
+    """Speaker of the most similar earlier item; `by` if the item is new."""
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    nearest = max(standing, key=lambda one: share(text, [one]), default="")
+    if share(text, [nearest]) < KEPT:
+        return by
+    return memory.get("said_by", {}).get(nearest)
+
+
+def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
+    """Items of others than `by` of which less than half is left."""
+    said = memory.get("said_by", {})
+    standing = (*memory["key_facts"], *memory["learned_patterns"])
+    return [one for one in standing if said.get(one) != by and share(one, left) < KEPT]
+
+
+def _counts(memory: SessionMemory) -> Counts:
+    return {"facts": len(memory["key_facts"]), "patterns": len(memory["learned_patterns"])}
+
+
+def _each_once(texts: Iterable[str]) -> list[str]:
+    """The texts in order, trimmed, without empty ones and duplicates."""
+    kept: dict[str, str] = {}
+    for text in texts:
+        if text.strip():
+            kept.setdefault(_same(text), text.strip())
+    return list(kept.values())
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split())

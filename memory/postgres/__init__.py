@@ -1,1 +1,0 @@
-"""An installation in PostgreSQL, for several processes on several hosts."""

@@ -1,0 +1,52 @@
+"""Prompts: components, the lists they show, and their assembly within a budget of tokens."""
+
+from memory.prompt import assembly, assistant_prompt, components, rendering
+from memory.prompt.assembly import Material
+from memory.prompt.assistant_prompt import rolled_back
+from memory.prompt.components import (
+    CONVERSATION_HISTORY,
+    ENTITY_CONTEXT,
+    GUIDE,
+    SEMANTIC_MEMORIES,
+    Extensions,
+    PromptComponent,
+    load_extensions,
+    registered,
+)
+from memory.prompt.health import (
+    HISTORY,
+    TOOLS,
+    ComponentHealth,
+    PromptHealth,
+    context_use,
+    prompt_health,
+    recommended_action,
+)
+from memory.prompt.rendering import block, goals, recent
+
+__all__ = [
+    "CONVERSATION_HISTORY",
+    "ENTITY_CONTEXT",
+    "GUIDE",
+    "HISTORY",
+    "SEMANTIC_MEMORIES",
+    "TOOLS",
+    "ComponentHealth",
+    "Extensions",
+    "Material",
+    "PromptComponent",
+    "PromptHealth",
+    "assembly",
+    "assistant_prompt",
+    "block",
+    "components",
+    "context_use",
+    "goals",
+    "load_extensions",
+    "prompt_health",
+    "recent",
+    "recommended_action",
+    "registered",
+    "rendering",
+    "rolled_back",
+]

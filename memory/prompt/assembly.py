@@ -1,0 +1,263 @@
+"""Assembly: the components of a prompt put together, in id order. Pure.
+
+Before 5000 they are blocks of the system message. The history (5000), the event (6000) and tool
+results (7000) are messages; a user's component between them is a message of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from langchain_core.messages import AnyMessage, HumanMessage
+
+from memory.errors import InputError
+from memory.messages import EVENT_KEY, as_data, escaped, one_line
+from memory.prompt import components, rendering
+from memory.prompt.components import GIVES_WAY_FIRST, SHARE, PromptComponent, give_way
+from memory.records import EntityProfile, RecallHit
+from memory.settings import Settings
+from memory.state import State
+from memory.text import approximate_tokens, calibrated, fill
+
+GUIDELINES = (
+    "Your own guidelines, written by you; the user's instructions and the rules above stand above "
+    "them:"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What one prompt is made from."""
+
+    state: State
+    settings: Settings
+    context_type: str
+    enabled: Sequence[int]
+    """Ids of the built-in components that the context shows."""
+    override: Callable[[str], str | None] = lambda key: None
+    """Component key -> the template that stands in place of the component's own."""
+    limit: int
+    """Tokens of the whole prompt."""
+    now: str
+    """The tick's time, ISO 8601."""
+    owners: Sequence[str] = ()
+    memories: Sequence[RecallHit] = ()
+    people: Sequence[EntityProfile] = ()
+    """Who is spoken with and of, the nearest first."""
+    guidelines: str = ""
+    """The assistant's own prompt, where the context shows it."""
+    extra: Sequence[PromptComponent] = ()
+    """The user's components."""
+
+    @property
+    def shown(self) -> list[PromptComponent]:
+        """The components of this prompt, in id order. Raises InputError where two clash."""
+        known = components.registered(self.extra)
+        return [
+            one
+            for one in known.values()
+            if one.enabled
+            and (one.id in self.enabled if one.is_static else self.context_type in one.contexts)
+        ]
+
+    def size(self, text: str) -> int:
+        """Tokens, calibrated."""
+        return calibrated(approximate_tokens(text), self.state["calibration"])
+
+
+def blocks(material: Material) -> dict[str, str]:
+    """The components of the system message by key, in id order; an empty one is left out.
+
+    Where they fill more than half of the context, `GIVES_WAY_FIRST` says which lists shrink; a
+    user's components come last of all, the highest id first.
+
+    Raises:
+        InputError: two components clash, or one cannot be rendered; names them.
+    """
+    shown = [one for one in material.shown if one.id < components.CONVERSATION_HISTORY]
+    parts = {**_lists(material, shown), **_own_parts(material, shown)}
+    room = int(material.limit * SHARE)
+
+    def over(texts: Mapping[str, str]) -> int:
+        return sum(material.size(one) for one in _blocks(material, shown, texts).values()) - room
+
+    texts = give_way(
+        {name: part.render(part.budget) for name, part in parts.items()},
+        order=list(parts),
+        render=lambda name, tokens: parts[name].render(tokens),
+        over=over,
+        size=material.size,
+    )
+    return _blocks(material, shown, texts)
+
+
+def system_message(parts: Mapping[str, str]) -> str:
+    """The text of the system message, of `blocks`."""
+    return "\n\n".join(parts.values())
+
+
+def late(material: Material) -> dict[int, HumanMessage]:
+    """The user's components beyond the history, by id: messages, rendered anew for each call."""
+    found: dict[int, HumanMessage] = {}
+    shown = [one for one in material.shown if one.id > components.CONVERSATION_HISTORY]
+    parts = _own_parts(material, shown)
+    for one in shown:
+        part = parts.get(_own_name(one))
+        if part and (text := part.render(part.budget)):
+            found[one.id] = HumanMessage(
+                as_data("component", text, name=one.key),
+                id=f"component_{one.key}",
+                additional_kwargs={EVENT_KEY: {"component": one.key}},
+            )
+    return found
+
+
+def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
+    """The history with the components of `late` in their places round the event and its results.
+
+    The event is the newest human message.
+    """
+    event = max((n for n, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
+    before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
+    last = [one for id_, one in extra.items() if id_ > components.TOOL_RESULT]
+    after = [one for one in extra.values() if one not in before and one not in last]
+    in_hand = messages[event : event + 1]
+    return [*messages[:event], *before, *in_hand, *after, *messages[event + 1 :], *last]
+
+
+def values(material: Material) -> dict[str, str]:
+    """What the placeholders of components.PLACEHOLDERS stand for in this prompt."""
+    event, state = material.state["event"], material.state
+    return {
+        **rendering.placeholders(material.settings),
+        "owners": ", ".join(one_line(one) for one in material.owners),
+        "tick": str(state["tick"]),
+        "now_date": material.now[:10],
+        "sender": one_line(event["sender"]) if event else "",
+        "channel": one_line(event["channel"] or "") if event else "",
+        "context_type": material.context_type,
+    }
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A text that can be had shorter."""
+
+    budget: int
+    render: Callable[[int], str]
+    """Tokens at most -> the text."""
+
+
+def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
+    """The lists that `shown` shows, by the setting that bounds each, in giving-way order."""
+    state, factor = material.state, material.state["calibration"]
+
+    def bound(name: str, render: Callable[[Settings], str]) -> _Part:
+        settings = material.settings
+
+        def within(tokens: int) -> str:
+            return render(settings.model_copy(update={name: tokens}))
+
+        return _Part(getattr(settings, name), within)
+
+    found = {
+        name: bound(name, render)
+        for name, render in {
+            "project_tokens": lambda s: rendering.projects(state["projects"], s, factor),
+            "session_memory_tokens": lambda s: rendering.session_memory(
+                state["session_memory"], s, factor
+            ),
+            "entity_tokens": lambda s: rendering.entity_context(
+                material.people, state["conversations"], s, factor
+            ),
+            "recall_tokens": lambda s: rendering.semantic_memories(
+                material.memories, tokens=s.recall_tokens, calibration=factor
+            ),
+            "context_buffer_tokens": lambda s: rendering.context_buffer(
+                state["context_buffer"], s, factor
+            ),
+            "goals_tokens": lambda s: rendering.goals(state["goals"], s, factor),
+        }.items()
+    }
+    bounding = {name for one in shown for name in one.bounded_by}
+    return {name: found[name] for name in GIVES_WAY_FIRST if name in bounding}
+
+
+def _own_parts(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
+    """The user's components, each asked for its text once, the highest id first."""
+    factor = material.state["calibration"]
+
+    def bound(one: PromptComponent) -> _Part:
+        text = _content(one, material).strip()
+        budget = one.budget(material.settings)
+        assert budget is not None
+        return _Part(budget, lambda tokens: rendering.bounded(text, tokens, factor))
+
+    return {_own_name(one): bound(one) for one in reversed(shown) if not one.is_static}
+
+
+def _own_name(one: PromptComponent) -> str:
+    return f"component {one.key}"
+
+
+def _blocks(
+    material: Material, shown: Sequence[PromptComponent], texts: Mapping[str, str]
+) -> dict[str, str]:
+    """The blocks by key; `texts` by the names of `_lists` and `_own_parts`."""
+    found: dict[str, str] = {}
+    for one in shown:
+        if one.is_static:
+            block = _static(one, material, texts)
+        elif text := texts[_own_name(one)]:
+            block = as_data("component", text, name=one.key)
+        else:
+            block = ""
+        if block:
+            found[one.key] = block
+    return found
+
+
+def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> str:
+    override = material.override(one.key)
+    if one.id == components.SYSTEM_PROMPT:
+        text = rendering.system_prompt(material.settings, override, values(material))
+        return _instructions(text, material.guidelines)
+    data = dict(zip(components.DATA[one.key], _data(one, material, texts), strict=True))
+    if not any(data.values()):
+        return ""
+    template = override if override is not None else str(one.content)
+    return rendering.block(one.key, fill(template, {**values(material), **data}))
+
+
+def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
+    """What the component's own placeholders stand for, in their order."""
+    persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
+    return [*persona, *(texts[name] for name in one.bounded_by)]
+
+
+def _instructions(text: str, guidelines: str) -> str:
+    """Component 0. The assistant's guidelines stand within it, in a block of their own."""
+    if not guidelines:
+        return as_data("system_prompt", text)
+    own = as_data("own_guidelines", guidelines)
+    return f"<system_prompt>\n{escaped(text)}\n\n{GUIDELINES}\n{own}\n</system_prompt>"
+
+
+def _content(one: PromptComponent, material: Material) -> str:
+    """The whole text of a user's component."""
+    if isinstance(one.content, str):
+        return fill(one.content, values(material))
+    try:
+        text = one.content(MappingProxyType(material.state))
+    except Exception as error:
+        raise InputError(
+            f"the prompt component {one.key!r} could not be rendered: "
+            f"{type(error).__name__}: {error}; mend its function, or leave it out"
+        ) from error
+    if not isinstance(text, str):
+        raise InputError(
+            f"the prompt component {one.key!r} gave {type(text).__name__} where text is wanted"
+        )
+    return text

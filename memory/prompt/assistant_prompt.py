@@ -1,0 +1,110 @@
+"""The assistant's own prompt and its versions: what may become one, and how one takes over. Pure.
+
+A version is never rewritten: a rollback is a new version whose text is an earlier one's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from datetime import datetime
+
+from memory.errors import InputError, Refusal
+from memory.records import AssistantPrompt, PromptVersion
+
+KEPT = 20
+"""Versions that are kept, the newest: the state is copied into every checkpoint."""
+
+
+LONGEST = 8_000
+"""Characters of a prompt."""
+
+
+_JOINERS = "\u200c\u200d"
+"""Not seen either, but several scripts and many emoji are not written without them."""
+
+
+_UNSEEN = {"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"}
+
+
+_BEYOND = 0xE0000
+"""From here on Unicode has nothing but tags and selectors, which can carry a text unseen."""
+
+
+def accepted(prompt: AssistantPrompt, text: str) -> str:
+    """`text` as a prompt: trimmed, with plain line ends.
+
+    A person decides on what is shown: a character that cannot be seen has no place in it.
+
+    Raises:
+        Refusal: it is empty, too long, what holds already, or has characters that are not seen.
+    """
+    plain = text.replace("\r\n", "\n").strip()
+    if not plain:
+        raise Refusal("The new prompt is empty", "Give the whole text that is to hold from now on.")
+    if len(plain) > LONGEST:
+        raise Refusal(
+            f"The new prompt has {len(plain):,} characters, more than {LONGEST:,}",
+            "Shorten it to the guidelines that matter most.",
+        )
+    if unseen := sorted({f"U+{ord(one):04X}" for one in plain if _is_unseen(one)}):
+        raise Refusal(
+            f"The new prompt has characters that nobody can see: {', '.join(unseen[:5])}",
+            "Write it in plain characters, spaces and line breaks.",
+        )
+    if plain == prompt["text"]:
+        raise Refusal("The new prompt is the one that holds already", "Nothing is to be done.")
+    return plain
+
+
+def changed(
+    prompt: AssistantPrompt, text: str, *, at: datetime, reason: str, by: str, keep: int = KEPT
+) -> AssistantPrompt:
+    """`text` in force as the next version; of the versions the newest `keep` (at least 1) stay."""
+    version: PromptVersion = {
+        "version": prompt["version"] + 1,
+        "text": text,
+        "at": at.isoformat(),
+        "reason": reason,
+        "by": by,
+    }
+    return {
+        "version": version["version"],
+        "text": text,
+        "versions": [*prompt["versions"], version][-keep:],
+    }
+
+
+def rolled_back(prompt: AssistantPrompt, version: int, *, at: datetime, by: str) -> AssistantPrompt:
+    """The text of `version` in force again, as a new version; 0 is the empty prompt.
+
+    `prompt` itself where that text is in force already.
+
+    Raises:
+        InputError: no such version is kept; says which are.
+    """
+    texts = {0: "", **{one["version"]: one["text"] for one in prompt["versions"]}}
+    if version not in texts:
+        known = ", ".join(str(one) for one in texts)
+        raise InputError(f"the prompt has no version {version}; kept are {known} (0: empty)")
+    if texts[version] == prompt["text"]:
+        return prompt
+    return changed(prompt, texts[version], at=at, reason=f"Rolled back to version {version}", by=by)
+
+
+def difference(prompt: AssistantPrompt, new_text: str) -> str:
+    """What `new_text` would change, as a unified diff; empty where it changes nothing."""
+    lines = difflib.unified_diff(
+        prompt["text"].split("\n") if prompt["text"] else [],
+        new_text.split("\n") if new_text else [],
+        fromfile=f"version {prompt['version']} (in force)",
+        tofile=f"version {prompt['version'] + 1} (proposed)",
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+def _is_unseen(character: str) -> bool:
+    if character in _JOINERS or character in "\n\t":
+        return False
+    return unicodedata.category(character) in _UNSEEN or ord(character) >= _BEYOND

@@ -1,0 +1,396 @@
+"""Rendering: the text of each list in a prompt, from records. Pure; no I/O.
+
+Every list has a budget in tokens, of `Settings`, and says what it leaves out. The full text stays
+in the state and the journal. Tokens are calibrated. What others wrote stands in one line, so that
+it cannot pass for a second item.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+
+from memory.messages import MARK as SUMMARY
+from memory.messages import as_data, one_line
+from memory.planning import tree
+from memory.prompt.components import COMPONENTS, SYSTEM_PROMPT
+from memory.records import (
+    Conversation,
+    EntityProfile,
+    Event,
+    Goal,
+    Observation,
+    Project,
+    Projects,
+    RecallHit,
+    SessionMemory,
+    speaks_as,
+)
+from memory.settings import Settings
+from memory.text import approximate_tokens, calibrated, cut_to, fill
+
+LARGEST = 10
+"""In a list that does not fit, a text takes at most the N-th part of the budget."""
+
+
+T = TypeVar("T")
+
+
+def fitting(
+    rows: Sequence[T],
+    line: Callable[[T, int], str],
+    tokens: int,
+    calibration: float,
+    *,
+    most: int | None = None,
+) -> tuple[list[str], int]:
+    """(the first lines that fit `tokens`; the number of lines left out).
+
+    Texts are whole where the whole list fits, and shortened to `most` tokens where it does not.
+
+    Args:
+        rows: in order.
+        line: `line(row, n)` gives a row's line with a text of at most n tokens.
+        tokens: the budget.
+        calibration: the model's tokens per approximate token.
+        most: tokens of a shortened text; default a tenth of the budget.
+    """
+    whole = _first([line(row, tokens) for row in rows], tokens, calibration)
+    if not whole[1]:
+        return whole
+    shorter = tokens // LARGEST if most is None else most
+    return _first([line(row, shorter) for row in rows], tokens, calibration)
+
+
+def left_out(count: int, which: str) -> list[str]:
+    """A line that says how many are left out; none for 0."""
+    return [f"... {count} {which} left out"] if count else []
+
+
+def line_tokens(line: str, calibration: float) -> int:
+    """Tokens of a line with its line end."""
+    return calibrated(approximate_tokens(line + "\n"), calibration)
+
+
+def _first(lines: Sequence[str], tokens: int, calibration: float) -> tuple[list[str], int]:
+    for count, line in enumerate(lines):
+        tokens -= line_tokens(line, calibration)
+        if tokens < 0:
+            return list(lines[:count]), len(lines) - count
+    return list(lines), 0
+
+
+DEFAULTS = Settings()
+
+
+LEAST_OF_A_MEMORY = 60
+"""Tokens: a memory that does not fit is shortened to no less."""
+
+
+_STEP = 0.25
+"""Of the history's budget: what is left out at once, so that the prompt's beginning stands still
+for many ticks and a provider's prompt cache holds."""
+
+
+def block(tag: str, text: str) -> str:
+    """`text` as a tagged block that nothing inside can close. Empty text gives no block."""
+    return as_data(tag, text) if text else ""
+
+
+def system_prompt(
+    settings: Settings, override: str | None = None, values: Mapping[str, str] | None = None
+) -> str:
+    """Component 0: the user's prompt first, then the context's own or the default one, filled.
+
+    The user's prompt is no part of the template, so that no override can leave it out.
+    """
+    own = fill(override or str(COMPONENTS[SYSTEM_PROMPT].content), values or placeholders(settings))
+    if not settings.user_prompt:
+        return own
+    return (
+        f"The user's instructions, which stand above all others:\n{settings.user_prompt}\n\n{own}"
+    )
+
+
+def placeholders(settings: Settings) -> dict[str, str]:
+    """The values that templates can be filled with wherever no tick is in hand."""
+    return {
+        "agent": next((name for name in settings.names if name.strip()), "the assistant"),
+        "owners": ", ".join(one_line(one) for one in settings.owners),
+        "tick": "",
+        "now_date": "",
+        "sender": "",
+        "channel": "",
+        "context_type": "",
+        "reflection_interval": str(settings.reflection_interval),
+        "max_iterations": str(settings.max_iterations_per_tick),
+    }
+
+
+def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: float = 1.0) -> str:
+    """Component 2000: recalled memories, best first, at most `tokens` tokens.
+
+    None takes more than half of what is left for those behind it: a longer one is shortened, or
+    left out where less than 60 tokens are left.
+    """
+    lines: list[str] = []
+    for place, hit in enumerate(hits, 1):
+        who = one_line(hit["speaker"] or "-")
+        line = f"- [{hit['id']}] {hit['at'][:10]} {who}{_doubt(hit)}: {one_line(hit['text'])}"
+        left = tokens - sum(line_tokens(one, calibration) for one in lines)
+        most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
+        if line_tokens(line, calibration) > min(most, left):
+            if left < LEAST_OF_A_MEMORY:
+                continue
+            line = cut_to(line, most - 1, calibration)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _doubt(hit: RecallHit) -> str:
+    if hit.get("superseded"):
+        return " (no longer holds)"
+    return " (disputed)" if hit.get("disputed") else ""
+
+
+def context_buffer(
+    events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> str:
+    """Component 3000: what was said around the agent and not to it; the newest, oldest first."""
+
+    def line(event: Event, most: int) -> str:
+        place = f" on {event['channel']}" if event["channel"] else ""
+        text = cut_to(one_line(event["text"]), most, calibration)
+        who = one_line(f"{event['sender']}{place}")
+        return f"- [{one_line(event['id'])}] {event['at'][:16]} {who}: {text}"
+
+    newest = list(reversed(events))
+    shown, left = fitting(newest, line, settings.context_buffer_tokens, calibration)
+    return "\n".join([*left_out(left, "older"), *reversed(shown)])
+
+
+def goals(
+    all_goals: dict[str, Goal], settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> str:
+    """Component 4000: the goal tree, two spaces a level; finished roots are left out."""
+    open_roots = {
+        goal_id
+        for goal_id, goal in all_goals.items()
+        if goal["parent_id"] is None and goal["status"] == "active"
+    }
+
+    def line(row: tuple[int, Goal], most: int) -> str:
+        depth, goal = row
+        text = cut_to(one_line(goal["description"]), most, calibration)
+        state = f"({goal['status']}, {goal['progress']}%)"
+        return f"{'  ' * depth}- {goal['id']} [{goal['priority']}] {text} {state}"
+
+    rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]
+    shown, left = fitting(rows, line, settings.goals_tokens, calibration)
+    return "\n".join([*shown, *left_out(left, "more")])
+
+
+def projects(
+    all_projects: Projects, settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> str:
+    """Of component 1000: the active project, of at most three quarters, and the others by key.
+
+    Each line of the active one's context is indented: it may look like anything.
+    """
+    active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
+    if tokens <= 0:
+        return "\n".join(left_out(len(slots), "projects"))
+    lines: list[str] = []
+    if active is not None and active in slots:
+        summary = cut_to(one_line(slots[active]["summary"]), tokens // LARGEST, calibration)
+        lines.append(f"Active project: {one_line(active)} - {summary}")
+        room = tokens * 3 // 4 - line_tokens(lines[0], calibration)
+        lines += _beginning(_indented(slots[active]["context"]), room, calibration)
+
+    def line(row: tuple[str, Project], most: int) -> str:
+        key, slot = row
+        summary = cut_to(one_line(slot["summary"]), most, calibration)
+        return f"- {one_line(key)} ({slot['status']}): {summary}"
+
+    room = tokens - sum(line_tokens(one, calibration) for one in lines)
+    rows = [row for row in slots.items() if row[0] != active]
+    shown, left = fitting(rows, line, room, calibration)
+    others = [*shown, *left_out(left, "more")]
+    return "\n".join([*lines, "Other projects:", *others] if others else lines)
+
+
+def session_memory(
+    memory: SessionMemory, settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> str:
+    """Of component 1000: facts, then patterns, each oldest first; of too many, the newest."""
+    said = memory.get("said_by", {})
+
+    def newest(kind: str, texts: list[str], room: int) -> tuple[list[str], int]:
+        def line(text: str, most: int) -> str:
+            by = f" ({one_line(said[text])} said)" if text in said else ""
+            return f"- {kind}: {cut_to(one_line(text), most, calibration)}{by}"
+
+        shown, left = fitting(list(reversed(texts)), line, room, calibration)
+        return list(reversed(shown)), left
+
+    tokens = settings.session_memory_tokens
+    patterns, fewer_patterns = newest("pattern", memory["learned_patterns"], tokens // 2)
+    room = tokens - sum(line_tokens(one, calibration) for one in patterns)
+    facts, fewer_facts = newest("fact", memory["key_facts"], room)
+    lines = [*left_out(fewer_facts + fewer_patterns, "older"), *facts, *patterns]
+    return "\n".join(["Session memory:", *lines]) if lines else ""
+
+
+def recent(
+    messages: Sequence[AnyMessage], tokens: int | None, calibration: float
+) -> list[AnyMessage]:
+    """The newest messages, of at most `tokens` (calibrated), and a line on what is left out.
+
+    Whole ticks are left out, so that no tool call parts from its answers; never the newest one,
+    and never the summary that a compaction put first. The same history is cut at the same place
+    until it has outgrown its budget by another step. None: all of them.
+    """
+    if tokens is None or calibrated(approximate_tokens(messages), calibration) <= tokens:
+        return list(messages)
+    summary = [one for one in messages[:1] if _is_summary(one)]
+    rest = list(messages[len(summary) :])
+    starts = [at for at, one in enumerate(rest) if isinstance(one, HumanMessage)]
+    over = approximate_tokens(messages) - tokens / calibration
+    # Of the calibration only the order of magnitude: it wavers with every answer.
+    step = tokens * _STEP / 2 ** round(math.log2(calibration))
+    cut = _first_after(rest, starts, math.ceil(over / step) * step)
+    if cut == 0:
+        return list(messages)
+    note = SystemMessage(f"... {cut} older messages of this conversation left out")
+    return [*summary, note, *rest[cut:]]
+
+
+def bounded(text: str, tokens: int, calibration: float = 1.0) -> str:
+    """`text`, or as much of its beginning as is `tokens` long and a line that says what is not."""
+    return "\n".join(_beginning(text, tokens, calibration))
+
+
+def _beginning(text: str, tokens: int, calibration: float) -> list[str]:
+    """The lines of `text`, or as many as fit and one that says how much of it that is not."""
+    shown = cut_to(text, tokens - 1, calibration)
+    left = len(text) - len(shown)
+    lines = shown.splitlines()
+    return lines if shown == text else [*lines, f"... {left} more characters left out"]
+
+
+def _first_after(messages: Sequence[AnyMessage], starts: Sequence[int], least: float) -> int:
+    """The first place in `starts` with `least` tokens or more before it, else the last of them."""
+    before, at = 0, 0
+    for start in starts:
+        before += sum(approximate_tokens([one]) for one in messages[at:start])
+        at = start
+        if before >= least:
+            break
+    return at
+
+
+def _is_summary(message: AnyMessage) -> bool:
+    return isinstance(message, SystemMessage) and str(message.text).startswith(SUMMARY)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
+    while goal["parent_id"] is not None and goal["parent_id"] in all_goals:
+        goal = all_goals[goal["parent_id"]]
+    return goal["id"]
+
+
+# Prompt component 1500: the people in the conversation, and the open conversations. Pure.
+
+
+PEOPLE = "People here, as [relationship] name, and what is known of each:"
+
+
+TALKS = "Open conversations, the latest first:"
+
+
+_SHARE = 0.75
+"""Share of the budget for people, if there are conversations too."""
+
+
+_LEAST = 60
+"""Least tokens to show a person."""
+
+
+_LEAST_OF_A_TEXT = 30
+"""Least tokens to which a text about a person is shortened."""
+
+
+def entity_context(
+    people: Sequence[EntityProfile],
+    conversations: Mapping[str, Conversation],
+    settings: Settings = DEFAULTS,
+    calibration: float = 1.0,
+) -> str:
+    """The people in the given order, then the open conversations."""
+    tokens = settings.entity_tokens
+    share = int(tokens * _SHARE) if conversations else tokens
+    lines = _people(people, share, calibration) if people else []
+    room = tokens - sum(line_tokens(line, calibration) for line in lines)
+    return "\n".join([*lines, *(_talks(conversations, room, calibration) if conversations else [])])
+
+
+def _talks(conversations: Mapping[str, Conversation], tokens: int, calibration: float) -> list[str]:
+    def line(one: Conversation, most: int) -> str:
+        place = f" on {one_line(one['channel'])}" if one["channel"] else ""
+        return f"- {one_line(one['entity'])}{place}, last at {one['last_at'][:16]}"
+
+    rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
+    shown, left = fitting(rows, line, tokens - line_tokens(TALKS, calibration), calibration)
+    return [TALKS, *shown, *left_out(left, "older")]
+
+
+def _people(people: Sequence[EntityProfile], tokens: int, calibration: float) -> list[str]:
+    """Each person takes at most half of the tokens left, the last one all."""
+    lines = [PEOPLE]
+    for place, profile in enumerate(people, 1):
+        left = tokens - sum(line_tokens(line, calibration) for line in lines)
+        if left < _LEAST:
+            return [*lines, *left_out(len(people) + 1 - place, "people")]
+        most = left if place == len(people) else max(_LEAST, left // 2)
+        lines += _person(profile, most, calibration)
+    return lines
+
+
+def _person(profile: EntityProfile, tokens: int, calibration: float) -> list[str]:
+    """Name, relationship and aliases; then attributes and observations, the newest first."""
+    aliases = ", ".join(one_line(one) for one in profile["aliases"])
+    known_as = f", also called {aliases}" if aliases else ""
+    name = f"- [{profile['relationship']['state']}] {one_line(profile['name'])}"
+    head = cut_to(name + known_as, tokens // 2, calibration)
+
+    def line(row: tuple[str, str], most: int) -> str:
+        return f"  {row[0]}: {cut_to(one_line(row[1]), most, calibration)}"
+
+    room = tokens - line_tokens(head, calibration)
+    most = max(_LEAST_OF_A_TEXT, room // 4)
+    shown, left = fitting(_rows(profile), line, room, calibration, most=most)
+    return [head, *shown, *(f"  {line}" for line in left_out(left, "older"))]
+
+
+def _rows(profile: EntityProfile) -> list[tuple[str, str]]:
+    """Attributes and observations, newest first, as (heading, text)."""
+    attributes = sorted(profile["attributes"].items(), key=lambda one: one[1]["at"], reverse=True)
+    return [
+        *((one_line(name), attribute["value"]) for name, attribute in attributes),
+        *((_noticed(profile, one), one["text"]) for one in reversed(profile["observations"])),
+    ]
+
+
+def _noticed(profile: EntityProfile, observation: Observation) -> str:
+    """Day, and the speaker unless it is the person."""
+    day, speaker = observation["at"][:10], observation["speaker"]
+    if speaker is None:
+        return f"{day} (your conclusion)"
+    return day if speaks_as(profile, speaker) else f"{day} {one_line(speaker)} said"

@@ -1,0 +1,257 @@
+"""Episodes: journal entries as recall finds them, beside the facts.
+
+An entry is written to the store together with a mark that it is not indexed yet. Whoever writes
+entries then indexes them (`memory.operations.apply`, an import, a forget): rows, then the speakers' names, and
+last the mark goes. A crash leaves the mark, and `catch_up` repeats the work with the same result:
+when an agent is opened, when a run begins, and with the next entry.
+
+Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
+`speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis}.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from memory import entities, journal, records
+from memory.errors import CircadianError, ModelError
+from memory.facts import Episode, SemanticMemory, SessionPlace
+from memory.recall.ranking import moment
+from memory.records import JournalEntry, Scope
+from memory.storage import list_items, write_batch
+from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key, places
+
+SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
+
+
+BATCH = 128
+"""Entries indexed, or texts embedded, at once."""
+
+
+BEFORE = 2
+"""Preceding entries of a conversation whose words also find an entry."""
+
+
+PAUSE = timedelta(hours=1)
+"""Silence after which a conversation counts as a new one."""
+
+
+TAIL = 8
+"""Rows read at first to find a session's last entries."""
+
+
+WORDS_OF_NAMES = 60
+"""Words of a query that are searched for speakers' names."""
+
+
+log = logging.getLogger(__name__)
+
+
+class Utterance(NamedTuple):
+    """A journal entry as context of a later one."""
+
+    at: str
+    id: str
+    speaker: str | None
+    text: str
+
+
+async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Index the marked entries, and embed them together with a batch of earlier unembedded rows.
+
+    While the embedder fails, new entries are found by words alone, and embedded later.
+
+    Raises:
+        MemoryStoreError: the table cannot be read or written.
+    """
+    done = await _index_marked(store, index, scope)
+    try:
+        for _ in range(1 + done // BATCH):
+            if not await index.embed_waiting(BATCH, scope):
+                break
+    except ModelError as error:
+        log.warning("%s; recall goes by words until it answers", error)
+
+
+async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """As `catch_up`, for a caller whose own work is done: a failure is logged and made up for.
+
+    Marks stay where it fails, and the next call finds them.
+    """
+    with _logged():
+        await index_entries(store, index, scope)
+
+
+async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Index what a crash left unindexed, without a call of the embedder. Failures are logged."""
+    with _logged():
+        await _index_marked(store, index, scope)
+
+
+async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
+    """The known names in `query`: of speakers, and of entities with their aliases."""
+    text = " ".join(query.split()[:WORDS_OF_NAMES])
+    keys = list(dict.fromkeys(place.key for place in places(text)))
+    found = await store.abatch([GetOp(scope.namespace(SPEAKERS), key) for key in keys])
+    spoke = {str(item.value["name"]) for item in found if isinstance(item, Item)}
+    return spoke | set(await entities.names_in(store, scope, text))
+
+
+def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
+    """An entry as it is indexed. Pure.
+
+    `before`: what was said before it in its session, latest first.
+    """
+    speaker, text = entry["source_entity"], entry["content"]
+    names = {name for name in (speaker, *(said.speaker for said in before)) if name}
+    return {
+        "kind": "episode",
+        "op": entry["id"],
+        "data": text,
+        "speaker": speaker,
+        "entities": [],
+        "trust": entry["source_trust"],
+        "importance": entry["importance"],
+        "valid_from": entry["timestamp"],
+        "source_entries": [entry["id"], *(said.id for said in before)],
+        "source_events": list(entry["sources"]),
+        "session": session_of(entry),
+        "embed": embedded_text(text, names),
+        "terms": entry_terms(text, speaker, [said.text for said in before]),
+    }
+
+
+def session_of(entry: JournalEntry) -> str:
+    """The session of an entry: a day's talk in a channel or, without one, with a person. Pure.
+
+    A note or an archive is a session of its own.
+    """
+    if entry["source_type"] in ("inference", "compaction"):
+        return entry["id"]
+    day = entry["timestamp"][:10]
+    if entry["channel"] is None and entry["source_type"] == "direct":
+        return f"{day} with {entry['source_entity']}"
+    return f"{day} on {entry['channel'] or '-'}"
+
+
+def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Utterance]:
+    """The last of `others` before `entry` without a PAUSE between, latest first. Pure."""
+    this, before = (entry["timestamp"], entry["id"]), []
+    earlier = sorted((one for one in others if (one.at, one.id) < this), reverse=True)
+    at = moment(entry["timestamp"])
+    for one in earlier[:BEFORE]:
+        if at - moment(one.at) > PAUSE:
+            break
+        before.append(one)
+        at = moment(one.at)
+    return before
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    try:
+        yield
+    except CircadianError as error:
+        log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
+
+
+async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
+    """Index the marked entries; return how many there were."""
+    await _mark_all_once(store, index, scope)
+    done = 0
+    while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
+        await _index(store, index, scope, marks)
+        done += len(marks)
+        if len(marks) < BATCH:
+            break
+    return done
+
+
+async def _index(
+    store: BaseStore, index: SemanticMemory, scope: Scope, marks: Sequence[Item]
+) -> None:
+    """Index the entries of these marks and their speakers' names, and remove the marks."""
+    ids = [str(mark.value["id"]) for mark in marks]
+    entries = await journal.read_many(store, scope, ids)
+    shown = {id_: entry for id_, entry in entries.items() if records.SELF not in entry["tags"]}
+    if gone := [id_ for id_ in ids if id_ not in shown]:
+        await index.drop_episodes(scope, gone)
+    talks = await _talks(index, scope, shown)
+    rows = [
+        episode_of(entry, said_before(entry, talks[session_of(entry)].values()))
+        for entry in journal.by_time(shown.values())
+    ]
+    await index.put_episodes(scope, rows)
+    names = {name for entry in shown.values() if (name := entry["source_entity"])}
+    await write_batch(
+        store,
+        [
+            *(
+                PutOp(scope.namespace(SPEAKERS), name_key(one), {"name": one})
+                for one in sorted(names)
+            ),
+            *(PutOp(mark.namespace, mark.key, None) for mark in marks),
+        ],
+    )
+
+
+async def _talks(
+    index: SemanticMemory, scope: Scope, entries: Mapping[str, JournalEntry]
+) -> dict[str, dict[str, Utterance]]:
+    """What was said in each session shortly before its first entry in `entries`, and these."""
+    talks: dict[str, dict[str, Utterance]] = defaultdict(dict)
+    first: dict[str, str] = {}
+    for one in entries.values():
+        session = session_of(one)
+        first[session] = min(first.get(session, one["timestamp"]), one["timestamp"])
+    by_session: dict[str, list[SessionPlace]] = defaultdict(list)
+    for place in await index.timeline(scope, list(first)):
+        by_session[place.session].append(place)
+    for session, there in by_session.items():
+        tail = await _said(index, scope, there[-TAIL:])
+        late = len(there) > TAIL and min(one.at for one in tail) >= first[session]
+        for said in await _said(index, scope, there) if late else tail:
+            talks[session][said.id] = said
+    for entry in entries.values():
+        talks[session_of(entry)][entry["id"]] = _said_of(entry)
+    return talks
+
+
+async def _said(
+    index: SemanticMemory, scope: Scope, there: Sequence[SessionPlace]
+) -> list[Utterance]:
+    rows = await index.numbered(scope, [place.seq for place in there])
+    return [_said_in(row.payload) for row in rows.values()]
+
+
+def _said_in(payload: Mapping[str, Any]) -> Utterance:
+    return Utterance(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
+
+
+def _said_of(entry: JournalEntry) -> Utterance:
+    return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
+
+
+async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Mark the whole journal if its index has no note of the present analysis of words.
+
+    The note is written last, so that a crash before it repeats the marking.
+    """
+    namespace, current = scope.namespace(INDEXING), {"analysis": ANALYSIS_VERSION}
+    (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
+    if isinstance(note, Item) and note.value == current:
+        return
+    days = await journal.days(store, scope)
+    for day in days:
+        space = scope.namespace(JOURNAL, day)
+        entries = [cast(JournalEntry, item.value) for item in await list_items(store, space)]
+        await write_batch(store, [journal.unindexed(scope, entry) for entry in entries])
+    if days:
+        await write_batch(store, [PutOp(namespace, JOURNAL, dict(current))])

@@ -1,0 +1,414 @@
+"""Ranking: the order of the memories that a search found, and why. Pure.
+
+Relevance combines words (BM25) and meaning (cosine), each scaled to 0..1, with how well the rest of
+an entry's session fits, who spoke, when, and how much was said. Recency, importance and trust, in
+the form of Generative Agents (Park et al. 2023), have small weights: they break ties. A conclusion
+drawn from other memories ranks behind them, unless it says more about the query. Duplicates are
+merged: a fact and the entry that it restates are one result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import Any
+
+from memory.facts import Row
+from memory.settings import Settings
+from memory.text import Query, asks, terms
+
+Scored = Sequence[tuple[Row, float]]
+
+
+WEIGHTS: Mapping[str, float] = {
+    "words": 1.0,
+    "meaning": 1.0,
+    "session": 0.6,
+    "date": 1.2,
+    "substance": 0.5,
+    "speaker": 0.3,
+    "question": -0.3,
+}
+"""Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024)."""
+
+
+FAINT_MEANING = 0.02
+"""Weight of meaning where the embedder compares little more than words."""
+
+
+NEAR = 0.3
+"""Cosine below which even the nearest memory does not count in full."""
+
+
+TOP_OF_SESSION = 3
+"""The best N entries of a session, by words and meaning, say how well it fits."""
+
+
+LONG = 60
+"""Words of a text with full substance."""
+
+
+LETTERS = 6
+"""Characters of a word with its blank, on average."""
+
+
+SAYS_ALL = 0.6
+"""Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
+
+
+HOURLY_DECAY = 0.995
+"""Recency after an hour."""
+
+
+LOWEST, HIGHEST = 1, 10
+"""The range of importance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory with the parts of its score."""
+
+    row: Row
+    parts: Mapping[str, float]
+    """Name -> weighted share; the score is their sum."""
+    sources: tuple[str, ...]
+    """Ids of the events that the memory comes from."""
+    stands_for: frozenset[str] = frozenset()
+    """Ids of the facts and entries that say the same, which it replaces."""
+
+    @property
+    def at(self) -> datetime:
+        """When the entry was written, or the fact came to hold; UTC."""
+        return moment(self.row.payload["valid_from"])
+
+    @property
+    def id(self) -> str:
+        """The fact's id, or the journal entry's, which links use."""
+        payload = self.row.payload
+        return self.row.id if payload["kind"] == "fact" else str(payload["op"])
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Its own id, and those of the memories that it replaces."""
+        return self.stands_for | {self.id}
+
+    @property
+    def score(self) -> float:
+        """0..1; compares the memories of one search."""
+        return max(0.0, sum(self.parts.values()))
+
+    @property
+    def superseded(self) -> bool:
+        """A fact that no longer holds."""
+        return self.row.payload.get("invalid_at") is not None
+
+    @property
+    def drawn(self) -> bool:
+        """A conclusion from other memories: an insight, a note, an archive."""
+        return _drawn(self.row)
+
+
+def rank(
+    query: Query,
+    near: Scored,
+    worded: Scored,
+    *,
+    beside: Iterable[Row] = (),
+    now: datetime,
+    settings: Settings,
+    by_words: bool = False,
+) -> list[Candidate]:
+    """Rank the results of both searches, best first; ties go to the newer one.
+
+    Rows with neither a near meaning nor a shared word are left out, except those in `beside`.
+
+    Args:
+        query: as `read_query` reads it.
+        near: rows found by meaning, with cosine.
+        worded: rows found by words, with BM25.
+        beside: neighbours of found entries in their sessions.
+        now: for recency; UTC.
+        settings: the weights of recency, importance and trust.
+        by_words: the embedder compares little more than words.
+    """
+    words, meaning = scaled(worded), stretched(near)
+    rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}
+    rows |= {row.id: row for row in beside}
+    weights = _weights(query, FAINT_MEANING if by_words else WEIGHTS["meaning"] if near else 0.0)
+    fits = _sessions(rows.values(), words, meaning, weights["meaning"])
+    shares = _shares(weights, settings)
+    found = []
+    for id_, row in rows.items():
+        told = {
+            "words": words.get(id_, 0.0),
+            "meaning": meaning.get(id_, 0.0),
+            "session": fits[id_],
+            **_told(row.payload, query),
+            **_weighed(row, now),
+        }
+        parts = {name: shares[name] * part for name, part in told.items() if part}
+        found.append(Candidate(row, parts, tuple(row.payload["source_events"])))
+    return ordered(_behind_evidence(found, query))
+
+
+def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
+    """The `count` best rows by meaning and words alone, best first."""
+    words, meaning = scaled(worded), stretched(near)
+    rows = {row.id: row for row, _ in (*near, *worded)}
+    fits = {id_: words.get(id_, 0.0) + meaning.get(id_, 0.0) for id_ in rows}
+    return [rows[id_] for id_ in nlargest(count, fits, key=fits.__getitem__) if fits[id_] > 0]
+
+
+def ordered(found: Iterable[Candidate]) -> list[Candidate]:
+    """Best first; ties go to the newer one, then to the lower id."""
+    newest = sorted(found, key=lambda candidate: candidate.row.id)
+    newest.sort(key=lambda candidate: candidate.at, reverse=True)
+    return sorted(newest, key=lambda candidate: candidate.score, reverse=True)
+
+
+def merged(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge duplicates among `found` (best first).
+
+    A fact that restates its source entry is merged with it, at the entry's own rank, so that making
+    facts of some entries moves no others. Equal texts are merged at the better rank. An entry whose
+    fact no longer holds counts as superseded, too.
+    """
+    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
+    said: dict[str, list[Candidate]] = defaultdict(list)
+    left = []
+    for fact in (one for one in found if one.row.payload["kind"] == "fact"):
+        source = _said_by(fact, entries)
+        if source is None:
+            left.append(fact)
+        else:
+            said[source].append(fact)
+    left += [_with_facts(entry, said[op]) for op, entry in entries.items()]
+    return _once(ordered(left))
+
+
+def joined(one: Candidate, other: Candidate) -> Candidate:
+    """`one` with the better score and the sources of both."""
+    better = max(one, other, key=lambda candidate: candidate.score)
+    return replace(
+        one,
+        parts=better.parts,
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+    )
+
+
+def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+    """The fact's source entry that has all of its words, names left out."""
+    payload = fact.row.payload
+    sources = [source for source in payload["source_entries"] if source in entries]
+    if not sources:
+        return None
+    names = {
+        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
+    }
+    says = set(terms(payload["data"])) - names
+    for source in sources:
+        if says <= set(terms(entries[source].row.payload["data"])):
+            return str(source)
+    return None
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
+    """An entry merged with the facts that restate it, shown as a fact with most of its words."""
+    if not facts:
+        return entry
+    has = set(terms(entry.row.payload["data"]))
+    whole = [
+        one
+        for one in facts
+        if len(has & set(terms(one.row.payload["data"]))) >= SAYS_ALL * len(has)
+    ]
+    holding = sorted(whole, key=lambda one: one.superseded)
+    best = holding[0] if holding else entry
+    for candidate in (entry, *facts):
+        if not candidate.superseded or candidate is best:
+            best = joined(best, candidate)
+    return best if best.superseded else replace(best, parts=entry.parts)
+
+
+def _once(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge equal texts, but never a fact that holds with one that does not."""
+    kept: dict[tuple[str, bool], Candidate] = {}
+    for candidate in found:
+        text = " ".join(candidate.row.payload["data"].casefold().split())
+        key = (text, candidate.superseded)
+        kept[key] = joined(kept[key], candidate) if key in kept else candidate
+    return ordered(kept.values())
+
+
+def scaled(scores: Scored) -> dict[str, float]:
+    """BM25 scaled to 0..1 over the whole scope, by row id: 0 is no match, 1 the best.
+
+    The minimum is BM25's own 0 and not the last result: else the last of two good matches would
+    count for nothing. The maximum is the best first-hand memory: conclusions repeat others' words.
+    """
+    best = max((score for row, score in scores if not _drawn(row)), default=0.0)
+    best = best or max((score for _, score in scores), default=0.0)
+    return {row.id: min(1.0, score / best) for row, score in scores if score > 0}
+
+
+def stretched(scores: Scored) -> dict[str, float]:
+    """Cosines scaled to 0..1 over the results, by row id, since embedders differ in their range.
+
+    A cosine of 0 or less does not count. Few results say little about the embedder's range: the
+    fewer they are, the closer to 0 is the minimum. If even the nearest is below NEAR, it does not
+    count in full.
+    """
+    near = {row.id: score for row, score in scores if score > 0}
+    if not near:
+        return {}
+    low = min(near.values()) * (1 - 1 / len(near))
+    span = max(NEAR, *near.values()) - low
+    return {id_: (score - low) / span for id_, score in near.items()}
+
+
+def recency(row: Row, now: datetime) -> float:
+    """HOURLY_DECAY to the power of the hours since the last access, or since the memory's time."""
+    last = moment(row.payload["valid_from"])
+    if row.last_access is not None:
+        last = max(last, moment(row.last_access))
+    return math.pow(HOURLY_DECAY, max(0.0, (now - last).total_seconds() / 3_600))
+
+
+def moment(at: str) -> datetime:
+    """An ISO 8601 time; UTC where it has no zone."""
+    told = datetime.fromisoformat(at)
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+
+
+def _sessions(
+    rows: Collection[Row],
+    words: Mapping[str, float],
+    meaning: Mapping[str, float],
+    weight: float,
+) -> dict[str, float]:
+    """How well each row's session fits, 0..1, by the session's best entries.
+
+    A fact counts as a session whose entries all fit as well as the fact.
+    """
+    fits = {row.id: words.get(row.id, 0.0) + weight * meaning.get(row.id, 0.0) for row in rows}
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if (session := row.payload.get("session")) is not None:
+            found[session].append(fits[row.id])
+    sums = {session: sum(nlargest(TOP_OF_SESSION, some)) for session, some in found.items()}
+    best = max(sums.values(), default=0.0) or TOP_OF_SESSION * max(fits.values(), default=0.0)
+    whole = {
+        row.id: sums.get(row.payload.get("session") or "", TOP_OF_SESSION * fits[row.id])
+        for row in rows
+    }
+    return {id_: min(1.0, one / best) if best else 0.0 for id_, one in whole.items()}
+
+
+def _drawn(row: Row) -> bool:
+    """Conclusions are alone in their session (`memory.recall.episodes.session_of`)."""
+    payload = row.payload
+    return payload["kind"] != "fact" and bool(payload.get("session") == payload["op"])
+
+
+def _behind_evidence(found: Sequence[Candidate], query: Query) -> list[Candidate]:
+    """Lower conclusions that say no more about the query than their evidence.
+
+    An insight repeats what its evidence has in common and would rank before each piece of it. So it
+    scores the mean of its evidence (0 for a piece that was not found), except for meaning.
+    """
+    told: dict[str, Candidate] = {}
+    for candidate in found:
+        for event in () if candidate.drawn else candidate.sources:
+            if event not in told or told[event].score < candidate.score:
+                told[event] = candidate
+    return [_bounded(one, told, query) if one.drawn and one.sources else one for one in found]
+
+
+def _bounded(drawn: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
+    """A conclusion, bounded by its evidence: the best candidate of each source event."""
+    evidence = [told[event] for event in drawn.sources if event in told]
+    fit = sum(map(_without_meaning, evidence)) / len(drawn.sources)
+    over = _without_meaning(drawn) - fit
+    if over <= 0 or _adds(drawn, evidence, query):
+        return drawn
+    return replace(drawn, parts={**drawn.parts, "evidence": -over})
+
+
+def _without_meaning(candidate: Candidate) -> float:
+    return sum(part for name, part in candidate.parts.items() if name != "meaning")
+
+
+def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool:
+    """Whether a conclusion has a word of the query that its evidence lacks.
+
+    Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
+    """
+    left = {term for term in query.terms if not term.isdigit()} & _words_of(drawn)
+    for name in (drawn.row.payload["speaker"], *query.people):
+        left.difference_update(terms(name or ""))
+    for candidate in evidence:
+        left -= _words_of(candidate)
+    return bool(left)
+
+
+def _words_of(candidate: Candidate) -> set[str]:
+    return set(terms(candidate.row.payload["data"]))
+
+
+def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
+    """How a memory's fields match the query, each part 0..1."""
+    text = payload["data"]
+    told = {
+        "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
+        "question": float(payload["kind"] != "fact" and asks(text)),
+    }
+    if query.days:
+        at = moment(payload["valid_from"]).astimezone(UTC)
+        told["date"] = max(day.closeness(at) for day in query.days)
+    if query.people:
+        about = (payload["speaker"], *payload["entities"])
+        told["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
+    return told
+
+
+def _is_one_of(name: str, people: Collection[str]) -> bool:
+    return name in people or name.casefold() in map(str.casefold, people)
+
+
+def _weighed(row: Row, now: datetime) -> dict[str, float]:
+    """Recency, importance and trust, each 0..1."""
+    importance = (row.payload["importance"] - LOWEST) / (HIGHEST - LOWEST)
+    return {
+        "recency": recency(row, now),
+        "importance": min(1.0, max(0.0, importance)),
+        "trust": min(1.0, max(0.0, row.payload["trust"])),
+    }
+
+
+def _weights(query: Query, meaning: float) -> dict[str, float]:
+    """The weights of relevance for this query; dates and speakers count only if it names any."""
+    asked = {"meaning": meaning}
+    if not query.days:
+        asked["date"] = 0.0
+    if not query.people:
+        asked["speaker"] = 0.0
+    return {**WEIGHTS, **asked}
+
+
+def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float]:
+    """The largest share of each part in a score of 1; relevance as a whole has the weight 1."""
+    relevance = sum(weight for weight in weights.values() if weight > 0)
+    beside = {
+        "recency": settings.recall_weight_recency,
+        "importance": settings.recall_weight_importance,
+        "trust": settings.recall_weight_trust,
+    }
+    whole = 1.0 + sum(beside.values())
+    return {name: weight / relevance / whole for name, weight in weights.items()} | {
+        name: weight / whole for name, weight in beside.items()
+    }

@@ -1,0 +1,313 @@
+"""Recall: what long-term memory holds about a query, best first. It reads and never writes.
+
+Facts and journal entries are searched together, by meaning and by words, and ranked by one rule
+(`memory.recall.ranking`); memories linked to the best ones come with them. Entries are indexed when they
+are written (`memory.recall.episodes`), and whoever uses the results notes it (`memory.recall.probes`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from langgraph.store.base import BaseStore
+
+from memory import journal, records, telemetry
+from memory.errors import InputError, ModelError
+from memory.facts import Kind, Row, SemanticMemory, Vector
+from memory.journal import links
+from memory.models import HashingEmbeddings
+from memory.recall.episodes import episode_of, named_speakers
+from memory.recall.ranking import Candidate, leading, merged, ordered, rank
+from memory.records import RecallHit, Scope
+from memory.settings import Settings
+from memory.text import Query, approximate_tokens, cut_to, read_query
+
+CANDIDATES = 150
+"""Memories taken from each of the two searches, at least."""
+
+
+LEADING, ASIDE = 50, 2
+"""The top N entries bring so many neighbours on each side in their sessions."""
+
+
+LINKED = 10
+"""Follow links from the top N; add at most N."""
+
+
+LINKED_SHARE = 0.5
+"""Score of an added memory, as a share of the score of the one that led to it."""
+
+
+LIFTING, LIFTED = 2, 3
+"""The top N each lift at most so many of the memories that they are linked to, the best ones. A
+memory with many links would otherwise lift a crowd past better matches."""
+
+
+LEAST = 60
+"""Tokens to which a memory that does not fit may be shortened."""
+
+
+log = logging.getLogger(__name__)
+
+
+class PendingChanges(Protocol):
+    """Memory as a night would leave it, so that the night can be tried out on recall."""
+
+    def gone(self) -> set[str]:
+        """Ids of facts that the night removes."""
+        ...
+
+    def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
+        """Found rows with their scores, as the night would leave them."""
+        ...
+
+
+@telemetry.timed(telemetry.RECALL_SECONDS)
+async def recall(
+    query: str,
+    *,
+    scope: Scope,
+    now: datetime,
+    semantic: SemanticMemory,
+    store: BaseStore,
+    settings: Settings,
+    limit: int,
+    max_tokens: int | None = None,
+    include_superseded: bool = False,
+    facts_only: bool = False,
+    changes: PendingChanges | None = None,
+) -> list[RecallHit]:
+    """Find at most `limit` memories about `query`, best first.
+
+    Scores are 0..1 and compare the hits of one query; a memory that does not match at all is no
+    hit. While the embedder fails, words alone decide.
+
+    Args:
+        query: what to look for.
+        scope: whose memory.
+        now: for recency; UTC.
+        semantic: the facts and the index.
+        store: the journal and the links.
+        settings: the weights of ranking.
+        limit: at most so many hits.
+        max_tokens: at most so many tokens together.
+        include_superseded: also facts that no longer hold, marked; so does a query about the past.
+        facts_only: neither journal entries nor links, as for a night that works on the entries.
+        changes: a pending night's changes, as if they were made.
+
+    Raises:
+        InputError: the query is empty, or the limit below 1.
+        MemoryStoreError: memory cannot be read.
+    """
+    if not query.strip():
+        raise InputError("there is nothing to recall: the query is empty")
+    if limit < 1:
+        raise InputError(f"recall gives at least 1 memory, not {limit}")
+    read = read_query(query, await named_speakers(store, scope, query))
+    memory = _Memory(scope, semantic, store, settings, changes)
+    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
+    found = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
+    past = include_superseded or read.past
+    shown = _valid(found, past=past)
+    if not facts_only:
+        shown = await memory.with_linked(shown, found, past=past)
+    hits = [hit_of(candidate) for candidate in shown[:limit] if candidate.score > 0]
+    return hits if max_tokens is None else within(hits, max_tokens)
+
+
+def hit_of(candidate: Candidate) -> RecallHit:
+    """A candidate as a hit. A fact's time is when it came to hold."""
+    payload = candidate.row.payload
+    hit: RecallHit = {
+        "id": candidate.id,
+        "kind": "fact" if payload["kind"] == "fact" else "episode",
+        "text": payload["data"],
+        "score": candidate.score,
+        "sources": list(candidate.sources),
+        "at": payload["valid_from"],
+        "speaker": payload["speaker"],
+        "parts": dict(candidate.parts),
+    }
+    if candidate.superseded:
+        gone: RecallHit = {**hit, "superseded": True}
+        by = payload.get("superseded_by")
+        return {**gone, "superseded_by": by} if by else gone
+    return {**hit, "disputed": True} if payload.get("disputed") else hit
+
+
+def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
+    """The first hits that fit `tokens`; one that is too long is shortened, or left out."""
+    kept: list[RecallHit] = []
+    for hit in hits:
+        size = approximate_tokens(hit["text"])
+        if size > tokens and tokens < LEAST:
+            continue
+        text = hit["text"] if size <= tokens else cut_to(hit["text"], tokens, 1.0)
+        tokens -= min(size, tokens)
+        kept.append({**hit, "text": text})
+    return kept
+
+
+def lifted(
+    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
+) -> list[Candidate]:
+    """Add `share` of the score of the first candidates to what each is linked to. Pure.
+
+    Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
+    its words.
+
+    Args:
+        found: best first.
+        near: for each of the first candidates, the ids that it is linked to.
+        share: 0..1.
+    """
+    first_hand = [(number, one) for number, one in enumerate(found) if not one.drawn]
+    place = {id_: number for number, one in first_hand for id_ in one.ids}
+    lifts: dict[int, float] = {}
+    for candidate, ids in zip(found, near, strict=False):
+        linked = sorted({place[id_] for id_ in ids if id_ in place})
+        for number in linked[:LIFTED]:
+            lifts[number] = max(lifts.get(number, 0.0), share * candidate.score)
+    higher = list(found)
+    for number, lift in lifts.items():
+        candidate = found[number]
+        parts = {**candidate.parts, "link": min(1 - candidate.score, lift)}
+        higher[number] = replace(candidate, parts=parts)
+    return higher
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What one recall reads."""
+
+    scope: Scope
+    semantic: SemanticMemory
+    store: BaseStore
+    settings: Settings
+    changes: PendingChanges | None
+
+    async def search(
+        self, query: Query, kinds: Sequence[Kind], now: datetime, *, depth: int
+    ) -> list[Candidate]:
+        """The results of both searches, ranked, without duplicates.
+
+        Facts that no longer hold are included: the entry that stated one must not stand for it.
+        """
+        near, worded = await self.semantic.lookup(
+            self.scope,
+            terms=query.terms,
+            vector=await self._vector(query.text),
+            kinds=kinds,
+            limit=depth,
+            include_superseded=True,
+            min_trust=self.settings.min_source_trust,
+        )
+        if self.changes is not None:
+            near, worded = self.changes.seen(near), self.changes.seen(worded)
+        beside = await self._beside(leading(near, worded, LEADING))
+        trusted = [row for row in beside if self._trusted(row)]
+        by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
+        ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
+        return await asyncio.to_thread(lambda: merged(ranked(query, near, worded)))
+
+    async def with_linked(
+        self, shown: Sequence[Candidate], found: Sequence[Candidate], *, past: bool
+    ) -> list[Candidate]:
+        """`shown` with the memories that the best are linked to: lifted if found, else added.
+
+        One hop, from facts and entries alike. What was found and is not shown is not added.
+        """
+        if not self.settings.recall_weight_links:
+            return ordered(shown)
+        ends = await links.read(
+            self.store, self.scope, {id_ for one in shown[:LINKED] for id_ in one.ids}
+        )
+        near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
+        higher = lifted(shown, near[:LIFTING], self.settings.recall_weight_links)
+        added = await self._added(shown, near, {id_ for one in found for id_ in one.ids})
+        if not added:
+            return ordered(higher)
+        # A link may lead from an entry to the fact that repeats it, or that no longer holds.
+        hidden = [candidate for candidate in found if candidate.superseded and not past]
+        return _valid(merged([*hidden, *higher, *added]), past=past)
+
+    async def _added(
+        self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]
+    ) -> list[Candidate]:
+        """The linked memories that are not `known`."""
+        if self.changes is not None:
+            known = known | self.changes.gone()
+        scores: dict[str, float] = {}
+        for candidate, ids in zip(shown, near, strict=False):
+            for id_ in ids:
+                if id_ not in known:
+                    scores.setdefault(id_, candidate.score * LINKED_SHARE)
+        rows = await self._rows(list(scores)[:LINKED])
+        return [
+            Candidate(row, {"link": scores[id_]}, tuple(row.payload["source_events"]))
+            for id_, row in rows.items()
+            if self._trusted(row)
+        ]
+
+    async def _rows(self, ids: Sequence[str]) -> dict[str, Row]:
+        """Facts and entries by id, as rows; missing ones and self-reviews are left out."""
+        if not ids:
+            return {}
+        entries = await journal.read_many(self.store, self.scope, ids)
+        facts = await self.semantic.by_id(self.scope, [id_ for id_ in ids if id_ not in entries])
+        rows = {
+            entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
+            for entry in entries.values()
+            if records.SELF not in entry["tags"]
+        }
+        for id_ in ids:
+            if id_ in facts:
+                fact = facts[id_]
+                rows[id_] = Row(0, id_, {**fact, "data": fact["text"], "kind": "fact"})
+        return rows
+
+    async def _beside(self, rows: Sequence[Row]) -> list[Row]:
+        """The entries next to these in their sessions."""
+        found = {row.seq for row in rows if row.payload["kind"] == "episode"}
+        sessions = dict.fromkeys(row.payload["session"] for row in rows if row.seq in found)
+        if not sessions:
+            return []
+        places = await self.semantic.timeline(self.scope, list(sessions))
+        near = {
+            other.seq
+            for number, place in enumerate(places)
+            if place.seq in found
+            for other in places[max(0, number - ASIDE) : number + ASIDE + 1]
+            if other.session == place.session
+        }
+        return list((await self.semantic.numbered(self.scope, near - found)).values())
+
+    async def _vector(self, text: str) -> Vector | None:
+        """None where the embedder fails, or gives a zero vector."""
+        try:
+            return await self.semantic.embed_query(text)
+        except ModelError as error:
+            log.warning("%s; recall goes by words until it answers", error)
+            return None
+
+    def _trusted(self, row: Row) -> bool:
+        return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
+
+
+def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:
+    """The candidates that hold; with `past` all."""
+    return [candidate for candidate in found if past or not candidate.superseded]
+
+
+def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:
+    """The ids that a candidate is linked to, its own left out."""
+    ids = [
+        other for id_ in sorted(candidate.ids) if id_ in ends for other in ends[id_]["linked_to"]
+    ]
+    return [other for other in dict.fromkeys(ids) if other not in candidate.ids]

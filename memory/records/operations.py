@@ -1,0 +1,205 @@
+"""Operations: the only form in which steps and tools ask for changes to long-term memory.
+
+An operation names its target, the values before and after, its sources and a reason. Awake, a
+tool's operations are applied at once; asleep they join the night's list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from memory.records.profiles import Attribute, EntityProfile, Observation
+from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operation
+
+REFLECTION = "reflection"
+"""Store namespace: `last` -> {at}, when insights were last stored."""
+
+
+BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
+"""The values of a fact's fields that were never written."""
+
+
+def operation_id(*parts: str) -> str:
+    """An id from sources and position (32 hex digits). The same parts give the same id."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def told(operations: Iterable[Operation]) -> list[Operation]:
+    """The operations that still hold their values; a forget leaves only ids, kinds and reasons."""
+    return [one for one in operations if one["before"] is not None or one["after"] is not None]
+
+
+def add_entry(entry: JournalEntry, reason: str) -> Operation:
+    """Write a journal entry."""
+    return _operation("add_entry", entry["id"], None, dict(entry), entry["sources"], reason)
+
+
+def score_entry(entry: JournalEntry, importance: int, reason: str) -> Operation:
+    """Replace a heuristic importance (1..10) by the model's."""
+    before = {"importance": entry["importance"], "scoring_method": entry["scoring_method"]}
+    after = {"importance": importance, "scoring_method": "llm"}
+    return _operation("score_entry", entry["id"], before, after, entry["sources"], reason)
+
+
+def mark_entry(entry: JournalEntry, consolidation: str, reason: str) -> Operation:
+    """Mark an entry as `consolidated` or `below_threshold`."""
+    before = {"consolidation": entry["consolidation"]}
+    after = {"consolidation": consolidation}
+    return _operation("mark_entry", entry["id"], before, after, entry["sources"], reason)
+
+
+def add_fact(draft: FactDraft, reason: str) -> Operation:
+    """Write a fact; the operation's id is the draft's `op`."""
+    sources = [*draft["source_entries"], *draft["source_events"]]
+    return {
+        "id": draft["op"],
+        "kind": "add_fact",
+        "target": draft["op"],
+        "before": None,
+        "after": dict(draft),
+        "sources": sources,
+        "reason": reason,
+    }
+
+
+def change_fact(
+    fact: Fact, after: Mapping[str, Any], sources: Sequence[str], reason: str, *, place: str = ""
+) -> Operation:
+    """Change fields of a fact. The fact, and what supersedes it, are named by operation id."""
+    before = {name: fact.get(name, BLANK.get(name)) for name in after}
+    name = place or ",".join(sorted(after))
+    return _operation("change_fact", fact["op"], before, dict(after), sources, reason, place=name)
+
+
+def supersede_fact(
+    fact: Fact, by_op: str, at: str, sources: Sequence[str], reason: str
+) -> Operation:
+    """Supersede a fact by the fact `by_op`, from the time `at` on."""
+    after = {"invalid_at": at, "superseded_by": by_op}
+    return change_fact(fact, after, sources, reason, place=by_op)
+
+
+def settle_fact(op: str, reason: str) -> Operation:
+    """Mark a new fact as seen with its neighbours."""
+    return _operation("settle_fact", op, {"dreamed": False}, {"dreamed": True}, [op], reason)
+
+
+def link(entry_id: str, fact_op: str, created: str, reason: str) -> Operation:
+    """Link a journal entry and a fact, both ways; the fact by its operation id."""
+    return _link(entry_id, fact_op, "made_of", created, reason, of="entry_fact")
+
+
+def link_facts(op: str, other: str, relation: str, created: str, reason: str) -> Operation:
+    """Link two facts, both ways; both by operation id."""
+    return _link(op, other, relation, created, reason, of="facts")
+
+
+def link_memories(entry_id: str, other: str, created: str, reason: str) -> Operation:
+    """Link a journal entry to its evidence, both ways; both by memory id."""
+    return _link(entry_id, other, "evidence", created, reason, of="memories")
+
+
+def unlink(end: str, other: str, value: Mapping[str, Any], reason: str) -> Operation:
+    """Remove a link of which one end is gone; both ends by memory id."""
+    before = {"other": other, "of": "memories", **value}
+    return _operation("unlink", end, before, None, [end, other], reason, place=other)
+
+
+def _link(
+    target: str, other: str, relation: str, created: str, reason: str, *, of: str
+) -> Operation:
+    after = {"other": other, "of": of, "relation": relation, "created": created, "reason": reason}
+    return _operation("link", target, None, after, [target, other], reason, place=other)
+
+
+def prune_entry(entry: JournalEntry, reason: str) -> Operation:
+    """Remove a journal entry; the operation keeps it as long as the night can be undone."""
+    return _operation("prune_entry", entry["id"], dict(entry), None, entry["sources"], reason)
+
+
+def reflected(before: str | None, at: str) -> Operation:
+    """Count importance anew from `at` on, because insights were stored."""
+    changed = {"at": before}, {"at": at}
+    return _operation("reflected", "reflection", *changed, [], "insights were stored", place=at)
+
+
+def observe_entity(
+    entity_id: str,
+    name: str,
+    observation: Observation,
+    *,
+    aliases: Sequence[str] = (),
+    kept: int,
+    now: str,
+    reason: str,
+) -> Operation:
+    """Add an observation and aliases to an entity's profile; a new profile is called `name`.
+
+    `kept`: the most observations that a profile keeps (settings.observations_kept).
+    """
+    after = {
+        "name": name,
+        "observation": dict(observation),
+        "aliases": list(aliases),
+        "kept": kept,
+        "now": now,
+    }
+    sources, place = observation["sources"], observation["id"]
+    return _operation("observe_entity", entity_id, None, after, sources, reason, place=place)
+
+
+def change_entity(
+    profile: EntityProfile,
+    attributes: Mapping[str, Attribute],
+    settled: Collection[str],
+    pruned: Collection[str],
+    sources: Sequence[str],
+    reason: str,
+) -> Operation:
+    """Set attributes of a profile, mark observations `settled` as consolidated, remove `pruned`.
+
+    Nothing else is named, so that what is observed meanwhile stays.
+    """
+    whole = {one["id"]: dict(one) for one in profile["observations"]}
+    old = {one: {"consolidated": whole[one]["consolidated"]} for one in settled}
+    before = {
+        "attributes": {name: profile["attributes"].get(name) for name in attributes},
+        "observations": {**old, **{one: whole[one] for one in pruned}},
+    }
+    after = {
+        "attributes": dict(attributes),
+        "observations": {**{one: {"consolidated": True} for one in old}, **dict.fromkeys(pruned)},
+    }
+    place = ",".join(sorted(attributes))
+    return _operation("change_entity", profile["id"], before, after, sources, reason, place=place)
+
+
+def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:
+    """Note in the sender's profile, new if need be, that a direct message was answered."""
+    after = {"name": event["sender"], "event": event["id"], "at": event["at"], "now": now}
+    ids = [event["id"]]
+    return _operation("meet_entity", entity_id, None, after, ids, reason, place=event["id"])
+
+
+def _operation(
+    kind: Any,
+    target: str,
+    before: Any,
+    after: Any,
+    sources: Sequence[str],
+    reason: str,
+    *,
+    place: str = "",
+) -> Operation:
+    """`place` distinguishes operations of one kind on one target."""
+    return {
+        "id": operation_id(kind, target, place),
+        "kind": kind,
+        "target": target,
+        "before": before,
+        "after": after,
+        "sources": list(sources),
+        "reason": reason,
+    }

@@ -1,0 +1,422 @@
+"""Records of working and long-term memory: plain JSON; times are ISO 8601, UTC."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, NotRequired
+from urllib.parse import quote
+from uuid import UUID, uuid5
+
+from typing_extensions import TypedDict
+
+
+class Probe(TypedDict):
+    """A real recall of the agent that was kept: its query, and what it found."""
+
+    query: str
+    found: list[str]
+    """Source ids of its best memories."""
+    at: str
+
+
+ASIDE = "set_aside"
+"""Tag of an event whose ticks all failed; tools may have written memories based on it."""
+
+
+SELF = "self"
+"""Tag of notes on the assistant's own work; never made into facts, recalled or counted."""
+
+
+OWN = "~"
+"""The first character of ids of the product's own messages and events, and of no others."""
+
+
+OPENING = "[reflection]"
+"""The beginning of the event's text, by which the offline model recognises it."""
+
+
+def is_reflection(event: Event | None) -> bool:
+    """Whether this is a reflection event. Nobody said it, so it is not journaled as heard."""
+    return event is not None and event.get("kind") == "reflection"
+
+
+class PromptVersion(TypedDict):
+    """One version of the assistant's own prompt."""
+
+    version: int
+    """From 1; 0 is the initial empty prompt."""
+    text: str
+    at: str
+    reason: str
+    by: str
+    """Whose event caused the change, and who approved it."""
+
+
+class AssistantPrompt(TypedDict):
+    """The assistant's own guidelines; the user's prompt is a setting and comes before them."""
+
+    version: int
+    """The current version."""
+    text: str
+    versions: list[PromptVersion]
+    """Oldest first, bounded."""
+
+
+# Scope: every store namespace and every fact belongs to one (user, thread).
+
+
+AGENTS = UUID("6f1f8a3e-2f0e-5a37-9d0c-5b1d2a0c7e11")
+"""The uuid5 namespace of agents. Never change it: thread ids derive from it."""
+
+
+LOCAL_USER = "local"
+"""The user until a server authenticates one."""
+
+
+def thread_id(user: str, agent: str) -> str:
+    """The thread id (a uuid) of the user's agent of this name."""
+    return str(uuid5(AGENTS, f"{user}\n{agent}"))
+
+
+class Scope(NamedTuple):
+    """One agent of one user."""
+
+    user: str
+    thread: str
+
+    def namespace(self, *labels: str) -> tuple[str, ...]:
+        """The store namespace `(user, thread, *labels)`, escaped."""
+        return tuple(_label(part) for part in (self.user, self.thread, *labels))
+
+
+def _label(text: str) -> str:
+    """A store label: not empty and without dots (LangGraph's rules), readable if possible."""
+    return quote(text, safe=" @:+-_").replace(".", "%2E") or "%00"
+
+
+Priority = Literal["high", "medium", "low"]
+
+
+GoalStatus = Literal["active", "completed", "abandoned"]
+
+
+ProjectStatus = Literal["active", "paused", "completed"]
+
+
+SourceType = Literal["direct", "observation", "inference", "environmental", "compaction"]
+
+
+ScoringMethod = Literal["heuristic", "llm", "manual"]
+
+
+class Project(TypedDict):
+    """A context slot that can be paged in and out (architecture-self-management, section 1)."""
+
+    summary: str
+    context: str
+    status: ProjectStatus
+    created_at: str
+    last_active: str
+
+
+class Projects(TypedDict):
+    """All slots by key, and the key of the active one."""
+
+    active: str | None
+    slots: dict[str, Project]
+
+
+class Goal(TypedDict):
+    """A node of the goal tree (architecture-self-management, section 2)."""
+
+    id: str
+    """`goal_{tick of creation}_{index}`; the index counts all goals of the agent."""
+    description: str
+    priority: Priority
+    status: GoalStatus
+    progress: int
+    """0..100, percent."""
+    created: str
+    parent_id: str | None
+    subtask_ids: list[str]
+    auto_generated: bool
+
+
+class CompletedTask(TypedDict):
+    """A completed root goal or project."""
+
+    description: str
+    timestamp: str
+
+
+class SessionMemory(TypedDict):
+    """Facts and patterns in every prompt (architecture-self-management, section 3)."""
+
+    key_facts: list[str]
+    learned_patterns: list[str]
+    completed_tasks: list[CompletedTask]
+    last_compacted: str | None
+    said_by: NotRequired[dict[str, str]]
+    """Fact or pattern -> who said it, unless an owner did."""
+
+
+class Conversation(TypedDict):
+    """An open conversation; cleared in the night after an hour without a word."""
+
+    entity: str
+    channel: str | None
+    last_event: str
+    last_at: str
+    pending_actions: list[str]
+
+
+class Event(TypedDict):
+    """Something from outside that reached the agent."""
+
+    id: str
+    at: str
+    sender: str
+    text: str
+    channel: str | None
+    addressed: bool
+    """True: acted on. False: taken as context only."""
+    content: NotRequired[list[Any]]
+    """Content blocks of a chat message with more than text (images, ...)."""
+    kind: NotRequired[Literal["chat", "reflection"]]
+    """Set by the product only: a chat message without a `name`, or the event that starts the
+    assistant's review of its own work."""
+
+
+class InboxItem(TypedDict):
+    """A waiting event, stored under its id; removed when its tick is committed."""
+
+    event: Event
+    received_at: str
+    order: str
+    """Sort key, oldest first: time of receipt, then a counter."""
+    attempts: int
+    """Failed ticks on this event; after three it is set aside."""
+    error: str | None
+    """Why the last attempt failed."""
+    answered: NotRequired[int]
+    """The tick that answered it, until a run finds that tick in a checkpoint."""
+
+
+class JournalEntry(TypedDict):
+    """An episode (data-flow-03, original-system section 11)."""
+
+    id: str
+    """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin; a repeated write is one entry."""
+    timestamp: str
+    content: str
+    source_type: SourceType
+    source_trust: float
+    """0..1, by source type."""
+    source_entity: str | None
+    importance: int
+    """1..10."""
+    scoring_method: ScoringMethod
+    tags: list[str]
+    related_projects: list[str]
+    sources: list[str]
+    """Event ids."""
+    channel: str | None
+    evidence: NotRequired[list[str]]
+    """For an insight: ids of the memories behind it."""
+    consolidation: Literal["pending", "consolidated", "below_threshold", "exempt"]
+    """`exempt`: archives, insights and self notes, which never become facts."""
+
+
+class FactDraft(TypedDict):
+    """A fact on its way into semantic memory."""
+
+    op: str
+    """Operation id; a repeated operation is one fact."""
+    text: str
+    source_entries: list[str]
+    """Journal ids."""
+    source_events: list[str]
+    """Event ids."""
+    speaker: str | None
+    entities: list[str]
+    trust: float
+    importance: int
+    created: str
+    valid_from: str
+
+
+class Fact(FactDraft):
+    """A fact of semantic memory, as Mem0 stores it."""
+
+    id: str
+    invalid_at: str | None
+    """Set when superseded."""
+    superseded_by: str | None
+    context: NotRequired[str | None]
+    """Description in the light of neighbouring facts (A-MEM)."""
+    tags: NotRequired[list[str]]
+    earlier: NotRequired[list[dict[str, Any]]]
+    """Replaced contexts and tags: {context, tags, until, night}, oldest first."""
+    disputed: NotRequired[list[str]]
+    """Operation ids of contradicting facts, unsettled."""
+    access_count: NotRequired[int]
+    """Times that the agent recalled it."""
+    last_access: NotRequired[str | None]
+
+
+OperationKind = Literal[
+    "add_entry",
+    "score_entry",
+    "mark_entry",
+    "add_fact",
+    "change_fact",
+    "remove_fact",
+    "settle_fact",
+    "link",
+    "unlink",
+    "observe_entity",
+    "unobserve_entity",
+    "meet_entity",
+    "change_entity",
+    "prune_entry",
+    "reflected",
+    "compact",
+]
+
+
+class Operation(TypedDict):
+    """One change to long-term memory. A night is a list of these."""
+
+    id: str
+    """Derived from sources and position, never from model text."""
+    kind: OperationKind
+    target: str
+    """Id of the record: a journal id, a fact's operation id, ..."""
+    before: Any
+    """The replaced value; None for an addition."""
+    after: Any
+    sources: list[str]
+    reason: str
+
+
+class Usage(TypedDict):
+    """Cost of model calls."""
+
+    llm_calls: int
+    tokens: int
+    """Input and output, as the provider reports them, else approximate."""
+
+
+class NightStep(TypedDict):
+    """One line of a night's report."""
+
+    step: str
+    done: int
+    skipped: int
+    llm_calls: int
+    tokens: int
+    seconds: float
+
+
+NightStatus = Literal["open", "preview", "held", "approved", "complete", "undone", "discarded"]
+
+
+class NightRecord(TypedDict):
+    """A night's head record; its operations are in plan records."""
+
+    id: str
+    """`night_YYYYMMDD_HHMMSS`."""
+    dry_run: bool
+    started: str
+    """The time used by the whole night."""
+    ended: str | None
+    complete: bool
+    """Nothing failed, no budget ran out, and all is applied; also if it was woken early."""
+    held: list[str]
+    """Journal ids left pending for the next night."""
+    pending: list[str]
+    """Journal ids to process, oldest first."""
+    facts: NotRequired[list[str]]
+    """Operation ids of the facts to dream about; fixed when compacting is applied."""
+    entities: NotRequired[list[str]]
+    """Ids of the entities whose observations to consolidate."""
+    reflect: NotRequired[bool]
+    """Whether enough happened to reflect on."""
+    status: NotRequired[NightStatus]
+    stopped: NotRequired[str | None]
+    """Why it stopped early; the rest is left for the next night."""
+    calls: NotRequired[int]
+    """Allowed model calls."""
+    ahead: NotRequired[int]
+    """Calls that earlier nights made in advance, still to be covered by new entries."""
+    reduced: NotRequired[bool]
+    """Its operations have lost their values: it can no longer be undone."""
+    gate: NotRequired[dict[str, Any]]
+    """Measurements before it was applied."""
+    phase: Literal["compacting", "dreaming"]
+    applied: list[str]
+    """Applied phases; written last."""
+    steps: list[NightStep]
+    errors: list[str]
+    forgotten: NotRequired[str]
+    """When a forget removed something from it: it can no longer be undone."""
+
+
+class PlanRecord(TypedDict):
+    """Decisions of one visit of a step; stored under a key made from its inputs."""
+
+    key: str
+    order: int
+    """Position in the night, from 0."""
+    step: str
+    phase: Literal["compacting", "dreaming"]
+    operations: list[Operation]
+    inputs: list[str]
+    """Ids that the step worked on."""
+    left: list[str]
+    """Inputs that it could not settle."""
+    errors: list[str]
+    llm_calls: int
+    tokens: int
+    seconds: float
+    exchange: list[dict[str, Any]]
+    """Messages of a loop so far, serialised."""
+    finished: NotRequired[bool]
+    """Whether this was the last iteration of a loop."""
+    overflowed: NotRequired[bool]
+    """The prompt was too long for the model; smaller batches follow."""
+    refused: NotRequired[list[str]]
+    """Rejected parts of the model's answer, with reasons."""
+    result: NotRequired[dict[str, Any]]
+    """What the step reports besides its operations."""
+    left_alone: NotRequired[bool]
+    """A service that kept failing is left alone for now: no call was made."""
+
+
+class HandledMark(TypedDict):
+    """An event whose tick the state contains; `intake` removes it from the inbox."""
+
+    id: str
+    tick: int
+    at: str
+
+
+class RecallHit(TypedDict):
+    """One recalled memory."""
+
+    id: str
+    kind: Literal["fact", "episode"]
+    text: str
+    score: float
+    sources: list[str]
+    """Event ids, the closest source first."""
+    at: str
+    speaker: str | None
+    """Who said it, if known."""
+    parts: NotRequired[dict[str, float]]
+    """The parts of the score by name; the score is their sum."""
+    superseded: NotRequired[bool]
+    """No longer true."""
+    superseded_by: NotRequired[str]
+    """Id of the superseding fact."""
+    disputed: NotRequired[bool]
+    """Another memory contradicts it, unsettled."""

@@ -1,0 +1,135 @@
+"""Records of a run's report: what it did and wrote, with ids."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from memory.records.records import NightStatus, NightStep, Operation
+from memory.records.tick import (
+    Assessment,
+    Classification,
+    CompactionResult,
+    ContextUse,
+    ExtractionResult,
+    PatternState,
+    Question,
+    SentMessage,
+    ToolOutcome,
+)
+
+
+class TickReport(TypedDict):
+    """What one tick did."""
+
+    tick: int
+    event_id: str | None
+    context_type: str
+    pattern: PatternState
+    tools: list[ToolOutcome]
+    llm_calls: int
+    tokens: int
+    reply: str
+    written: list[str]
+    """Ids of journal entries and facts."""
+    classification: Classification | None
+    """Why the event was acted on; None in an autonomous tick."""
+    assessment: Assessment
+    context: ContextUse
+    advice: str
+    """Recommended action at the current context use."""
+    components: dict[str, int]
+    """Tokens per prompt component."""
+    sent: list[SentMessage]
+    duration_ms: int
+    extraction: NotRequired[ExtractionResult]
+    """In an emergency: what was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
+
+
+class IgnoredReport(TypedDict):
+    """An ignored event, and why."""
+
+    event_id: str
+    rule: str
+    reason: str
+
+
+class FailureReport(TypedDict):
+    """A failed tick; its event went back to the inbox or was set aside."""
+
+    event_id: str | None
+    error: str
+    attempts: int
+    set_aside: bool
+
+
+class NightReport(TypedDict):
+    """A night as `sleep --json` prints it."""
+
+    id: str | None
+    dry_run: bool
+    started: str
+    ended: str | None
+    complete: bool
+    held: list[str]
+    steps: list[NightStep]
+    operations: list[Operation]
+    errors: list[str]
+    status: NotRequired[NightStatus]
+    """Missing if there was nothing to do."""
+    stopped: NotRequired[str | None]
+    """Why it stopped early."""
+    gate: NotRequired[dict[str, Any] | None]
+    """Measurements before it was applied; its `held` says why it was held back."""
+    refused: NotRequired[list[str]]
+    """Rejected parts of the model's answers, with reasons."""
+    extraction: NotRequired[ExtractionResult]
+    """What was journaled before the history was cut."""
+    compaction: NotRequired[CompactionResult]
+
+
+class ModeChange(TypedDict):
+    """The agent fell asleep or woke."""
+
+    at: str
+    mode: Literal["awake", "sleep"]
+    why: str
+    """request | go_to_sleep | schedule | fatigue; waking: request | event | answer | hours."""
+    reason: str
+    """A few words for a person."""
+
+
+class Report(TypedDict):
+    """What a run did and wrote, with ids."""
+
+    ticks: list[TickReport]
+    context_only: list[str]
+    """Events taken as context."""
+    ignored: list[IgnoredReport]
+    questions: list[Question]
+    """Questions to a person; their ticks wait."""
+    skipped: list[str]
+    """Ids of events handled before."""
+    failures: list[FailureReport]
+    mode_changes: list[ModeChange]
+    """Oldest first."""
+    night: NightReport | None
+    notes: list[str]
+    """Sentences for a person: nothing to do, emergency stop, ..."""
+
+
+def empty_report() -> Report:
+    """The report of a run that has done nothing yet."""
+    return {
+        "ticks": [],
+        "context_only": [],
+        "ignored": [],
+        "questions": [],
+        "skipped": [],
+        "failures": [],
+        "mode_changes": [],
+        "night": None,
+        "notes": [],
+    }

@@ -1,0 +1,299 @@
+"""The records of the tick in hand: what it was taken for, how it may act, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+from memory.records.records import Event, Usage
+from memory.settings import Verdict
+
+EndedBy = Literal["noop", "no_tool_call", "other_tool", "max_iterations", "error"]
+
+
+class ExtractionResult(TypedDict):
+    """What was journaled before a compaction (data-flow-01, section 3)."""
+
+    success: bool
+    """False if the model gave no usable answer."""
+    facts_recorded: int
+    """Journal entries."""
+    iterations: int
+    """Answers of the model."""
+    ended: EndedBy | None
+    """None if it was interrupted."""
+
+
+class CompactionResult(TypedDict):
+    """How a compaction changed the history."""
+
+    success: bool
+    skipped: NotRequired[bool]
+    """True if there was nothing to cut."""
+    by: Literal["summary", "extract", "masking"]
+    """Summarised by the model, quoted from the conversation, or only old tool outputs masked."""
+    compacted_count: int
+    """Messages that the summary replaced."""
+    preserved_count: int
+    tokens_before: int
+    """Tokens of the history, calibrated."""
+    tokens_after: int
+    archive: str | None
+    """The journal entry with the text."""
+    error: str | None
+    """Why there is no summary by the model."""
+
+
+class Results(TypedDict):
+    """The results that a night has."""
+
+    extraction: NotRequired[ExtractionResult]
+    compaction: NotRequired[CompactionResult]
+
+
+def after_answer(
+    before: ExtractionResult | None, *, facts: int, ended: EndedBy | None
+) -> ExtractionResult:
+    """The result after one more answer of the model, or after an error in place of one."""
+    had = before or {"success": True, "facts_recorded": 0, "iterations": 0, "ended": None}
+    return {
+        "success": ended != "error",
+        "facts_recorded": had["facts_recorded"] + facts,
+        "iterations": had["iterations"] + (ended != "error"),
+        "ended": ended,
+    }
+
+
+def results_of(plans: Sequence[Mapping[str, Any]]) -> Results:
+    """The results in a night's plans."""
+    found: Results = {}
+    for plan in plans:
+        told = plan.get("result")
+        if plan["step"] == "compact" and told:
+            found["compaction"] = cast(CompactionResult, told)
+        if plan["step"] == "extract_facts":
+            told = told or {"facts": 0, "ended": "error"}
+            found["extraction"] = after_answer(found.get("extraction"), **cast(Any, told))
+    return found
+
+
+def compaction_line(result: CompactionResult) -> str:
+    """The compaction as a sentence for a person."""
+    before, after = f"{result['tokens_before']:,}", f"{result['tokens_after']:,}"
+    if result["by"] == "masking":
+        return f"Old tool outputs were taken out of the history: {before} -> {after} tokens."
+    what = "a summary" if result["by"] == "summary" else "an extract of their own words"
+    line = (
+        f"{result['compacted_count']} messages gave way to {what}, {result['preserved_count']} "
+        f"stay: {before} -> {after} tokens"
+    )
+    archive = f"; the journal keeps it as {result['archive']}" if result["archive"] else ""
+    return f"{line}{archive}."
+
+
+def extraction_line(result: ExtractionResult) -> str:
+    """The extraction as a sentence for a person."""
+    facts, answers = result["facts_recorded"], result["iterations"]
+    told = f"{facts} {'fact' if facts == 1 else 'facts'} journaled before that"
+    how = "" if result["success"] else "; then the model gave no usable answer"
+    return f"{told}, in {answers} {'answer' if answers == 1 else 'answers'} of the model{how}."
+
+
+class ToolOutcome(TypedDict):
+    """One tool call as a report shows it."""
+
+    name: str
+    ok: bool
+
+
+class CallRecord(TypedDict):
+    """One tool call as the audit log keeps it."""
+
+    name: str
+    args: dict[str, Any]
+    """Without the reasoning; empty where they are too large to be run."""
+    reasoning: str | None
+    """The model's own."""
+    ok: bool
+    error: str | None
+    duration_ms: int
+    cached: bool
+    """The answer was given before; the tool did not run."""
+
+
+class SentMessage(TypedDict):
+    """What `send_message` said to someone other than the asker."""
+
+    id: str
+    to: str
+    text: str
+    channel: str | None
+    tick: int
+    at: str
+
+
+class Classification(TypedDict):
+    """What becomes of an event, and by which rule (original-system, section 16)."""
+
+    verdict: Verdict
+    rule: str
+    """disabled | reflection | own_message | mention | direct | cross_talk | permission | channel |
+    room_default | fallback."""
+    trust: float
+    """0..1, as its journal entry's."""
+    reason: str
+    """One sentence for a person."""
+
+
+EventClass = Literal[
+    "communication", "building", "observation", "movement", "query", "goal_action", "unknown"
+]
+
+
+class Assessment(TypedDict):
+    """What a task was taken for, and why (original-system, section 17)."""
+
+    by: Literal["heuristic", "model"]
+    event_class: EventClass
+    complexity: int
+    """1..5."""
+    recommended_mode: Literal["single_action", "react_loop", "plan_execute"] | None
+    recommended_iterations: int | None
+    recommend_confirm_dangerous: bool
+    reasoning: str
+    signals: dict[str, Any]
+    """token_pressure (normal | high | critical), recent_errors, event_class, goal_urgency."""
+
+
+class Question(TypedDict):
+    """What a person is asked before a dangerous tool runs."""
+
+    id: str
+    tool: str
+    args: dict[str, Any]
+    reason: str | None
+    """The model's own."""
+    what: str
+    """One sentence: what would be done."""
+    difference: str | None
+    """A unified diff, where the tool changes a text."""
+    event_id: str | None
+    sender: str | None
+    asked_at: str
+
+
+class CachedAnswer(TypedDict):
+    """A tool's answer that is given again without running it."""
+
+    content: str
+    scope: Literal["tick", "session"]
+    tick: int
+    expires: str | None
+
+
+class DelegateResult(TypedDict):
+    """What one sub-agent came back with."""
+
+    call_id: str
+    content: str
+    """The tool's answer, JSON."""
+    ok: bool
+    usage: Usage
+    calls: list[CallRecord]
+    """The call itself, then those of the sub-agent's own tools."""
+
+
+class PatternState(TypedDict):
+    """The composed execution pattern (architecture-context-system, section 3)."""
+
+    mode: Literal["single_action", "react_loop", "plan_execute"]
+    max_iterations: int
+    allowed_categories: list[str] | None
+    terminal_ends_loop: bool
+    dangerous_requires_confirm: bool
+    multi_tool_enabled: bool
+    sub_agents_enabled: bool
+    source_layers: dict[str, str]
+
+
+class AssembledContext(TypedDict):
+    """The part of the prompt that stays byte-identical through a tick's loop."""
+
+    context_type: str
+    now: str
+    """The tick's time: every write of the tick carries it."""
+    system: str
+    """Components 0..4000, in id order."""
+    tokens: dict[str, int]
+    """Calibrated estimate per component key."""
+
+
+class Loop(TypedDict):
+    """Where the tick in hand stands."""
+
+    iteration: int
+    """Model answers that asked for tools so far."""
+    tools: list[ToolOutcome]
+    written: list[str]
+    """Ids of journal entries and facts that its tools wrote."""
+    llm_calls: int
+    tokens: int
+    reply: str | None
+    overflowed: bool
+    """The provider said that the prompt is too long; one compaction and one more try follow."""
+    compaction: Literal["none", "due", "forced", "done"]
+    next: Literal["act", "use_tools", "park", "confirm", "delegate", "record"]
+    """Where the tick goes on, decided by the node that ran last."""
+    ended: bool
+    """A TERMINAL tool has spoken: no further model call."""
+    dangerous: str | None
+    """The id of the tick's one DANGEROUS call, once it was asked for."""
+    decision: Decision | None
+    """What a person answered to it; None: nobody was asked, or not yet."""
+    raised: int
+    """Tools that raised or came too late in this tick."""
+    sent: list[SentMessage]
+    delegating: list[str]
+    """Ids of the calls that sub-agents work on now."""
+    extracted: NotRequired[ExtractionResult]
+    """What was journaled before the tick's compaction."""
+    compacted: NotRequired[CompactionResult]
+    """What that came to."""
+    prompt: dict[str, int]
+    """Tokens of the newest prompt beside the assembled components: history and tool schemas."""
+
+
+class Decision(TypedDict):
+    """A person's answer to a question."""
+
+    decision: Literal["approve", "edit", "refuse"]
+    args: dict[str, Any] | None
+    """With `edit`: the arguments that take the place of the model's."""
+    reason: str | None
+    by: str
+    at: str
+
+
+class ParkedTick(TypedDict):
+    """A tick that waits for a person, as far as it is done; its event is still in the inbox."""
+
+    question: Question
+    event: Event | None
+    classification: Classification | None
+    assessment: Assessment | None
+    context: AssembledContext
+    pattern: PatternState
+    loop: Loop
+    messages: list[dict[str, Any]]
+    """Its part of the history, serialised; it goes back there when the tick goes on."""
+
+
+class ContextUse(TypedDict):
+    """How full the prompt is, tokens (calibrated)."""
+
+    used: int
+    limit: int
+    percentage: float
+    level: Literal["normal", "warning", "critical"]

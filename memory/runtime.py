@@ -1,0 +1,208 @@
+"""What a run depends on: the clock, the models and the semantic memory of an installation.
+
+`open_agent` passes its own in the run's config. On a server the config is the client's, so the
+process has one set, made from the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.prebuilt import ToolRuntime
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from memory.facts import SemanticMemory
+from memory.models import Breakers, breakers_of
+from memory.prompt import Extensions, PromptComponent
+from memory.records import LOCAL_USER, Report, Scope
+from memory.settings import Deployment, Settings
+
+if TYPE_CHECKING:
+    from memory.installation import Installation
+
+KEY = "circadian"
+"""Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
+
+
+SERVED_USER = "langgraph_auth_user_id"
+"""Key under which LangGraph Server puts the authenticated user; clients may not set it."""
+
+
+RESUMED = "circadian_resumed"
+"""Key for the report of an unfinished run that was just resumed."""
+
+
+UNDONE = "circadian_undone"
+"""Key for the id of a night whose interrupted undo was just finished."""
+
+
+def utc_now() -> datetime:
+    """The wall clock, UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """An installation's models, memory and clock."""
+
+    chat_model: BaseChatModel
+    semantic: SemanticMemory
+    clock: Callable[[], datetime] = utc_now
+    user: str = LOCAL_USER
+    tools: tuple[BaseTool, ...] = ()
+    """Tools that the user adds to the built-in ones."""
+    components: tuple[PromptComponent, ...] = ()
+    """Prompt components that the user adds to the built-in ones."""
+    breakers: Breakers = field(default_factory=Breakers.of)
+    served: bool = False
+    """On a server: owners never come from input or context."""
+    synced: bool = False
+    """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
+    night_only: bool = False
+    """A run that previews or applies a night only; waiting events keep waiting."""
+    load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
+    """Loads a model by the name in a setting, such as compact_model."""
+
+    def __post_init__(self) -> None:
+        # The memory's files and embedder are behind the same breakers.
+        self.semantic.breakers = self.breakers
+
+
+def resources_of(config: RunnableConfig) -> Resources:
+    """The run's resources: from its config if `open_agent` put them there, or the process's."""
+    configurable = config.get("configurable", {})
+    given = configurable.get(KEY)
+    if isinstance(given, Resources):
+        return given
+    ours, user = _process().resources, configurable.get(SERVED_USER)
+    return replace(ours, user=str(user)) if user and user != ours.user else ours
+
+
+def resumed_report(config: RunnableConfig) -> Report | None:
+    """The report under RESUMED. A server's client cannot set it: its config has no Resources."""
+    given = config.get("configurable", {})
+    ours = isinstance(given.get(KEY), Resources)
+    return cast(Report | None, given.get(RESUMED)) if ours else None
+
+
+def undo_looked_for(config: RunnableConfig) -> bool:
+    """Whether `open_agent` looked for an interrupted undo before this run."""
+    given = config.get("configurable", {})
+    return isinstance(given.get(KEY), Resources) and UNDONE in given
+
+
+def undone_night(config: RunnableConfig) -> str | None:
+    """The night whose interrupted undo was finished before this run; None if there was none."""
+    return cast(str | None, config["configurable"][UNDONE])
+
+
+def process_now() -> Process:
+    """Process-wide resources, created lazily, for what a server does beside its runs.
+
+    Blocking the first time. Raises as `open_home`.
+    """
+    return _process()
+
+
+@asynccontextmanager
+async def process_resources(
+    extra: Callable[[], Awaitable[Extensions]] | None = None,
+) -> AsyncIterator[Resources]:
+    """The process's resources, from before its first run to its end.
+
+    Creating them reads files; a node that did so would hold up every run of a server. `extra` loads
+    the user's extensions; without it there are none.
+
+    Raises:
+        FolderError: the data folder, or the database, cannot be used as asked.
+        DatabaseDown: the database cannot be reached.
+        InputError: unknown model name, missing key, or whatever `extra` raises.
+    """
+    process = await asyncio.to_thread(_process)
+    try:
+        if extra is not None:
+            added = await extra()
+            process.resources = replace(
+                process.resources, tools=added.tools, components=added.components
+            )
+        yield process.resources
+    finally:
+        _process.cache_clear()
+        await asyncio.to_thread(process.home.close)
+
+
+def scope_of(config: RunnableConfig) -> Scope:
+    """The user and thread of a run. The user never comes from input or context."""
+    configurable: Mapping[str, Any] = config.get("configurable", {})
+    return Scope(resources_of(config).user, str(configurable["thread_id"]))
+
+
+def store_of(runtime: Runtime[Settings] | ToolRuntime[Any, Any]) -> BaseStore:
+    """The store of a node's or a tool's run."""
+    return present(runtime.store)
+
+
+def present(store: BaseStore | None) -> BaseStore:
+    """`store`. Raises RuntimeError if the graph was compiled without one."""
+    if store is None:
+        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
+    return store
+
+
+def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
+    """The run's settings. LangGraph passes None if the caller gave no context."""
+    if isinstance(context, Settings):
+        return context
+    return Settings.model_validate(context or {})
+
+
+def _load(name: str) -> BaseChatModel:
+    from memory.models import load_chat_model
+
+    return load_chat_model(name)
+
+
+@dataclass
+class Process:
+    """Process-wide resources, for runs that bring none of their own."""
+
+    home: Installation
+    resources: Resources
+    store: BaseStore | None = None
+    """The server's, while it is open."""
+    saver: BaseCheckpointSaver[str] | None = None
+    """The server's, while it is open."""
+
+    @property
+    def served_store(self) -> BaseStore:
+        """The server's store. Raises RuntimeError if none is open."""
+        return present(self.store)
+
+
+@lru_cache(maxsize=1)
+def _process() -> Process:
+    from memory.installation import open_installation as open_home
+    from memory.models import choose_model
+
+    deployment = Deployment()
+    home = open_home(deployment)
+    return Process(
+        home,
+        Resources(
+            chat_model=choose_model(deployment.model, offline=deployment.offline),
+            semantic=home.semantic(),
+            breakers=breakers_of(deployment),
+            served=True,
+        ),
+    )

@@ -1,1 +1,0 @@
-"""LangGraph's checkpointer and store on SQLite, with the guarantees that this product gives."""

@@ -1,0 +1,338 @@
+"""The state between two runs, without the keys that only a run needs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import EphemeralValue
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from memory.errors import StateError
+from memory.messages import merge_messages
+from memory.records import (
+    AssembledContext,
+    Assessment,
+    AssistantPrompt,
+    CachedAnswer,
+    Classification,
+    Conversation,
+    DelegateResult,
+    Event,
+    Goal,
+    HandledMark,
+    Loop,
+    ParkedTick,
+    PatternState,
+    Projects,
+    Report,
+    SessionMemory,
+    empty_report,
+)
+
+
+def merge_by_id(
+    old: dict[str, Any] | None, new: dict[str, Any] | None, *, key: str = "records"
+) -> dict[str, Any]:
+    """Merge records by id, field by field; None deletes. An edit by hand names one key only.
+
+    Raises:
+        StateError: `old` or `new` is no object of records; names `key`.
+    """
+    merged = dict(_object(key, old))
+    for one, value in _object(key, new).items():
+        if value is None:
+            merged.pop(one, None)
+        elif isinstance(value, dict) and isinstance(merged.get(one), dict):
+            merged[one] = {**merged[one], **value}
+        else:
+            merged[one] = value
+    return merged
+
+
+def merge_goals(old: dict[str, Goal] | None, new: dict[str, Any] | None) -> dict[str, Goal]:
+    """Merge goals by id, as `merge_by_id`."""
+    return merge_by_id(old, new, key="goals")
+
+
+def merge_conversations(
+    old: dict[str, Conversation] | None, new: dict[str, Any] | None
+) -> dict[str, Conversation]:
+    """Merge conversations by id, as `merge_by_id`."""
+    return merge_by_id(old, new, key="conversations")
+
+
+def merge_delegated(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    """Merge the results of sub-agents by call id, as `merge_by_id`."""
+    return merge_by_id(old, new, key="delegated")
+
+
+def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
+    """Merge project slots by key; `active` is replaced if it is given.
+
+    Raises:
+        StateError: the projects or their slots are no object; names the key.
+    """
+    standing, given = _object("projects", old), _object("projects", new)
+    slots = merge_by_id(standing.get("slots"), given.get("slots"), key="projects.slots")
+    active = given.get("active", standing.get("active"))
+    return cast(Projects, {"active": active, "slots": slots})
+
+
+def _object(key: str, value: Any) -> dict[str, Any]:
+    """`value` as an object, None as an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise StateError(f"{key} must be an object of records by id; got {value!r:.80}")
+    return value
+
+
+# The graph's state: checkpointed working memory, JSON primitives and messages only.
+#
+# Only keys that are merged on input or edited record by record have a reducer. A subgraph that
+# deletes from such a key must end in `hand_back`; otherwise the deletion is undone in its parent.
+
+
+SCHEMA_VERSION = 1
+
+
+Mode = Literal["awake", "sleep"]
+
+
+Phase = Literal["compacting", "dreaming"]
+
+
+Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
+
+
+Turn = Literal["tick", "night", "rest", "refuse"]
+
+
+SleepCause = Literal["request", "go_to_sleep", "schedule", "fatigue"]
+
+
+WakeCause = Literal["request", "event", "answer", "hours"]
+
+
+class SessionMetrics(TypedDict):
+    """Counters of one session, from a waking to the next night."""
+
+    session_start: str | None
+    total_tool_calls: int
+    successful_calls: int
+    failed_calls: int
+
+
+class Spending(TypedDict):
+    """Ticks and tokens spent awake in the current hour and day (UTC)."""
+
+    hour: str
+    """`YYYY-MM-DDTHH`."""
+    autonomous_ticks: int
+    day: str
+    """`YYYY-MM-DD`."""
+    tokens: int
+
+
+class Slumber(TypedDict):
+    """Since when and why the agent is asleep."""
+
+    since: str | None
+    """Start of the sleep; None if awake. Still asleep at its hour, that hour."""
+    why: SleepCause | None
+    last_hour: str | None
+    """When the schedule last sent it to sleep, which happens once per window."""
+    rested: float
+    """Share of the context that the history filled at the last waking (may exceed 1)."""
+
+
+class SleepWish(TypedDict):
+    """The model's wish to sleep, until the current tick ends."""
+
+    at: str
+    reasoning: str
+
+
+class NightCursor(TypedDict):
+    """The current night and its next step; the night's record is in the store."""
+
+    id: str | None
+    """None if there was nothing to do."""
+    next: str
+    """The node to visit next, decided by `next_step`."""
+
+
+class AgentInput(TypedDict, total=False):
+    """Input of a run; small, because Studio shows it as a form."""
+
+    messages: Annotated[
+        list[AnyMessage],
+        Field(title="Messages", description="Human messages; `name` is who speaks, else the user."),
+        merge_messages,
+    ]
+    events: Annotated[
+        list[Event],
+        Field(
+            title="Events",
+            description="What happens besides chat: text, sender, channel; not addressed: context.",
+        ),
+    ]
+    request: Annotated[
+        Request | None,
+        Field(
+            title="Request",
+            description="tick, sleep, wake, stop or clear_stop. None: what was said or waits.",
+        ),
+    ]
+
+
+class AgentOutput(TypedDict, total=False):
+    """Output of a run."""
+
+    messages: Annotated[list[AnyMessage], merge_messages]
+    mode: Mode
+    report: Report
+
+
+class State(TypedDict, total=False):
+    """Everything that is checkpointed; bounded in size."""
+
+    schema_version: int
+    mode: Mode
+    phase: Phase | None
+    tick: int
+    messages: Annotated[list[AnyMessage], merge_messages]
+    projects: Annotated[Projects, merge_projects]
+    goals: Annotated[dict[str, Goal], merge_goals]
+    goal_index: int
+    """Goals created so far, which is the next goal's index."""
+    session_memory: SessionMemory
+    conversations: Annotated[dict[str, Conversation], merge_conversations]
+    context_buffer: list[Event]
+    """The newest unaddressed events, oldest first."""
+    metrics: SessionMetrics
+    calibration: float
+    """Reported tokens / approximate tokens, smoothed."""
+    assistant_prompt: AssistantPrompt
+    spending: Spending
+    tool_cache: dict[str, CachedAnswer]
+    """Answers of cacheable tools by a key of name, arguments and the state they read."""
+    consecutive_errors: int
+    """Failures in a row."""
+    last_reflection: int
+    """The tick of the assistant's last review of its own work."""
+    emergency_stop: bool
+    request: Annotated[Request | None, EphemeralValue]
+    """Request of one run; ephemeral, so that it never sticks to the thread."""
+    events: Annotated[list[Event], EphemeralValue]
+    returning: Annotated[bool, EphemeralValue]
+    """Set if `intake` follows a subgraph instead of the start of a run."""
+    turn: Turn
+    """Next action, decided by `intake`."""
+    event: Event | None
+    """Current event, leased until its tick is committed; None in an autonomous tick."""
+    classification: Classification | None
+    """Why the current event is acted on."""
+    parked: list[ParkedTick]
+    """Ticks waiting for a person, oldest first."""
+    resuming: str | None
+    """The question whose parked tick is being resumed."""
+    handled: list[HandledMark]
+    """Events whose ticks this state contains; they may still be in the inbox."""
+    context: AssembledContext | None
+    assessment: Assessment | None
+    pattern: PatternState | None
+    loop: Loop | None
+    delegated: Annotated[dict[str, DelegateResult], merge_delegated]
+    """Results of the tick's sub-agents by call id; they run in parallel."""
+    exchange: list[AnyMessage]
+    """Messages of a side loop (extraction, consolidation); empty between loops."""
+    night: NightCursor | None
+    slumber: Slumber
+    sleep_wish: SleepWish | None
+    """Set by `go_to_sleep`; `intake` fulfils it or says why not."""
+    unattended: bool
+    """The current run got no input: nobody waits for it."""
+    report: Report
+
+
+REDUCED_KEYS = ("messages", "projects", "goals", "conversations", "delegated")
+"""Keys with a reducer; `hand_back` returns them to the parent as they are."""
+
+
+def fresh_state() -> State:
+    """State of an agent that has never run, without messages."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "mode": "awake",
+        "phase": None,
+        "tick": 0,
+        "projects": {"active": None, "slots": {}},
+        "goals": {},
+        "goal_index": 0,
+        "session_memory": {
+            "key_facts": [],
+            "learned_patterns": [],
+            "completed_tasks": [],
+            "last_compacted": None,
+        },
+        "conversations": {},
+        "context_buffer": [],
+        "metrics": {
+            "session_start": None,
+            "total_tool_calls": 0,
+            "successful_calls": 0,
+            "failed_calls": 0,
+        },
+        "calibration": 1.0,
+        "assistant_prompt": {"version": 0, "text": "", "versions": []},
+        "spending": {"hour": "", "autonomous_ticks": 0, "day": "", "tokens": 0},
+        "tool_cache": {},
+        "consecutive_errors": 0,
+        "last_reflection": 0,
+        "emergency_stop": False,
+        "turn": "rest",
+        "event": None,
+        "classification": None,
+        "parked": [],
+        "resuming": None,
+        "handled": [],
+        "context": None,
+        "assessment": None,
+        "pattern": None,
+        "loop": None,
+        "delegated": {},
+        "exchange": [],
+        "night": None,
+        "slumber": {"since": None, "why": None, "last_hour": None, "rested": 0.0},
+        "sleep_wish": None,
+        "unattended": False,
+        "report": empty_report(),
+    }
+
+
+IN_HAND = (
+    *("turn", "event", "classification", "resuming", "context", "assessment", "pattern", "loop"),
+    *("delegated", "exchange", "night", "report", "tool_cache"),
+)
+"""Keys of the current run, tick or night.
+
+Dropping them loses nothing: an event stays in the inbox until its tick is committed, and a night is
+in the store.
+"""
+
+
+EPHEMERAL = ("request", "events", "returning")
+"""Keys of one run's input."""
+
+
+def at_rest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A thread's values as they are between two runs; {} if the agent has never run."""
+    if not values.get("schema_version"):
+        return {}
+    fresh: Mapping[str, Any] = fresh_state()
+    kept = {key: one for key, one in values.items() if key not in EPHEMERAL}
+    return {**kept, **{key: fresh[key] for key in IN_HAND}}

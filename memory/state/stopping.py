@@ -1,0 +1,103 @@
+"""The steps of a process's runs, and stopping between them for a graceful shutdown.
+
+LangGraph Server shuts down by cancelling its runs wherever they are; an answer that a model is
+giving then is paid for and lost. So a server stops the steps here first: those in hand finish, and
+a step that would begin waits until its run is cancelled. The run is then at a checkpoint, and the
+thread's next run, such as the server's own at its next start, resumes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from langgraph.config import get_config
+
+PAUSE = 0.05
+"""Seconds between two checks for steps in hand."""
+
+
+SETTLE = 2.0
+"""Longest wait, in seconds, for the checkpoint of a run's last step."""
+
+
+class Steps:
+    """The steps of all runs of a process, which may be in several threads, each with a loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_hand: dict[str, int] = {}
+        """Running steps per thread id. While stopping, 0 until the last step is checkpointed."""
+        self._stopping = False
+
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[None]:
+        """Encloses a node's work. Once the process stops, waits to be cancelled instead."""
+        thread = _thread()
+        if not self._begun(thread):
+            await asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            self._ended(thread)
+
+    async def stop(self, seconds: float) -> int:
+        """Let no step begin, wait for those in hand; returns how many runs still have one."""
+        with self._lock:
+            self._stopping = True
+        await _until(lambda: not self._left(), seconds)
+        left = self._left()
+        # LangGraph checkpoints a step before it begins the next.
+        await _until(lambda: self._in_hand.keys() <= left, SETTLE)
+        return len(left)
+
+    def start(self) -> None:
+        """Let steps begin."""
+        with self._lock:
+            self._stopping = False
+            self._in_hand.clear()
+
+    def _left(self) -> set[str]:
+        with self._lock:
+            return {thread for thread, steps in self._in_hand.items() if steps}
+
+    def _begun(self, thread: str) -> bool:
+        with self._lock:
+            steps = self._in_hand.get(thread, 0)
+            if not self._stopping:
+                self._in_hand[thread] = steps + 1
+            elif not steps:
+                self._in_hand.pop(thread, None)
+            return not self._stopping
+
+    def _ended(self, thread: str) -> None:
+        with self._lock:
+            steps = self._in_hand.get(thread, 1) - 1
+            if steps or self._stopping:
+                self._in_hand[thread] = steps
+            else:
+                self._in_hand.pop(thread, None)
+
+
+STEPS = Steps()
+"""The steps of this process."""
+
+
+async def _until(reached: Callable[[], bool], seconds: float) -> None:
+    """Wait until `reached`, at most `seconds`."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not reached():
+        if loop.time() >= end:
+            return
+        await asyncio.sleep(PAUSE)
+
+
+def _thread() -> str:
+    """The run's thread id; empty for a node that is called by hand."""
+    try:
+        return str(get_config().get("configurable", {}).get("thread_id", ""))
+    except RuntimeError:
+        return ""

@@ -1,0 +1,27 @@
+"""Storage: access to a LangGraph store of any kind, and the retention of checkpoints."""
+
+from memory.storage.access import (
+    PAGE,
+    Shelf,
+    count_items,
+    count_items_named,
+    list_items,
+    namespaces,
+    namespaces_below,
+    shelves,
+    write_batch,
+    write_new,
+)
+
+__all__ = [
+    "PAGE",
+    "Shelf",
+    "count_items",
+    "count_items_named",
+    "list_items",
+    "namespaces",
+    "namespaces_below",
+    "shelves",
+    "write_batch",
+    "write_new",
+]

@@ -1,0 +1,151 @@
+"""Reading and writing any LangGraph store: ours, in memory, or a server's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+from urllib.parse import unquote
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
+
+from memory.records import Scope
+
+PAGE = 1_000
+"""Items to read at a time from a store that can only search."""
+
+
+@runtime_checkable
+class ListingStore(Protocol):
+    """A store that lists and counts without searching, as ours do."""
+
+    async def alist(
+        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
+    ) -> list[Item]:
+        """The items of exactly this namespace, by key."""
+        ...
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        """The number of items in this namespace and below it."""
+        ...
+
+    async def acount_named(self, label: str, *, without: str) -> int:
+        """The number of items without a field `without`, in all namespaces that end in `label`."""
+        ...
+
+
+@runtime_checkable
+class InsertingStore(Protocol):
+    """A store that writes only under free keys, in one step, as ours do."""
+
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
+        ...
+
+
+async def list_items(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    *,
+    limit: int | None = None,
+    newest_first: bool = False,
+) -> list[Item]:
+    """The items of exactly this namespace, ordered by key.
+
+    Args:
+        store: any store.
+        namespace: the namespace; items below it are left out.
+        limit: return the first `limit` items only.
+        newest_first: order by descending key; keys that begin with a time put the newest first.
+    """
+    if isinstance(store, ListingStore):
+        return await store.alist(namespace, limit=limit, newest_first=newest_first)
+    found = {
+        item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
+    }
+    ordered: list[Item] = [found[key] for key in sorted(found, reverse=newest_first)]
+    return ordered if limit is None else ordered[:limit]
+
+
+async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
+    """The number of items in this namespace and below it. Labels match as a whole."""
+    if isinstance(store, ListingStore):
+        return await store.acount(prefix)
+    return len(await _all_below(store, prefix))
+
+
+async def count_items_named(store: BaseStore, label: str, *, without: str) -> int:
+    """The number of items without a field `without`, in all namespaces that end in `label`."""
+    if isinstance(store, ListingStore):
+        return await store.acount_named(label, without=without)
+    found: list[tuple[str, ...]] = []
+    while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
+        found += page
+    listed = [await list_items(store, namespace) for namespace in found]
+    return sum(without not in item.value for items in listed for item in items)
+
+
+async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:
+    """Write all of `puts` or none: a batch is one transaction of the store."""
+    await store.abatch(puts)
+
+
+async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+    """Write values under free keys and leave the others; returns the values then stored, in order.
+
+    Of several writers at once, the first wins. A store that cannot insert in one step is never
+    shared by our processes: only the one run of a thread writes to it.
+    """
+    gets = [GetOp(op.namespace, op.key) for op in puts]
+    found = await store.abatch(gets)
+    if None in found:
+        if isinstance(store, InsertingStore):
+            return await store.aput_new(puts)
+        await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
+        found = await store.abatch(gets)
+    return [dict(item.value) for item in found if isinstance(item, Item)]
+
+
+async def _all_below(store: BaseStore, prefix: tuple[str, ...]) -> list[SearchItem]:
+    found: list[SearchItem] = []
+    while page := await store.asearch(prefix, limit=PAGE, offset=len(found)):
+        found += page
+    return found
+
+
+# All records of one agent in a store, namespace by namespace.
+
+
+class Shelf(NamedTuple):
+    """One namespace and its items, by key."""
+
+    labels: tuple[str, ...]
+    """Labels below `(user, thread)`, unescaped."""
+    namespace: tuple[str, ...]
+    items: list[Item]
+
+
+async def namespaces(store: BaseStore, scope: Scope) -> list[tuple[str, ...]]:
+    """The agent's non-empty namespaces, sorted."""
+    return await namespaces_below(store, scope.namespace())
+
+
+async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Non-empty namespaces that begin with `prefix`, sorted."""
+    found: set[tuple[str, ...]] = set()
+    while page := await store.alist_namespaces(prefix=prefix, limit=PAGE, offset=len(found)):
+        found |= set(page)
+        if len(page) < PAGE:
+            break
+    # Not every store matches a prefix label by label.
+    return sorted(one for one in found if one[: len(prefix)] == prefix)
+
+
+async def shelves(store: BaseStore, scope: Scope, kind: str | None = None) -> AsyncIterator[Shelf]:
+    """All namespaces with their items, or those whose first label is `kind`.
+
+    Only one namespace at a time is in memory.
+    """
+    for namespace in await namespaces(store, scope):
+        labels = tuple(map(unquote, namespace[2:]))
+        if kind is None or labels[:1] == (kind,):
+            yield Shelf(labels, namespace, await list_items(store, namespace))

@@ -1,0 +1,325 @@
+"""Migrations: tables are made whole or not at all, by one process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.generators import execute
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_dumps
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from pydantic import SecretStr
+
+from memory.errors import (
+    NOT_ACCEPTED,
+    UNSURE,
+    DatabaseDown,
+    InputError,
+    MemoryStoreError,
+    NewerError,
+    consequence,
+)
+
+_DEFAULTS = {
+    "application_name": "circadian",
+    "connect_timeout": "2",
+    # Notice a host that is gone in half a minute, not in two hours.
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a database is."""
+
+    conninfo: str = field(repr=False)
+    """The parameters for libpq, password included: never shown."""
+    name: str
+    """Host and database, for messages."""
+
+
+def address_of(url: SecretStr) -> Address:
+    """Parse CIRCADIAN_DATABASE_URL. Makes no connection.
+
+    Raises:
+        InputError: `url` is no connection string. The message does not repeat it.
+    """
+    try:
+        parts = conninfo_to_dict(url.get_secret_value())
+    except psycopg.ProgrammingError:
+        parts = {}
+    given = {name: str(value) for name, value in parts.items() if value is not None}
+    host, database = given.get("host", "localhost"), given.get("dbname", "")
+    # A part of a password that is not encoded ends up in one of these.
+    if not database or "@" in host + database:
+        raise InputError(
+            "CIRCADIAN_DATABASE_URL must read postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "
+            "%40 for an @ in the password, %2F for a / and so on"
+        )
+    return Address(make_conninfo(**{**_DEFAULTS, **given}), f"{host}/{database}")
+
+
+# Text that PostgreSQL can store. Pure.
+
+
+def storable(value: Any) -> Any:
+    """`value` with every NUL replaced, which PostgreSQL cannot store in text or JSON."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return value
+
+
+# Connection pools, whole transactions and clear errors for PostgreSQL.
+#
+# A database that is down is reported within three seconds, whatever was asked of it.
+
+
+TIMEOUT = 2.0
+"""Seconds to wait for a connection."""
+
+
+ANSWER = 1.0
+"""Seconds in which an open connection has to answer before it is used."""
+
+
+SIZE = 8
+"""Connections of one pool, at most. They are opened when they are needed."""
+
+
+IDLE = 60.0
+"""Seconds after which a connection that nobody used is closed."""
+
+
+SESSION = (
+    # How long a statement waits for another process's transaction.
+    "SELECT set_config('lock_timeout', '30s', false),"
+    # A process that stands still in a transaction keeps what it changed from all others.
+    " set_config('idle_in_transaction_session_timeout', '60s', false)"
+)
+
+
+_DOWN = ("08", "57P01", "57P02", "57P03", "53300")
+"""SQLSTATEs of a database that goes down, comes up, or takes no more connections."""
+
+
+AsyncConnection = psycopg.AsyncConnection[DictRow]
+
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+Cursor = psycopg.AsyncCursor[DictRow]
+
+
+class Pool(AsyncConnectionPool[AsyncConnection]):
+    """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
+
+    Its users wait for their turn first, so that its timeout is spent on the database alone.
+    """
+
+    def __init__(self, address: Address) -> None:
+        _quiet()
+        self._turns = asyncio.Semaphore(SIZE)
+        # Unprepared: psycopg loses statements that it prepares inside a pipeline, and each is
+        # planned for its own values.
+        super().__init__(
+            address.conninfo,
+            name=address.name,
+            kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+            min_size=0,
+            max_size=SIZE,
+            max_idle=IDLE,
+            timeout=TIMEOUT,
+            reconnect_timeout=TIMEOUT,
+            configure=_configure,
+            check=self._check_answer,
+            open=False,
+        )
+
+    @asynccontextmanager
+    async def connection(  # the signature is the base class's
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncIterator[AsyncConnection]:
+        """A connection that answers."""
+        async with self._turns, super().connection(timeout) as conn:
+            yield conn
+
+    async def _check_answer(self, conn: AsyncConnection) -> None:
+        try:
+            conn.pgconn.send_query(b"")
+            await conn.wait(execute(conn.pgconn), timeout=ANSWER)
+            if conn.closed:
+                raise psycopg.OperationalError("the database closed the connection")
+        except psycopg.OperationalError:
+            # The pool pauses after a second bad connection. After a restart all are bad.
+            await conn.close()
+            await self.drain()
+            raise
+
+
+class BlockingPool(ConnectionPool[Connection]):
+    """A pool for threads, as the table of memories needs it. Open from the start; to be closed."""
+
+    def __init__(self, address: Address) -> None:
+        _quiet()
+        self._turns = threading.Semaphore(SIZE)
+        super().__init__(
+            address.conninfo,
+            name=address.name,
+            min_size=0,
+            max_size=SIZE,
+            max_idle=IDLE,
+            timeout=TIMEOUT,
+            reconnect_timeout=TIMEOUT,
+            configure=_configure_blocking,
+            check=self._check_answer,
+            open=True,
+        )
+
+    @contextmanager
+    def connection(self, timeout: float | None = None) -> Iterator[Connection]:
+        """A connection that answers."""
+        with self._turns, super().connection(timeout) as conn:
+            yield conn
+
+    def _check_answer(self, conn: Connection) -> None:
+        """See `Pool`."""
+        try:
+            conn.pgconn.send_query(b"")
+            conn.wait(execute(conn.pgconn), timeout=ANSWER)
+            if conn.closed:
+                raise psycopg.OperationalError("the database closed the connection")
+        except psycopg.OperationalError:
+            conn.close()
+            self.drain()
+            raise
+
+
+@asynccontextmanager
+async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
+    """Commit what the block did as a whole, or roll back on any exception, cancellation included.
+
+    What the block executes is sent together, up to the next result that it fetches; an error of a
+    statement is raised there, or at the end.
+
+    Raises:
+        DatabaseDown: it cannot be reached.
+        MemoryStoreError: it refused.
+    """
+    committing = False
+
+    def means() -> str:
+        return UNSURE if committing and consequence() == NOT_ACCEPTED else consequence()
+
+    with clear_errors(pool.name, means):
+        async with pool.connection() as conn:
+            try:
+                async with conn.pipeline(), conn.cursor(binary=True) as cursor:
+                    await conn.execute("BEGIN")
+                    yield cursor
+                    committing = True
+                    await conn.execute("COMMIT")
+            except BaseException:
+                await conn.rollback()  # does nothing where no transaction is open
+                raise
+
+
+@contextmanager
+def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
+    """Turn errors of psycopg into one clear line about the database called `name`."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise clear_error(name, error, means()) from error
+
+
+def clear_error(name: str, error: psycopg.Error, means: str) -> MemoryStoreError:
+    """DatabaseDown where the database cannot be reached, else MemoryStoreError."""
+    told = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(_DOWN):
+        return DatabaseDown(
+            f"the database {name} cannot be reached ({told}): {means}. Start it, or mend "
+            "CIRCADIAN_DATABASE_URL, and try again"
+        )
+    return MemoryStoreError(f"the database {name} refused ({told}): {means}")
+
+
+async def _configure(conn: AsyncConnection) -> None:
+    set_json_dumps(_dumps, conn)
+    await conn.execute(SESSION)
+
+
+def _configure_blocking(conn: Connection) -> None:
+    set_json_dumps(_dumps, conn)
+    conn.execute(SESSION)
+    conn.commit()
+
+
+def _dumps(value: Any) -> str:
+    """JSON that `jsonb` accepts: without NUL in any text."""
+    text = json.dumps(value)
+    return json.dumps(storable(value)) if "\\u0000" in text else text
+
+
+def _quiet() -> None:
+    """Silence the pool's warnings: each is raised as a clear error, too."""
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+
+
+def lock_key(*names: str) -> int:
+    """The number of the advisory lock for these names (64 bits, signed)."""
+    digest = hashlib.sha256("\n".join(("circadian", *names)).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+async def hold(cursor: Cursor, *names: str) -> None:
+    """Hold these names until the transaction ends; waits for other holders."""
+    await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(*names),))
+
+
+async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None:
+    """Apply the `statements` that `table` does not count as applied, in the cursor's transaction.
+
+    LangGraph's own setup applies them one by one, and fails if two processes do so at once.
+    CONCURRENTLY cannot be used in a transaction; on empty tables it has no use either.
+
+    Raises:
+        NewerError: the table counts more statements, from a newer version.
+    """
+    await hold(cursor, "schema")
+    await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))
+    if await _value(cursor, "missing"):
+        await cursor.execute(f"CREATE TABLE {table} (v INTEGER PRIMARY KEY)")
+    await cursor.execute(f"SELECT coalesce(max(v), -1) AS done FROM {table}")
+    done: int = await _value(cursor, "done")
+    if done >= len(statements):
+        raise NewerError(
+            f"the database was made by a newer Circadian ({table} {done + 1}, this one reads "
+            f"{len(statements)}); update Circadian"
+        )
+    for version, statement in enumerate(statements[done + 1 :], start=done + 1):
+        await cursor.execute(statement.replace(" CONCURRENTLY", ""))
+        await cursor.execute(f"INSERT INTO {table} (v) VALUES (%s)", (version,))
+
+
+async def _value(cursor: Cursor, name: str) -> Any:
+    row = await cursor.fetchone()
+    return row[name] if row else None

@@ -1,0 +1,128 @@
+"""Whole transactions and clear errors for an SQLite connection."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import aiosqlite
+
+from memory.errors import MemoryStoreError, consequence
+
+
+@asynccontextmanager
+async def atomic(
+    conn: aiosqlite.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
+) -> AsyncIterator[None]:
+    """Commit the block as a whole, or roll back on any exception, cancellation included.
+
+    A block that writes must be IMMEDIATE: if another process writes after a deferred transaction
+    has read, that transaction cannot write any more, and SQLite fails at once instead of waiting.
+    """
+    try:
+        await conn.execute(f"BEGIN {mode}")
+        yield
+        await conn.commit()
+    except BaseException:
+        await conn.rollback()  # does nothing if no transaction is open
+        raise
+
+
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one clear line that names the file and says what it means."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise MemoryStoreError(f"{path}: {error}: {consequence()}") from error
+
+
+# Write-ahead logging: readers continue while one process writes.
+
+
+PATIENCE = 30.0
+"""Seconds to wait for other processes."""
+
+
+PAUSE = 0.02
+
+
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to write-ahead logging. Blocking.
+
+    SQLite ignores its busy timeout here: of several processes that open a new file at once, some
+    would fail with "database is locked".
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+        else:
+            return
+
+
+# How much free space of an SQLite file to return to the file system.
+
+
+FREE_PAGES_KEPT = 64
+"""Free pages that a file may keep however small it is (256 kB)."""
+
+
+VACUUM_PAGES = 256
+"""Pages returned to the file system at one time, at most (1 MB)."""
+
+
+def pages_to_free(free: int, total: int) -> int:
+    """Free pages to return now: those beyond a quarter of the file, in small steps.
+
+    Some stay free, since the next checkpoint fills them at no cost.
+    """
+    return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)
+
+
+# Whether a database file is sound.
+
+
+def quick_check(path: Path) -> str | None:
+    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking.
+
+    Changes nothing. The time it takes grows with the file.
+    """
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        return str(error)
+    try:
+        found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
+    except sqlite3.Error as error:
+        return str(error)
+    finally:
+        connection.close()
+    return None if found == ["ok"] else " ".join("; ".join(found).split())
+
+
+# Rewriting an SQLite file, so that deleted text is nowhere in it.
+
+
+def compact(connection: sqlite3.Connection) -> None:
+    """Rewrite the file without free pages and empty its write-ahead log. Blocking.
+
+    Raises:
+        sqlite3.Error: the file cannot be written.
+        MemoryStoreError: another process reads the log for so long that it cannot be emptied.
+    """
+    connection.execute("VACUUM")
+    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise MemoryStoreError(
+            "another process holds on to what was deleted; close it, and delete again"
+        )

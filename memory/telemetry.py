@@ -1,0 +1,261 @@
+"""Spans for OpenTelemetry, if its package is installed; otherwise nothing, at no cost.
+
+Names follow its conventions for generative AI. Attributes hold names of models and tools, numbers,
+ids and types of errors; never anything that a person said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.errors import GraphBubbleUp
+from prometheus_client import Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span as OtelSpan
+    from opentelemetry.trace import Tracer
+
+
+def called(model: BaseChatModel) -> str:
+    """`provider:name`, as `openai:gpt-4o-mini`; the provider alone where it has no more to say."""
+    return ":".join(named(model))
+
+
+def named(model: BaseChatModel) -> list[str]:
+    """[provider, name], or [provider]."""
+    provider = model._llm_type.removesuffix("-chat")
+    for attribute in ("model_name", "model", "model_id"):
+        value = getattr(model, attribute, None)
+        if isinstance(value, str) and value:
+            return [provider, value]
+    return [provider]
+
+
+T = TypeVar("T")
+
+
+Attributes = Mapping[str, str | int | bool]
+
+
+_RUN = "invoke_agent circadian"
+
+
+class Span:
+    """A span, or without OpenTelemetry a stand-in that drops everything."""
+
+    def __init__(self, otel: OtelSpan | None = None) -> None:
+        self._otel = otel
+
+    def set(self, attributes: Attributes) -> None:
+        """Add attributes."""
+        if self._otel is not None:
+            self._otel.set_attributes(attributes)
+
+    def current(self) -> AbstractContextManager[object]:
+        """Make this the current span: spans begun inside are its children."""
+        if self._otel is None:
+            return nullcontext()
+        from opentelemetry import trace
+
+        return trace.use_span(self._otel, record_exception=False, set_status_on_exception=False)
+
+    def failed(self, kind: str) -> None:
+        """Record a failure by its kind of error. The error's text may quote a message: left out."""
+        if self._otel is None:
+            return
+        from opentelemetry.trace import Status, StatusCode
+
+        self._otel.set_attribute("error.type", kind)
+        self._otel.set_status(Status(StatusCode.ERROR, kind))
+
+    def end(self) -> None:
+        """End the span."""
+        if self._otel is not None:
+            self._otel.end()
+
+
+@contextmanager
+def span(
+    name: str, attributes: Attributes, *, kind: Literal["internal", "client"] = "internal"
+) -> Iterator[Span]:
+    """A span around a block. An error in it is recorded and raised."""
+    with _started(name, attributes, kind) as made, made.current():
+        yield made
+
+
+async def spanned(name: str, attributes: Attributes, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Yield from `parts` in a span, which is not the current span of the consumer.
+
+    A generator may be resumed in one task and closed in another, which could not reset the context
+    that the first one left.
+    """
+    with _started(name, attributes, "internal") as made:
+        async with aclosing(parts):
+            while True:
+                with made.current():
+                    try:
+                        part = await anext(parts)
+                    except StopAsyncIteration:
+                        return
+                yield part
+
+
+def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
+    """A span for a call of a chat model, all attempts together."""
+    provider, *rest = named(model)
+    name = (rest or [provider])[0]
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": name,
+    }
+    return span(f"chat {name}", attributes, kind="client")
+
+
+def execute_tool(name: str, call_id: str | None) -> AbstractContextManager[Span]:
+    """A span for a tool call."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.type": "function",
+    }
+    return span(
+        f"execute_tool {name}",
+        attributes | ({"gen_ai.tool.call.id": call_id} if call_id else {}),
+    )
+
+
+def invoke_agent(thread: str) -> AbstractContextManager[Span]:
+    """A span for a run of an agent."""
+    return span(_RUN, _of_run(thread))
+
+
+def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Stream a run of an agent in a span."""
+    return spanned(_RUN, _of_run(thread), parts)
+
+
+def night_step(step: str, night: str) -> AbstractContextManager[Span]:
+    """A span for one visit to a step of the night."""
+    return span(f"circadian.night.{step}", {"circadian.night": night})
+
+
+def _of_run(thread: str) -> Attributes:
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "circadian",
+        "gen_ai.conversation.id": thread,
+    }
+
+
+@contextmanager
+def _started(
+    name: str, attributes: Attributes, kind: Literal["internal", "client"]
+) -> Iterator[Span]:
+    tracer = _tracer()
+    if tracer is None:
+        yield Span()
+        return
+    from opentelemetry.trace import SpanKind
+
+    made = Span(
+        tracer.start_span(
+            name,
+            kind=SpanKind.CLIENT if kind == "client" else SpanKind.INTERNAL,
+            attributes=attributes,
+        )
+    )
+    try:
+        yield made
+    except GraphBubbleUp:
+        # An interrupt, such as a question to a person, is no failure.
+        raise
+    except Exception as error:
+        made.failed(type(error).__name__)
+        raise
+    finally:
+        made.end()
+
+
+@lru_cache(maxsize=1)
+def _tracer() -> Tracer | None:
+    """The process's tracer. Its provider may be set later."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace.get_tracer("circadian")
+
+
+# Prometheus metrics of a process. Every process counts; a server shows them.
+#
+# Labels have few values: never a user, an agent or a text.
+
+
+P = ParamSpec("P")
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+TICKS = Counter("circadian_ticks", "Ticks that ended.", ["context_type"])
+
+
+TICK_FAILURES = Counter("circadian_tick_failures", "Ticks that failed; the event went back.")
+
+
+MODEL_CALLS = Counter(
+    "circadian_model_calls",
+    "Answers of the chat model, usable or not, and calls that came to none.",
+    ["outcome"],
+)
+
+
+TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.")
+
+
+TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
+
+
+NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
+
+
+NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
+
+
+RECALL_SECONDS = Histogram(
+    "circadian_recall_seconds",
+    "Seconds that a recall took.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
+
+
+EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
+
+
+SERVICE_UP = Gauge("circadian_service_up", "1 where a service answers, 0 where not.", ["service"])
+
+
+def timed(
+    histogram: Histogram,
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+    """Observe the duration of each call in seconds, also of calls that fail."""
+
+    def observed(work: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        @wraps(work)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            with histogram.time():
+                return await work(*args, **kwargs)
+
+        return run
+
+    return observed
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus' text format."""
+    return generate_latest()

@@ -1,0 +1,263 @@
+"""Analysis of texts and queries: index terms, the text to embed, names, dates and questions. Pure.
+
+English words are stemmed; scripts without blanks are cut into pairs of characters; every other word
+counts as it is, without case and accents.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from calendar import monthrange
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from memory.text.words import STOP_WORDS, stem
+
+_MONTHS = "january february march april may june july august september october november december"
+
+
+_NAMES = _MONTHS.split()
+
+
+_MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
+
+
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+
+
+_ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
+
+
+_WRITTEN = re.compile(
+    rf"(?:\b{_DAY}(?: of)? )?\b({_MONTH})\b\.?(?:,? {_DAY}\b(?!\d))?(?:,? (\d{{4}}))?\b",
+    re.IGNORECASE,
+)
+
+
+_BEFORE_MAY = re.compile(r"\b(?:in|of|during|since|until|till|by|before|after|last|this|next) $")
+
+
+_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+
+
+NEAR = 5.0
+"""Distance in days at which closeness falls to 1/e."""
+
+
+_YEAR_ALONE = 0.3
+"""Closeness of any moment within a year, if only the year is given."""
+
+
+class Day(NamedTuple):
+    """A date, possibly without its year, month or day."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def closeness(self, moment: datetime) -> float:
+        """Closeness of `moment` (UTC), 0..1. A missing year counts as that of `moment`."""
+        year = self.year or moment.year
+        if self.month is None:
+            return _YEAR_ALONE if moment.year == year else 0.0
+        if self.day is None:
+            return float((moment.year, moment.month) == (year, self.month))
+        last = monthrange(year, self.month)[1]
+        noon = datetime(year, self.month, min(self.day, last), 12, tzinfo=UTC)
+        return math.exp(-abs((moment - noon).total_seconds()) / (86_400 * NEAR))
+
+
+def days_in(text: str) -> list[Day]:
+    """The dates in `text`; a separate year completes a month without one."""
+    years = [int(found) for found in _YEAR.findall(text)]
+    found = [*_written(text, years[0] if years else None), *_iso(text)]
+    return found or [Day(year) for year in years[:1]]
+
+
+def _written(text: str, year: int | None) -> Iterator[Day]:
+    for match in _WRITTEN.finditer(text):
+        before, name, after, own = match.groups()
+        day = before or after
+        if name.lower() == "may" and not (day or own or _BEFORE_MAY.search(text[: match.start()])):
+            continue
+        month = next(n for n, one in enumerate(_NAMES, 1) if one.startswith(name[:3].lower()))
+        yield from _day(int(own) if own else year, month, int(day) if day else None)
+
+
+def _iso(text: str) -> Iterator[Day]:
+    for year, month, day in _ISO.findall(text):
+        yield from _day(int(year), int(month), int(day) if day else None)
+
+
+def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
+    """The date, if it exists in the calendar."""
+    try:
+        date(year or 2024, month, day or 1)
+    except ValueError:
+        return
+    yield Day(year, month, day)
+
+
+ANALYSIS_VERSION = 1
+"""Raise it when `terms` changes its results: everything stored is then analysed again."""
+
+
+OWN_WEIGHT = 2
+"""How often an entry's own terms count, compared with those of the entries before it."""
+
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+)
+"""Thai, Lao, Burmese, Hangul (whose particles stick to the word), Khmer, Kana and Han."""
+
+
+_MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+"""Vowel signs and the like: parts of words that Python does not count as letters."""
+
+
+_PIECE = re.compile(
+    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
+)
+
+
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+_QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
+
+
+_ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+"""A bracket at the end of a text, such as a picture's caption."""
+
+
+_PAST = re.compile(
+    r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
+    r"|\bback then\b|\bin the past\b|\bbefore[.?!]*$"
+    r"|\b(?:was|were|did|had)\b.*\bbefore\b|\bdid(?:n['\u2019]?t)?\b.*\buse to\b"
+    r"|\boriginally\b|\buntil recently\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query, analysed."""
+
+    terms: tuple[str, ...]
+    """The distinct index terms to look up."""
+    text: str
+    """The text to embed, without speakers' names, which say who spoke and not about what."""
+    people: frozenset[str]
+    """The speakers named in the query."""
+    days: tuple[Day, ...]
+    """The dates in the query."""
+    past: bool
+    """The query asks about the past."""
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of `text`, in order, without stop words unless it has no other words.
+
+    Stored texts and queries follow the same rule.
+    """
+    pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
+    bare = [_bare(piece) for piece in pieces]
+    return _indexed(word for word in bare if word not in STOP_WORDS) or _indexed(bare)
+
+
+def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
+    """The index terms of a journal entry: its own (twice), and those of the texts `before` it.
+
+    An answer seldom repeats the words of its question, and should be found by them all the same.
+    """
+    own = [*terms(text), *terms(speaker or "")]
+    return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier))]
+
+
+def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
+    """The index terms of a fact: its own (twice) and new ones of the context that a night wrote.
+
+    The context says in other words what the fact is about, so that it is found by these, too.
+    """
+    own = terms(text)
+    new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
+    return [*(own * OWN_WEIGHT), *new] if new and any(one.strip() for one in beside) else own
+
+
+def embedded_text(text: str, names: Iterable[str]) -> str:
+    """The text of a journal entry to embed, without the names of those present.
+
+    Otherwise "Thanks, Ana!" would be near to every question about Ana. "Ana's dog" stays.
+    """
+    return _without(text, names, "(?!['\u2019]s)")
+
+
+def without_names(text: str, names: Iterable[str]) -> str:
+    """`text` without these names as whole words; unchanged if nothing would be left."""
+    return _without(text, names, "(?:['\u2019]s\\b)?")
+
+
+def _without(text: str, names: Iterable[str], behind: str) -> str:
+    spelled = sorted({name for name in names if name.strip()}, key=len, reverse=True)
+    if not spelled:
+        return text
+    listed = "|".join(map(re.escape, spelled))
+    left = re.sub(rf",?[ \t]*(?<!\w)(?:{listed})(?!\w){behind}", "", text, flags=re.IGNORECASE)
+    return left.strip(" \t\n,;:") if any(map(str.isalnum, left)) else text
+
+
+def read_query(text: str, speakers: Collection[str]) -> Query:
+    """Analyse a query. `speakers`: the known names that it may contain."""
+    said = frozenset(name for name in speakers if is_named(name, text))
+    return Query(
+        terms=tuple(dict.fromkeys(terms(text))),
+        text=without_names(text, said),
+        people=said,
+        days=tuple(days_in(text)),
+        past=bool(_PAST.search(text.strip())),
+    )
+
+
+def is_named(name: str, text: str) -> bool:
+    """Whether `text` has `name` as whole words, in any case."""
+    spelled = name.strip()
+    found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", text, re.IGNORECASE)
+    return bool(spelled and found)
+
+
+def asks(text: str) -> bool:
+    """Whether `text` ends in a question, apart from a bracket behind it."""
+    return bool(_QUESTION.search(_ASIDE.sub("", text)))
+
+
+def _folded(text: str) -> str:
+    """Without case, accents and compatibility forms: Café becomes cafe."""
+    if text.isascii():
+        return text.lower()
+    opened = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", opened)
+
+
+def _bare(piece: str) -> str:
+    """A word without its genitive: ana's becomes ana, but don't becomes dont."""
+    head, _, tail = piece.replace("\u2019", "'").partition("'")
+    return head if tail == "s" else head + tail
+
+
+def _indexed(words: Iterable[str]) -> list[str]:
+    return [term for word in words for term in _terms_of(word)]
+
+
+def _terms_of(word: str) -> list[str]:
+    if _IS_UNSPACED.match(word):
+        return [word[at : at + 2] for at in range(len(word) - 1)] or [word]
+    return [stem(word)] if word.isascii() else [word]

@@ -1,0 +1,217 @@
+"""Removing secrets from logs and audit entries, and bounding their size. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory.text.words import shortened
+
+_LONGEST_LINE = 300
+
+
+def without_secrets(text: str, environ: Mapping[str, str]) -> str:
+    """`text` on one line, with keys, and values of variables that hold secrets, blotted out."""
+    return shortened(redact(text, environ), _LONGEST_LINE)
+
+
+def safe(text: str) -> str:
+    """`text` without the secrets of this process's environment."""
+    return without_secrets(text, os.environ)
+
+
+# Making JSON from a model storable: valid Unicode, and integers of at most 64 bits.
+
+
+_HALVES = re.compile(r"[\ud800-\udfff]")
+
+
+_LARGEST = 2**63
+
+
+def encodable(value: Any) -> Any:
+    """`value` with lone surrogates replaced and integers beyond 64 bits as text.
+
+    JSON allows both, but text with lone surrogates cannot be encoded, and a checkpoint holds no
+    larger integers.
+    """
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        return str(value)
+    if isinstance(value, list):
+        return [encodable(one) for one in value]
+    if isinstance(value, dict):
+        return {encodable(key): encodable(one) for key, one in value.items()}
+    return value
+
+
+HIDDEN = "***"
+
+
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
+    # A word after "Basic" is a key if it looks like base64.
+    r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}"
+    # GitHub, GitLab, Slack, Stripe; AWS and Google; signed web tokens; private keys.
+    r"|\b(?:gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|xapp-|[srp]k_(?:live|test)_)[\w-]{8,}"
+    r"|(?-i:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{20,}|\beyJ[\w-]{8,999}\.[\w-]{8,}[\w.-]*)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
+    re.IGNORECASE,
+)
+
+
+_GIVEN = re.compile(
+    r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret)[_-]?key|client[_-]?secret)
+        ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?=)
+        ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A secret with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
+
+
+_IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
+
+
+_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+
+
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+
+
+_SECRET_WORD = re.compile(
+    r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
+    r"|\w*token|pwd|auth|authorization|bearer|jwt|cookies?|sessionid"
+)
+"""Last word of the name of a secret. The plural `tokens` is a count."""
+
+
+_SECRET_PAIR = re.compile(
+    r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
+)
+
+
+_TAILS = {"value", "text", "string", "hash", "header", "base"}
+"""Words that may follow in the name of a secret."""
+
+
+_NAMES, _VALUES = ("name", "key", "field", "header", "variable"), ("value", "values")
+"""Keys of records that hold a name beside its value."""
+
+
+_SHORTEST = 6
+"""Shorter values of secret variables are not hidden; that would garble every line."""
+
+
+_DEEPEST = 20
+"""Levels kept: JSON from a model can be nested beyond the recursion limit."""
+
+
+def redact(text: str, environ: Mapping[str, str]) -> str:
+    """`text` without anything like a key, and without the values of secret variables."""
+    return _blotted(text, _values(environ))
+
+
+def redacted(value: Any, environ: Mapping[str, str]) -> Any:
+    """`value` as plain JSON without secrets; the value of a name such as `password` goes whole.
+
+    Values that are no JSON become text.
+    """
+    return _plain(value, _values(environ), 0)
+
+
+def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
+    if depth > _DEEPEST:
+        return "..."
+    match value:
+        case Mapping():
+            hidden = _hidden(value)
+            return {
+                _text(key, secrets): HIDDEN if key in hidden else _plain(one, secrets, depth + 1)
+                for key, one in value.items()
+            }
+        case list() | tuple():
+            return [_plain(one, secrets, depth + 1) for one in value]
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case _:
+            return _text(value, secrets)
+
+
+def _hidden(value: Mapping[Any, Any]) -> set[Any]:
+    """Keys of secrets: by their own name, or by a name beside them."""
+    by_name = {str(key).lower(): one for key, one in value.items()}
+    named = any(isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES)
+    return {
+        key
+        for key, one in value.items()
+        if one is not None and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
+    }
+
+
+def _is_secret(name: str) -> bool:
+    """Whether a field of this name is secret: `dbPassword`, `X-API-Key`, `session`."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and words[-1] in _TAILS:
+        words.pop()
+    if not words:
+        return False
+    paired = _SECRET_PAIR.fullmatch(" ".join(words[-2:])) is not None
+    return words == ["session"] or paired or _SECRET_WORD.fullmatch(words[-1]) is not None
+
+
+def _text(value: Any, secrets: Sequence[str]) -> str:
+    """Without lone surrogates, which JSON from a model may contain and no store accepts."""
+    return _blotted(str(value), secrets).encode("utf-8", "replace").decode()
+
+
+def _blotted(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return _GIVEN.sub(rf"\1{HIDDEN}", _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text)))
+
+
+def _values(environ: Mapping[str, str]) -> list[str]:
+    """Values of secret variables, longest first, because one may contain another."""
+    found = {
+        value
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST and _VARIABLE.search(name.upper())
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def bounded(value: dict[str, Any], most: int) -> dict[str, Any]:
+    """`value` in at most `most` (100 or more) characters of JSON.
+
+    Long texts and lists are shortened; if that is not enough, the key `cut` has the beginning.
+    """
+    for longest in (most, 500, 100):
+        shown: dict[str, Any] = _cut(value, longest)
+        if len(_json(shown)) <= most:
+            return shown
+    # As a text, every quote in it takes two characters.
+    return {"cut": _json(value)[: most // 2 - 20]}
+
+
+def _cut(value: Any, longest: int) -> Any:
+    match value:
+        case str() if len(value) > longest:
+            return f"{value[:longest]}..."
+        case list():
+            kept = [_cut(one, longest) for one in value[: longest // 10]]
+            return kept if len(kept) == len(value) else [*kept, f"... {len(value)} in all"]
+        case dict():
+            return {key: _cut(one, longest) for key, one in value.items()}
+        case _:
+            return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

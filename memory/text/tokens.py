@@ -1,0 +1,179 @@
+"""Token counts: an approximation, corrected by what the provider reports. Pure; no tokenizer."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
+from typing_extensions import TypedDict
+
+WARNING_AT = 60.0
+"""Percent of the limit (ruling 6)."""
+
+
+CRITICAL_AT = 80.0
+
+
+CUT = " ..."
+"""Stands where a text was shortened."""
+
+
+_CHARS_PER_TOKEN = 4
+
+
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
+)
+"""Chinese, Japanese and Korean script, and all beyond the basic plane, such as emoji."""
+
+
+_OTHER = re.compile(r"[^\x00-\x7f]")
+
+
+_WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
+
+
+_SMOOTHING = 0.3
+
+
+_LOWEST, _HIGHEST = 0.25, 4.0
+
+
+_COUNTED_BLOCKS = {"text", "image", "image_url"}
+
+
+_CALL_BLOCKS = {"tool_use", "function_call", "tool_call"}
+
+
+_MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "document", "input_image"}
+
+
+class TokenAdvisory(TypedDict):
+    """What to make of a utilisation (architecture-self-management, section 4)."""
+
+    level: Literal["normal", "warning", "critical"]
+    message: str
+    threshold: int
+    """Percent: where the level ends; for critical, where it begins."""
+
+
+def approximate_tokens(
+    messages: str | Sequence[BaseMessage], *, tools: Sequence[BaseTool] = ()
+) -> int:
+    """Tokens of a text, or of messages with their tool calls; uncalibrated.
+
+    ASCII counts 4 characters a token; Chinese, Japanese, Korean and emoji a token a character;
+    every other character half a token. `tools` adds the schemas that are sent along. An image or
+    other medium counts as one low resolution image, whatever its bytes.
+    """
+    if isinstance(messages, str):
+        return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
+    plain = [_countable(message) for message in messages]
+    beyond = sum(_beyond_ascii(text) for message in plain for text in _texts(message))
+    return count_tokens_approximately(plain, tools=list(tools) or None) + math.ceil(beyond)
+
+
+def cut_to(text: str, tokens: int, calibration: float) -> str:
+    """`text`, or as much of its beginning as is `tokens` long, calibrated, with ` ...` behind it.
+
+    Where not even ` ...` fits, nothing is left.
+    """
+    if calibrated(approximate_tokens(text), calibration) <= tokens:
+        return text
+
+    def size(length: int) -> int:
+        return calibrated(approximate_tokens(text[:length] + CUT), calibration)
+
+    length = bisect_right(range(len(text)), tokens, key=size) - 1
+    return text[:length].rstrip() + CUT if length >= 0 else ""
+
+
+def calibrated(approx: int, calibration: float) -> int:
+    """`approx` tokens corrected by the factor that `recalibrate` keeps; rounded up."""
+    return math.ceil(approx * calibration)
+
+
+def recalibrate(calibration: float, approximate: int, reported: int) -> float:
+    """The factor after one more answer: exponential smoothing, within 0.25..4.
+
+    `approximate` is the uncalibrated count of the prompt that the provider counted as `reported`.
+    A count of 0 says nothing and changes nothing.
+    """
+    if approximate <= 0 or reported <= 0:
+        return calibration
+    seen = _clamp(reported / approximate)
+    return _clamp((1 - _SMOOTHING) * calibration + _SMOOTHING * seen)
+
+
+def utilisation(used: int, limit: int) -> float:
+    """`used` in percent of `limit` (both tokens), one decimal. The limit is at least 1."""
+    return round(100 * used / limit, 1)
+
+
+def advisory(percentage: float) -> TokenAdvisory:
+    """Level and recommended action: normal below 60 %, critical from 80 %, warning between."""
+    if percentage >= CRITICAL_AT:
+        message = "Near limit: respond immediately"
+        return {"level": "critical", "message": message, "threshold": int(CRITICAL_AT)}
+    if percentage >= WARNING_AT:
+        message = "Context filling: consider wrapping up"
+        return {"level": "warning", "message": message, "threshold": int(CRITICAL_AT)}
+    message = "Sufficient context available"
+    return {"level": "normal", "message": message, "threshold": int(WARNING_AT)}
+
+
+def _beyond_ascii(text: str) -> float:
+    """What the characters beyond ASCII add to a count that took all for ASCII."""
+    if text.isascii():
+        return 0.0
+    wide = len(_WIDE.findall(text))
+    other = len(_OTHER.findall(text)) - wide
+    as_ascii = (wide + other) / _CHARS_PER_TOKEN
+    return wide * _WIDE_TOKENS + other * _OTHER_TOKENS - as_ascii
+
+
+def _texts(message: BaseMessage) -> Iterator[str]:
+    """The texts that langchain's counter counts of a countable message."""
+    yield message.name or ""
+    if isinstance(message.content, str):
+        yield message.content
+        if isinstance(message, AIMessage) and message.tool_calls:
+            yield repr(message.tool_calls)
+        return
+    for block in message.content:
+        yield block if isinstance(block, str) else str(block.get("text", ""))
+
+
+def _countable(message: BaseMessage) -> BaseMessage:
+    """The message as langchain's counter takes it: known blocks only, tool calls not skipped."""
+    content: str | list[str | dict[Any, Any]] = message.content
+    if not isinstance(content, list):
+        return message
+    blocks = [_countable_block(block) for block in content]
+    calls_in_blocks = any(_kind(block) in _CALL_BLOCKS for block in content)
+    if isinstance(message, AIMessage) and message.tool_calls and not calls_in_blocks:
+        # The counter takes tool calls for blocks already counted when content is a list.
+        blocks.append({"type": "text", "text": repr(message.tool_calls)})
+    return message.model_copy(update={"content": blocks})
+
+
+def _countable_block(block: str | dict[Any, Any]) -> str | dict[Any, Any]:
+    if isinstance(block, str) or _kind(block) in _COUNTED_BLOCKS:
+        return block
+    if _kind(block) in _MEDIA_BLOCKS:
+        return {"type": "image"}
+    return {"type": "text", "text": repr(block)}
+
+
+def _kind(block: str | dict[Any, Any]) -> str:
+    return "text" if isinstance(block, str) else str(block.get("type", ""))
+
+
+def _clamp(factor: float) -> float:
+    return min(_HIGHEST, max(_LOWEST, factor))

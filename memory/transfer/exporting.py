@@ -1,0 +1,119 @@
+"""Reading a whole memory, also while its agent runs; one namespace at a time.
+
+A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
+state, and an event that the state does not contain yet stays in the inbox. The journal is read
+before the facts made from it. An event handled twice because of this is still one entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import messages_to_dict
+from langgraph.store.base import BaseStore, Item
+
+from memory.errors import InputError
+from memory.events import inbox
+from memory.facts import SemanticMemory
+from memory.forgetting import unfinished
+from memory.records import Scope
+from memory.state import at_rest
+from memory.storage import count_items, list_items, namespaces, shelves
+from memory.transfer.format import FORMAT, NOT_MOVED, VERSION
+
+
+class Source(NamedTuple):
+    """Where a memory is read from."""
+
+    store: BaseStore
+    semantic: SemanticMemory
+    scope: Scope
+
+
+class Taken(NamedTuple):
+    """The waiting events, and the state, which is read after them."""
+
+    waiting: list[Item]
+    aside: list[Item]
+    values: dict[str, Any]
+
+
+async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
+    """Events that wait and events set aside; call it before reading the state.
+
+    Raises:
+        InputError: a forget was interrupted, and half of what it erases is still there.
+    """
+    store, scope = source.store, source.scope
+    if left := await unfinished(store, scope):
+        raise InputError(left)
+    waiting = await list_items(store, scope.namespace(inbox.INBOX))
+    return waiting, await list_items(store, scope.namespace(inbox.SET_ASIDE))
+
+
+async def header(source: Source, *, agent: str, embedder: str | None, at: str) -> dict[str, Any]:
+    """The first line."""
+    counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
+    for namespace in await namespaces(source.store, source.scope):
+        kind = namespace[2] if len(namespace) > 2 else ""
+        if kind and kind not in NOT_MOVED:
+            prefix = source.scope.namespace(kind)
+            counts[kind] = await count_items(source.store, prefix)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": agent,
+        "exported_at": at,
+        "embedder": embedder,
+        "counts": counts,
+    }
+
+
+async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    """All lines after the header."""
+    number = 0
+    async for record in _records(source, taken):
+        number += 1
+        yield record
+    yield {"type": "end", "lines": number}
+
+
+async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    values = at_rest(taken.values)
+    if values:
+        messages = messages_to_dict(values.get("messages", []))
+        yield {"type": "state", "values": {**values, "messages": messages}}
+    aside = {item.key for item in taken.aside}
+    done = await _contained(source, values, [item.key for item in taken.waiting])
+    for item in taken.waiting:
+        if item.key not in aside | done:
+            yield _item(("inbox",), item)
+    for item in taken.aside:
+        yield _item(("set_aside",), item)
+    tick = int(values.get("tick", 0))
+    async for shelf in shelves(source.store, source.scope):
+        kind = shelf.labels[0] if shelf.labels else ""
+        if kind in NOT_MOVED or kind in (inbox.INBOX, inbox.SET_ASIDE):
+            continue
+        for item in shelf.items:
+            # A tick that the state does not contain has handled nothing.
+            if kind != inbox.HANDLED or item.value["tick"] <= tick:
+                yield _item(shelf.labels, item)
+    for fact in await source.semantic.all(source.scope):
+        yield {"type": "fact", "fact": fact}
+
+
+async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[str]) -> set[str]:
+    """The events among `ids` whose ticks the state contains."""
+    marks = {mark["id"] for mark in values.get("handled", [])}
+    namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
+    for one in ids:
+        item = await source.store.aget(namespace, one)
+        if item is not None and item.value["tick"] <= tick:
+            marks.add(one)
+    return marks
+
+
+def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
+    return {"type": "item", "namespace": list(labels), "key": item.key, "value": item.value}

@@ -1,1 +1,0 @@
-"""The facts table and the indexes over it, as Mem0 uses them."""

@@ -1,0 +1,201 @@
+"""Journal what matters before compaction cuts the history, one model answer a visit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any, Literal, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory import audit
+from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.messages import as_model_sees, for_model
+from memory.models import ask, charged
+from memory.night import Plans, Thought, night_in_hand, plan
+from memory.operations import PlanCollector, with_collector
+from memory.prompt import rendering
+from memory.records import AssembledContext, EndedBy, after_answer
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked, counted_failure
+from memory.telemetry import called
+from nodes.compaction.compact import archived, parts_of
+from tools.execution import execute
+from tools.policy import CONTEXTS, select_execution_pattern
+from tools.registry import tools_for
+
+log = logging.getLogger("circadian.compaction")
+
+
+CONTEXT = CONTEXTS["pre_compaction"]
+
+
+MIN_MESSAGES = 5
+
+
+EMERGENCY_ITERATIONS = 3
+
+
+INSTRUCTION = (
+    "[pre-compaction] The older part of this conversation is about to be summarised. Journal the "
+    "facts that must not be lost, one entry each, with the date where it matters, and note what "
+    "you learned of people, places and things. Call noop when nothing more is worth keeping."
+)
+
+
+def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
+    """Go on with the loop while its exchange is open."""
+    return "extract_facts" if state.get("exchange") else "compact"
+
+
+@checked
+async def extract_facts(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """One turn of the extraction loop, whose exchange is not kept in the history (ruling 8).
+
+    The loop ends on noop, on an answer without a tool call, on a tool that the context does not
+    have, after the last iteration, and if the model gives no usable answer: compaction must not
+    wait.
+    """
+    settings = settings_of(runtime.context)
+    if not settings.pre_compact_extraction_enabled or len(state["messages"]) < MIN_MESSAGES:
+        return {"exchange": []}
+    old = parts_of(state, settings).old
+    if not state["exchange"] and await archived(old, store_of(runtime), scope_of(config)):
+        return {"exchange": []}
+    if state["turn"] != "night":
+        return await _in_emergency(state, runtime, config)
+    context = await night_in_hand(state, runtime, config)
+    inputs = [str(message.id) for message in state["messages"]]
+    earlier = Plans(context.plans.of("extract_facts")).operations()
+
+    async def think() -> Thought:
+        sink, night_id = PlanCollector({}, earlier), context.record["id"]
+        thought = await _turn(state, settings, config, sink, context.now, night_id)
+        thought.operations = sink.operations[len(earlier) :]
+        return thought
+
+    made = await plan(context, "extract_facts", inputs, think, iteration=_iteration(state))
+    exchange = cast(list[AnyMessage], messages_from_dict(made["exchange"]))
+    return {"exchange": [] if made.get("finished") else exchange}
+
+
+async def _in_emergency(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Awake: entries are journaled at once.
+
+    Without a usable answer the compaction goes on, as the history may be too long for the model.
+    """
+    settings, event = settings_of(runtime.context), state["event"]
+    now, origin = resources_of(config).clock().isoformat(), event["id"] if event else None
+    loop = state["loop"]
+    assert loop is not None
+    before = loop.get("extracted")
+    try:
+        thought = await _turn(state, settings, config, None, now, origin)
+    except ModelError as error:
+        log.warning("extraction ended: %s", error)
+        loop = {**loop, "extracted": after_answer(before, facts=0, ended="error")}
+        tried = not isinstance(error, CircuitOpen | ContextOverflow)
+        return {"exchange": [], "loop": loop, **(counted_failure(state, loop) if tried else {})}
+    loop = {**loop, "extracted": after_answer(before, **cast(Any, thought.result))}
+    visit = _iteration(state)
+    await audit.write(store_of(runtime), scope_of(config), thought.log, visit=visit)
+    exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
+    return {
+        "exchange": [] if thought.finished else exchange,
+        # Awake, the tick's own counters carry the cost.
+        "loop": charged(loop, thought.usage),
+    }
+
+
+async def _turn(
+    state: State,
+    settings: Settings,
+    config: RunnableConfig,
+    sink: PlanCollector | None,
+    now: str,
+    origin: str | None,
+) -> Thought:
+    """One model answer and its tool calls. `origin`: the night or the event, for the audit log."""
+    pattern = select_execution_pattern(settings, CONTEXT)
+    tools = tools_for(CONTEXT, pattern, ())
+    exchange = state["exchange"]
+    resources = resources_of(config)
+    answer = await ask(
+        resources.chat_model,
+        [*_opening(state, settings), *as_model_sees(exchange)],
+        tools=tools,
+        config=config,
+        breaker=resources.breakers.model,
+    )
+    message = answer.message
+    known = {tool.name for tool in tools}
+    calls = [call for call in message.tool_calls if call["name"] in known]
+    if sink is not None:
+        config = with_collector(config, sink)
+    side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
+    done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
+    most = settings.pre_compact_max_iterations
+    if state["turn"] != "night":
+        most = min(most, EMERGENCY_ITERATIONS)
+    ended = _ended(message, known, last=_iteration(state) + 1 >= most)
+    facts = sum(one["ok"] and one["name"] == "add_journal_entry" for one in done.outcomes)
+    return Thought(
+        usage=answer.usage,
+        exchange=messages_to_dict([*exchange, message, *done.messages]),
+        finished=ended is not None,
+        result={"facts": facts, "ended": ended},
+        log=audit.of_calls(
+            done.calls,
+            at=resources.clock(),
+            tick=state["tick"],
+            origin=origin,
+            model=called(resources.chat_model),
+        ),
+    )
+
+
+def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
+    """Why the loop ends with this answer; None if it goes on (data-flow-01, section 3)."""
+    names = [call["name"] for call in message.tool_calls]
+    if not names:
+        return "no_tool_call"
+    if any(name not in known for name in names):
+        return "other_tool"
+    if "noop" in names:
+        return "noop"
+    return "max_iterations" if last else None
+
+
+def _context(now: str, system: str) -> AssembledContext:
+    """The context for the loop's tools: its time, and its rules, which are not to be journaled."""
+    return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
+
+
+def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+    shown = for_model(as_model_sees(state["messages"]))
+    return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
+
+
+def _system(settings: Settings) -> str:
+    override = CONTEXT.get_component_content_override("system_prompt")
+    return rendering.block(
+        "system_prompt", settings.pre_compact_prompt or rendering.system_prompt(settings, override)
+    )
+
+
+def _iteration(state: State) -> int:
+    return sum(isinstance(message, AIMessage) for message in state["exchange"])

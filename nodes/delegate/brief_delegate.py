@@ -1,0 +1,74 @@
+"""Tell a sub-agent its task, and of its requester what the insulation allows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from memory.records import Usage
+from memory.runtime import resources_of, settings_of
+from memory.settings import Settings
+from memory.state import State, checked
+from tools.builtin import delegate_task
+from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
+from tools.execution import misfit
+
+
+def fan_out(state: State) -> list[Send]:
+    """One sub-agent for each call that is due, side by side.
+
+    Raises:
+        RuntimeError: none is due. A router that sends nothing would end the tick without a word.
+    """
+    loop, context, pattern = state["loop"], state["context"], state["pattern"]
+    assert loop is not None
+    assert context is not None
+    assert pattern is not None
+    asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
+    lender = requester(state)
+    payloads = [
+        DelegateState(
+            call_id=str(call["id"]),
+            args=call["args"],
+            tick=state["tick"],
+            now=context["now"],
+            context_type=context["context_type"],
+            pattern=pattern,
+            requester=lender,
+        )
+        for call in asked.tool_calls
+        if call["id"] in loop["delegating"]
+    ]
+    if not payloads:
+        raise RuntimeError("no call of the newest answer waits for a sub-agent")
+    return [Send("delegate", payload) for payload in payloads]
+
+
+def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
+    """It goes to work, unless the call was no task."""
+    return "__end__" if state.get("delegated") else "ask_delegate"
+
+
+@checked
+async def brief_delegate(
+    state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
+) -> DelegateState:
+    """Open the sub-agent's own messages. Arguments that do not fit are its result at once."""
+    settings, args, now = settings_of(runtime.context), state["args"], resources_of(config).clock()
+    none: Usage = {"llm_calls": 0, "tokens": 0}
+    problem = misfit(delegate_task, args)
+    if problem is not None:
+        return failed(state, problem, "Call it again with these mended.", usage=none, now=now)
+    lender = state["requester"]
+    shares = settings.personality_insulation == "none"
+    return {
+        "began": now.isoformat(),
+        "messages": opening(args["task"], args.get("context"), lender, settings),
+        "projects": lender["projects"] if shares else NO_PROJECTS,
+        "calls": [],
+        "usage": none,
+    }

@@ -1,0 +1,39 @@
+"""Hand a sub-agent's result to its requester; a long one is shortened first."""
+
+from __future__ import annotations
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory.errors import ModelError
+from memory.models import ask, total
+from memory.runtime import resources_of, settings_of
+from memory.settings import Settings
+from memory.state import checked
+from tools.delegation import LONGEST_RESULT, DelegateState, shortened, succeeded, to_summarise
+
+
+@checked
+async def report_result(
+    state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
+) -> DelegateState:
+    """One more model call at most. Where it gives no shorter text, the result is cut."""
+    resources = resources_of(config)
+    text, usage = str(state["messages"][-1].text).strip(), state["usage"]
+    long = len(text) > LONGEST_RESULT
+    if not long or not settings_of(runtime.context).result_summarization:
+        return succeeded(state, text, summarised=False, usage=usage, now=resources.clock())
+    summary: str | None = None
+    try:
+        answer = await ask(
+            resources.chat_model,
+            to_summarise(state["args"]["task"], text),
+            config=config,
+            breaker=resources.breakers.model,
+        )
+    except ModelError:
+        pass
+    else:
+        usage, summary = total(usage, answer.usage), str(answer.message.text).strip()
+    text, summarised = shortened(text, summary)
+    return succeeded(state, text, summarised=summarised, usage=usage, now=resources.clock())

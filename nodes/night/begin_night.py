@@ -1,0 +1,106 @@
+"""Begin a night, or go on with the one that was not ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from memory import journal, night
+from memory.night import (
+    NightContext,
+    Plans,
+    account,
+    compaction_due,
+    in_context,
+    proceed,
+    work_waits,
+)
+from memory.records import JournalEntry
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked
+from memory.storage import write_batch
+from nodes.night.prune import anything_to_forget
+
+
+def next_in_night(state: State) -> str:
+    """The node that the last step chose."""
+    cursor = state.get("night")
+    return cursor["next"] if cursor else "hand_back"
+
+
+@checked
+async def begin_night(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Fix what the night works on. With nothing to do there is no record and no model call."""
+    store, scope = store_of(runtime), scope_of(config)
+    preview = await night.preview_wanted(store, scope)
+    context = await _unfinished(state, runtime, config)
+    if context is None:
+        context = await _new(state, runtime, config, dry_run=preview)
+        if preview:
+            await night.unwant_preview(store, scope)
+    if context is None:
+        return _nothing_to_do(state, config, preview=preview)
+    phase = {} if context.record["dry_run"] else {"phase": context.record["phase"]}
+    return {"night": await proceed(context), "exchange": [], **phase}
+
+
+def _nothing_to_do(state: State, config: RunnableConfig, *, preview: bool) -> dict[str, Any]:
+    nothing = night.empty_report(resources_of(config).clock(), dry_run=preview)
+    notes = [*state["report"]["notes"], "Nothing to do tonight."]
+    return {
+        "night": {"id": None, "next": "hand_back"},
+        "report": {**state["report"], "night": nothing, "notes": notes},
+        **({} if preview else {"phase": None}),
+    }
+
+
+async def _unfinished(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> NightContext | None:
+    """The night that was begun and not ended, if any."""
+    store, scope = store_of(runtime), scope_of(config)
+    record = await night.unfinished(store, scope)
+    if record is None:
+        return None
+    entries = await journal.read_many(store, scope, record["pending"])
+    plans = await night.plans_of(store, scope, record["id"], entries)
+    return in_context(state, runtime, config, record, plans)
+
+
+async def _new(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig, *, dry_run: bool
+) -> NightContext | None:
+    """A new night with its record written; None where it would have nothing to do."""
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    entries = await journal.pending(store, scope) if settings.memory_enabled else []
+    if not await _anything_to_do(entries, state, runtime, config):
+        return None
+    pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)
+    asked = dry_run or state["slumber"]["why"] == "request"
+    may = account(earlier, pending, settings, asked=asked)
+    taken = [record["id"] for record in earlier]
+    record = night.new_night(resources_of(config).clock(), pending, taken, dry_run=dry_run)
+    record = {**record, "calls": may.calls, "ahead": may.ahead}
+    await write_batch(store, night.begin_puts(scope, record))
+    plans = Plans((), {entry["id"]: entry for entry in entries})
+    return in_context(state, runtime, config, record, plans)
+
+
+async def _anything_to_do(
+    entries: list[JournalEntry],
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+) -> bool:
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    if entries or compaction_due(state, settings):
+        return True
+    now = resources_of(config).clock()
+    if await work_waits(state, store, scope, settings, now):
+        return True
+    return await anything_to_forget(store, state, settings, config)

@@ -1,0 +1,100 @@
+"""End the night: its steps, what it left, and the report."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from memory import audit, night, telemetry
+from memory.audit import of_night
+from memory.journal import by_time
+from memory.night import NightContext, left_over, night_in_hand, stale, stopped
+from memory.records import NightRecord, NightStatus
+from memory.settings import Settings
+from memory.state import State, checked
+from memory.telemetry import called
+from nodes.compaction import cut_as_planned
+
+LAST = 999
+"""Orders the night's line in the audit log after its steps' lines of the same moment."""
+
+
+@checked
+async def record_night(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Write the ended record and its line of the audit log, and put the report into the output.
+
+    A preview leaves the agent as it is: awake or asleep, with its history and its conversations.
+    A record that an earlier visit ended, whose checkpoint was lost, stays as it is: a person may
+    have decided about the night since. An undone night cuts no history.
+    """
+    context = await night_in_hand(state, runtime, config, entries=True)
+    if context.record["ended"] is None:
+        await _end(context)
+    record, settings = context.record, context.settings
+    report = {**state["report"], "night": night.report_of(record, context.plans)}
+    if record["dry_run"]:
+        return {"report": report, "night": None}
+    await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
+    return {
+        **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),
+        "report": report,
+        "phase": None,
+        "night": None,
+        "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
+        **_session_over(state),
+    }
+
+
+async def _end(context: NightContext) -> None:
+    """End the record and write its line of the audit log, in one transaction."""
+    resources, operations = context.resources, context.plans.operations()
+    now, model = resources.clock(), called(resources.chat_model)
+    context.record = record = ended(context, now.isoformat())
+    entry = of_night(record, operations, tick=context.state["tick"], model=model)
+    telemetry.NIGHTS.labels(night.status_of(record)).inc()
+    telemetry.NIGHT_OPERATIONS.inc(len(operations))
+    puts = night.end_puts(context.scope, record)
+    await audit.write(context.store, context.scope, [entry], visit=LAST, also=puts)
+
+
+def ended(context: NightContext, now: str) -> NightRecord:
+    """The record of the night at its end.
+
+    A night that was called away with work left, within its budget, ended early and is complete.
+    """
+    record, plans, settings = context.record, context.plans, context.settings
+    errors = [error for plan in plans for error in plan["errors"]]
+    left = left_over(record, plans, settings)
+    used_up = night.used_up(plans, record, settings)
+    held = record.get("status") == "held"
+    status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
+    return {
+        **record,
+        "ended": max(now, record["started"]),
+        "held": [entry["id"] for entry in by_time(plans.pending())],
+        "steps": night.step_lines(plans),
+        "errors": errors,
+        "stopped": stopped(record, plans, settings) if left else None,
+        "status": status,
+        "complete": not errors and not held and not (used_up and left),
+    }
+
+
+def _session_over(state: State) -> dict[str, Any]:
+    """The session ends with the night (ruling 20), unless the night is applied while awake."""
+    if state["mode"] == "awake":
+        return {}
+    return {"metrics": {**state["metrics"], "session_start": None}}
+
+
+def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
+    """The conversations without those that are stale (ruling 1)."""
+    over = set(stale(state["conversations"], now=now, settings=settings))
+    kept = {key: one for key, one in state["conversations"].items() if key not in over}
+    return Overwrite(kept)

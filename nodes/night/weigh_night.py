@@ -1,0 +1,155 @@
+"""The gate: measure what the night would take from memory before it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from memory import night, records
+from memory.night import Changes, NightContext, night_in_hand, proceed
+from memory.operations import facts_after
+from memory.recall import probes, recall
+from memory.records import Fact, Operation, Probe
+from memory.settings import Settings
+from memory.state import State, checked
+
+TOP = 10
+"""The best memories of a recall, which count as found."""
+
+
+class Verdict(TypedDict):
+    """What the gate measured, and its decision."""
+
+    facts: int
+    """Facts that held before."""
+    leaving: int
+    """How many of those would no longer hold."""
+    probes: int
+    found_before: int
+    found_after: int
+    held: str | None
+    """Why the night is held back; None: it may be applied."""
+
+
+def facts_leaving(operations: Sequence[Operation], holding: Collection[str]) -> set[str]:
+    """The facts among `holding` (operation ids) that would be removed or no longer hold."""
+    found: set[str] = set()
+    for one in operations:
+        invalid = one["kind"] == "change_fact" and (one["after"] or {}).get("invalid_at")
+        if one["target"] in holding and (invalid or one["kind"] == "remove_fact"):
+            found.add(one["target"])
+    return found
+
+
+def heirs_of(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> dict[str, set[str]]:
+    """For each source of a superseded fact, the sources of the fact that holds in its place.
+
+    `facts`: the stored facts by operation id.
+    """
+    after, found = facts_after(facts, operations), dict[str, set[str]]()
+    for op, fact in facts.items():
+        heir = _heir(op, after) if fact["invalid_at"] is None else None
+        if heir is not None:
+            for source in fact["source_events"]:
+                found.setdefault(source, set()).update(heir["source_events"])
+    return found
+
+
+def _heir(op: str, facts: Mapping[str, Fact]) -> Fact | None:
+    """The fact that holds in the place of `op`: itself, or the last that superseded it."""
+    heir, seen = facts.get(op), {op}
+    while heir is not None and (by := heir["superseded_by"]) is not None:
+        heir = facts.get(by) if by not in seen else None
+        seen.add(by)
+    return heir
+
+
+def finds(
+    probe: Probe,
+    sources: Sequence[str],
+    heirs: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> bool:
+    """Whether a recall with these `sources` (of its best memories) finds what the probe found.
+
+    Finding what took its place (`heirs`, as above) is no loss.
+    """
+    wanted = {one for found in probe["found"] for one in (found, *heirs.get(found, ()))}
+    return bool(wanted & set(sources)) or not wanted
+
+
+def judged(
+    *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
+) -> Verdict:
+    """The decision. With few facts, no night is held back for the share that would leave."""
+    held = None
+    if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
+        held = f"{leaving} of {facts} facts would no longer hold"
+    elif sum(after) < sum(before):
+        held = f"of {len(before)} kept recalls {sum(after)} would find, and {sum(before)} do now"
+    return {
+        "facts": facts,
+        "leaving": leaving,
+        "probes": len(before),
+        "found_before": sum(before),
+        "found_after": sum(after),
+        "held": held,
+    }
+
+
+@checked
+async def weigh_night(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Measure what dreaming would change, and hold the night back if that is too much."""
+    context = await night_in_hand(state, runtime, config)
+    if "gate" not in context.record:
+        verdict = await _weighed(context)
+        context.record = {**context.record, "gate": dict(verdict)}
+        if verdict["held"] is not None and not context.record["dry_run"]:
+            context.record = {**context.record, "status": "held"}
+        await night.keep(context.store, context.scope, context.record)
+    return {"night": await proceed(context)}
+
+
+async def _weighed(context: NightContext) -> Verdict:
+    """How many facts would no longer hold, and whether kept recalls would find less."""
+    operations = context.plans.operations("dreaming")
+    stored = {fact["op"]: fact for fact in await context.resources.semantic.all(context.scope)}
+    holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
+    changes, before, after = Changes.of(operations, stored), list[bool](), list[bool]()
+    if changes.facts:
+        heirs = heirs_of(context.plans.operations(), stored)
+        for probe in await probes.kept(context.store, context.scope):
+            before.append(finds(probe, await _sources(context, probe, None)))
+            after.append(finds(probe, await _sources(context, probe, changes), heirs))
+    leaving = len(facts_leaving(operations, holding))
+    return judged(
+        facts=len(holding),
+        leaving=leaving,
+        before=before,
+        after=after,
+        settings=context.settings,
+    )
+
+
+async def _sources(
+    context: NightContext, probe: records.Probe, changes: Changes | None
+) -> list[str]:
+    """The sources of what the probe's query finds, with `changes` made."""
+    hits = await recall(
+        probe["query"],
+        scope=context.scope,
+        now=datetime.fromisoformat(context.now),
+        semantic=context.resources.semantic,
+        store=context.store,
+        settings=context.settings,
+        limit=TOP,
+        changes=changes,
+    )
+    return [source for hit in hits for source in hit["sources"]]

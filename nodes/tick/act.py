@@ -1,0 +1,136 @@
+"""Ask the model for the next step of the tick: tool calls, or the reply."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, messages_from_dict
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from memory.errors import ContextOverflow, ModelError
+from memory.messages import as_model_sees, for_model, marked
+from memory.models import Answer, ask, charged
+from memory.prompt import assembly
+from memory.records import Loop, PatternState
+from memory.runtime import Resources, resources_of, settings_of
+from memory.settings import Settings
+from memory.state import State, checked
+from memory.text import approximate_tokens, calibrated, recalibrate
+from nodes.delegate import fan_out
+from tools.execution import offered, routed, sound
+from tools.policy import history, material
+
+
+def onward(
+    state: State,
+) -> Literal["act", "use_tools", "park", "confirm", "extract_facts", "record"] | list[Send]:
+    """Where the tick goes on, as the node that ran last decided; first a compaction that is due."""
+    loop = state.get("loop")
+    assert loop is not None
+    if loop["compaction"] == "forced":
+        return "extract_facts"
+    if loop["next"] == "delegate":
+        return fan_out(state)
+    return loop["next"]
+
+
+@checked
+async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
+    """One model call. At the pattern's cap it is made without tools and gives the answer.
+
+    Raises:
+        ModelError: no usable answer after retries; the tick fails and its event goes back.
+    """
+    context, pattern, loop = state["context"], state["pattern"], state["loop"]
+    assert context is not None
+    assert pattern is not None
+    assert loop is not None
+    resources, settings = resources_of(config), settings_of(runtime.context)
+    known = {} if _capped(state, settings) else offered(state, config, settings)
+    tools = [one.tool for one in known.values()]
+    shown = _shown(state, settings, resources)
+    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *shown]
+    try:
+        answer = await ask(
+            resources.chat_model,
+            prompt,
+            tools=tools,
+            config=config,
+            breaker=resources.breakers.model,
+        )
+    except ContextOverflow:
+        if loop["overflowed"]:
+            raise
+        return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
+    message = _taken(state, answer, capped=not known)
+    told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
+    going: Loop = {
+        **charged(loop, answer.usage),
+        "prompt": _sizes(state, told, schemas),
+        "iteration": loop["iteration"] + bool(message.tool_calls),
+        "reply": None if message.tool_calls else str(message.text).strip(),
+    }
+    if message.tool_calls:
+        messages = [*state["messages"], message]
+        going = routed(messages, going, pattern, known, settings, state)
+    else:
+        going = {**going, "next": "record"}
+    calibration = _calibration(state, told + schemas, answer.message)
+    return {"messages": [message], "loop": going, "calibration": calibration}
+
+
+def iterations(pattern: PatternState) -> int:
+    """Model answers that may ask for tools (ruling 4); single_action means one (ruling 5)."""
+    return 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
+
+
+def _capped(state: State, settings: Settings) -> bool:
+    """Whether the call is to give the answer: the iterations are used, or too much failed."""
+    pattern, loop = state["pattern"], state["loop"]
+    assert pattern is not None
+    assert loop is not None
+    failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
+    return failing or loop["iteration"] >= iterations(pattern)
+
+
+def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:
+    """The history, with the user's components that stand beyond it in their places."""
+    context = state["context"]
+    assert context is not None
+    messages = history(state, settings, context["context_type"])
+    made = material(state, settings, resources, context["context_type"], now=context["now"])
+    return assembly.placed(for_model(as_model_sees(messages)), assembly.late(made))
+
+
+def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
+    """The answer as it goes into the history."""
+    waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
+    known = [*state["messages"], *waiting]
+    used = {str(c["id"]) for m in known if isinstance(m, AIMessage) for c in m.tool_calls}
+    message = sound(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
+    if capped and message.tool_calls:
+        message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
+    if not str(message.text).strip() and not message.tool_calls:
+        raise ModelError("the model gave no answer at the end of the tick")
+    return marked(message, tick=state["tick"])
+
+
+def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
+    """What the prompt holds beside the components of the system message, tokens."""
+    context, calibration = state["context"], state["calibration"]
+    assert context is not None
+    history = calibrated(told, calibration) - sum(context["tokens"].values())
+    return {
+        "conversation_history": max(0, history),
+        "tools": calibrated(schemas, calibration),
+    }
+
+
+def _calibration(state: State, approximate: int, message: AIMessage) -> float:
+    """Correct the approximate count by what the provider reported for this prompt."""
+    reported = message.usage_metadata
+    if not reported:
+        return state["calibration"]
+    return recalibrate(state["calibration"], approximate, int(reported["input_tokens"]))

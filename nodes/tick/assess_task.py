@@ -1,0 +1,171 @@
+"""Assess the task: what it is taken for, and which execution pattern holds for this tick."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field
+
+from memory.errors import ModelError
+from memory.events import BY_SCORE, Kind, assess
+from memory.messages import TRUST_NOTE, as_data
+from memory.models import ask_for, charged
+from memory.planning import in_hand
+from memory.records import AssembledContext, Assessment, Goal, Usage, is_reflection
+from memory.runtime import resources_of, settings_of
+from memory.settings import Settings
+from memory.state import State, checked
+from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
+from tools.policy import CONTEXTS, history, limits_of, narrower, select_execution_pattern
+
+log = logging.getLogger("circadian.assessment")
+
+
+TASK_TOKENS = 2_000
+"""Of the task's text that the model is shown."""
+
+
+LONGEST_REASONING = 300
+"""Characters of a model's reasoning that are kept: it stands in the state and in the report."""
+
+
+PROMPT = f"""You judge how much work a task is before an assistant takes it up. The task stands in
+the block pending_event; do not do it and do not answer it. The assistant acts in iterations: each
+is one answer that asks for tools.
+
+complexity, 1 to 5:
+1-2: one tool call at most, then the answer. Recommends single_action, 1 iteration.
+3: a few tool calls. Recommends react_loop, 3 iterations.
+4: several tool calls, each building on the one before. Recommends react_loop, 5 iterations.
+5: many steps that want a plan first. Recommends as many iterations as are allowed.
+A task that asks for two things is at least 3.
+
+Give recommended_mode and recommended_iterations only where another value fits better. Give
+recommend_confirm_dangerous as true where a mistake could not be taken back. reasoning is one
+sentence.
+{TRUST_NOTE}"""
+
+
+class TaskAssessment(BaseModel):
+    """How much work a task is."""
+
+    complexity: int = Field(ge=1, le=5, description="1 (one tool call at most) to 5 (needs a plan)")
+    recommended_mode: Literal["single_action", "react_loop"] | None = None
+    recommended_iterations: int | None = Field(None, ge=1, le=10)
+    recommend_confirm_dangerous: bool = False
+    reasoning: str = Field(description="One sentence.")
+
+
+def after_assessment(state: State) -> Literal["draft_plan", "act"]:
+    """A large goal is given steps first; once a tool of the tick has run it is too late for that.
+
+    The tick comes here again after a compaction that the model's limit forced.
+    """
+    pattern, loop = state.get("pattern"), state.get("loop")
+    planning = pattern is not None and pattern["mode"] == "plan_execute"
+    return "draft_plan" if planning and loop is not None and not loop["tools"] else "act"
+
+
+@checked
+async def assess_task(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Compose the pattern from settings, the tick's context and the assessment: each only narrows.
+
+    The heuristic assessment costs no call. Where a model is asked too it can only narrow further;
+    an answer of no use leaves the heuristic one as it stands. A tick asks it once.
+    """
+    context, loop = state["context"], state["loop"]
+    assert context is not None
+    assert loop is not None
+    settings = settings_of(runtime.context)
+    kind, text, plannable = _task(state)
+    assessment = assess(
+        text,
+        kind=kind,
+        goals=state["goals"],
+        percentage=_percentage(state, context, settings),
+        recent_errors=state["consecutive_errors"],
+        names=settings.names,
+        plannable=plannable,
+    )
+    update: dict[str, Any] = {}
+    before = state.get("assessment")
+    if loop["overflowed"] and before is not None:
+        assessment = narrower(assessment, before)
+    elif settings.task_assessment_enabled and kind != "reflection" and text:
+        assessment, usage = await _judged(assessment, text, state, config)
+        update["loop"] = charged(loop, usage)
+    pattern = select_execution_pattern(
+        settings, CONTEXTS[context["context_type"]], limits_of(assessment)
+    )
+    return {"pattern": pattern, "assessment": assessment, **update}
+
+
+def _task(state: State) -> tuple[Kind, str | None, bool]:
+    """(what is assessed, its text, whether it may be broken down into steps first).
+
+    A step that a plan drafted is worked on and not planned again: else plans never ended.
+    """
+    event = state["event"]
+    if event is not None:
+        return "reflection" if is_reflection(event) else "event", event["text"], False
+    goal = in_hand(state["goals"])
+    return "goal", goal["description"] if goal else None, goal is not None and _whole(goal)
+
+
+def _whole(goal: Goal) -> bool:
+    return not goal["auto_generated"] and not goal["subtask_ids"]
+
+
+def _percentage(state: State, context: AssembledContext, settings: Settings) -> float:
+    """Percent of the context limit that the tick's next prompt fills."""
+    shown = history(state, settings, context["context_type"])
+    prompt = approximate_tokens([SystemMessage(context["system"]), *shown])
+    return utilisation(calibrated(prompt, state["calibration"]), settings.max_context_tokens)
+
+
+async def _judged(
+    measured: Assessment, text: str, state: State, config: RunnableConfig
+) -> tuple[Assessment, Usage]:
+    """The model's assessment within the heuristic one, and what it cost."""
+    resources = resources_of(config)
+    try:
+        form, usage = await ask_for(
+            resources.chat_model,
+            _prompt(text, measured["signals"], state["calibration"]),
+            TaskAssessment,
+            config=config,
+            breaker=resources.breakers.model,
+        )
+    except ModelError as error:
+        log.warning("the heuristic assessment stands: %s", error)
+        reasoning = f"{measured['reasoning']} The model gave no assessment: {error}"
+        kept: Assessment = {**measured, "reasoning": shortened(reasoning, 2 * LONGEST_REASONING)}
+        return kept, {"llm_calls": 0, "tokens": 0}
+    return narrower(measured, _assessment(form, measured)), usage
+
+
+def _assessment(form: TaskAssessment, measured: Assessment) -> Assessment:
+    mode, iterations = BY_SCORE[form.complexity]
+    reasoning = shortened(form.reasoning, LONGEST_REASONING)
+    return {
+        **measured,
+        "by": "model",
+        "complexity": form.complexity,
+        "recommended_mode": form.recommended_mode or mode,
+        "recommended_iterations": form.recommended_iterations or iterations,
+        "recommend_confirm_dangerous": form.recommend_confirm_dangerous,
+        "reasoning": f"{reasoning} ({measured['reasoning']})",
+    }
+
+
+def _prompt(text: str, signals: Mapping[str, Any], calibration: float) -> list[AnyMessage]:
+    measured = ", ".join(f"{name}: {value}" for name, value in signals.items())
+    task = as_data("pending_event", cut_to(text, TASK_TOKENS, calibration))
+    return [SystemMessage(PROMPT), HumanMessage(f"{task}\n\nMeasured: {measured}")]

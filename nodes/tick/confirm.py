@@ -1,0 +1,178 @@
+"""Ask a person whether a dangerous tool may run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from memory import audit
+from memory.audit import of_mode_change
+from memory.events import approvals
+from memory.messages import marked, merge_messages, open_calls
+from memory.records import Decision, Loop, Question, ToolOutcome
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked, woken
+from tools.execution import Known, misfit, offered, refuse, routed
+
+
+@checked
+async def confirm(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Wait for the answer and go on with it: run the call, run it changed, or refuse it.
+
+    An answer that was given while the question did not stand is taken from the store; one that is
+    given now is written there first. What is no answer is asked again.
+    """
+    question, settings = _in_hand(state), settings_of(runtime.context)
+    store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
+    given = await approvals.answers(store, scope, state["parked"])
+    decision = given.get(question["id"])
+    if decision is None:
+        tools = offered(state, config, settings)
+        decision = await _asked(question, tools.get(question["tool"]), runtime, config)
+    decision = await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
+    now, by = resources.clock(), decision["by"]
+    wakes = state["mode"] == "sleep"
+    awake = woken(state, settings, now, "answer", f"{by} answered a question") if wakes else {}
+    lines = [audit.of_answer(question, decision, tick=state["tick"])]
+    if wakes:
+        (change,) = awake["report"]["mode_changes"][-1:]
+        lines.append(of_mode_change(change, tick=state["tick"], origin=question["event_id"]))
+    await audit.write(store, scope, lines, visit=audit.visit_of(state["loop"], "confirm"))
+    return {
+        **awake,
+        **_decided(state, decision, config, settings, now.isoformat()),
+    }
+
+
+def _in_hand(state: State) -> Question:
+    return next(
+        parked["question"]
+        for parked in state["parked"]
+        if parked["question"]["id"] == state["resuming"]
+    )
+
+
+async def _asked(
+    question: Question,
+    known: Known | None,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+) -> Decision:
+    """The answer of a person. `interrupt` leaves the node until there is one.
+
+    After a crash a server does a run again, with the answer that it brought: that was to the
+    question before this one. LangGraph gives it again each time the node is entered.
+    """
+    store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
+    place = str(config["configurable"]["checkpoint_ns"])
+    over = await approvals.passed_over(store, scope, question["id"], place)
+    problem: str | None = None
+    number = 0
+    while True:
+        given = interrupt(approvals.form(question, problem))
+        number += 1
+        if number <= over:
+            continue
+        decision = approvals.decision_of(
+            given, by=resources.user, at=resources.clock(), question=question["id"]
+        )
+        if isinstance(decision, str):
+            problem = decision
+        elif (problem := _problem(decision, question["tool"], known)) is not None:
+            continue
+        elif await approvals.answered(store, scope, _run_of(config)) in (None, question["id"]):
+            return decision
+        else:
+            over = number
+            await approvals.pass_over(store, scope, question["id"], place, number)
+
+
+def _problem(decision: Decision, name: str, known: Known | None) -> str | None:
+    """Why an answer cannot be acted on now."""
+    if known is None and decision["decision"] != "refuse":
+        return f"there is no tool {name} now: refuse, or answer once it is there again"
+    if known is None or decision["args"] is None:
+        return None
+    wrong = misfit(known.tool, decision["args"])
+    return f"the args do not fit {name}: {wrong}" if wrong else None
+
+
+def _run_of(config: RunnableConfig) -> str | None:
+    """A server's id of the run."""
+    run = config.get("metadata", {}).get("run_id")
+    return str(run) if run is not None else None
+
+
+def _decided(
+    state: State, decision: Decision, config: RunnableConfig, settings: Settings, now: str
+) -> dict[str, Any]:
+    """The tick goes on at the time of the answer."""
+    loop, context, pattern = state["loop"], state["context"], state["pattern"]
+    assert loop is not None
+    assert context is not None
+    assert pattern is not None
+    changed = _answered(state, open_calls(state["messages"]), decision)
+    refused = [m for m in changed if isinstance(m, ToolMessage)]
+    outcomes = [ToolOutcome(name=one.name or "", ok=False) for one in refused]
+    going: Loop = {**loop, "decision": decision, "tools": [*loop["tools"], *outcomes]}
+    tools = offered(state, config, settings)
+    messages = merge_messages(state["messages"], changed)
+    return {
+        "context": {**context, "now": now},
+        "messages": changed,
+        "loop": routed(messages, going, pattern, tools, settings, state),
+    }
+
+
+def _answered(state: State, calls: list[ToolCall], decision: Decision) -> list[AnyMessage]:
+    """The history's change: the call as it was edited, or the refusal as its answer.
+
+    The calls behind a refused one were made in the belief that it would be done.
+    """
+    call, behind = calls[0], calls[1:]
+    if decision["decision"] == "approve":
+        return []
+    if decision["decision"] == "edit":
+        asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
+        return [_edited(asked, call, decision["args"] or {})]
+    why = f": {decision['reason']}" if decision["reason"] else ""
+    refused = refuse(
+        [call],
+        f"{decision['by']} refused it{why}",
+        "It was not done. Do not ask for it again in other words; say so, and go on.",
+    )
+    dropped = refuse(
+        behind,
+        f"not run: {call['name']} before it was refused",
+        "Call it again if it makes sense all the same.",
+    )
+    answers = (*refused.messages, *dropped.messages)
+    return [
+        marked(one.model_copy(update={"id": f"refused_{one.tool_call_id}"}), tick=state["tick"])
+        for one in answers
+    ]
+
+
+def _edited(message: AIMessage, call: ToolCall, args: dict[str, Any]) -> AIMessage:
+    calls = [
+        {**one, "args": args} if one["id"] == call["id"] else one for one in message.tool_calls
+    ]
+    content = message.content
+    if isinstance(content, list):
+        content = [
+            {**block, "input": args}
+            if isinstance(block, dict) and block.get("id") == call["id"]
+            else block
+            for block in content
+        ]
+    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    return message.model_copy(
+        update={"tool_calls": calls, "content": content, "additional_kwargs": extra}
+    )

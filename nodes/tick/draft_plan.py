@@ -1,0 +1,38 @@
+"""Draft a plan: the large goal in hand is broken down into steps before it is worked on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import tool_call
+
+from memory.messages import EVENT_KEY
+from memory.planning import in_hand
+from memory.records import OWN
+from memory.state import State, checked
+from tools.builtin import decompose_goal
+
+
+@checked
+async def draft_plan(state: State) -> dict[str, Any]:
+    """Call `decompose_goal` on the goal in hand, as the model would (ruling 4, plan_execute).
+
+    It is carried out like any other call and counts as no iteration. Where it fails the model sees
+    why, and the tick goes on without a plan.
+    """
+    loop, goal, tick = state["loop"], in_hand(state["goals"]), state["tick"]
+    assert loop is not None
+    assert goal is not None
+    ask = tool_call(
+        name=decompose_goal.name,
+        args={"goal_id": goal["id"], "reasoning": "A plan first: this goal takes several steps."},
+        id=f"call_plan_{tick}",
+    )
+    message = AIMessage(
+        "",
+        id=f"{OWN}plan_{tick}",
+        tool_calls=[ask],
+        additional_kwargs={EVENT_KEY: {"tick": tick}},
+    )
+    return {"messages": [message], "loop": {**loop, "next": "use_tools"}}

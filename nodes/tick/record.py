@@ -1,0 +1,200 @@
+"""Close a tick: journal its event, note who was answered, report what was done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.types import Overwrite
+
+from memory import audit, entities, events, telemetry
+from memory.events import due, inbox, over, reflection_event, spent
+from memory.journal import source_type_of
+from memory.messages import of_tick, text_only
+from memory.operations import apply_operations
+from memory.prompt import context_use, recommended_action
+from memory.records import (
+    Conversation,
+    Event,
+    HandledMark,
+    Scope,
+    TickReport,
+    add_entry,
+    is_reflection,
+    meet_entity,
+)
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked
+from tools.policy import context_type_for
+
+OPEN_CONVERSATIONS = 50
+"""Working memory is bounded: the state is copied into every checkpoint."""
+
+
+@checked
+async def record(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Journal the event (no model call) and mark it handled.
+
+    The mark is part of the state: the event leaves the inbox only once a checkpoint holds it.
+    """
+    event, settings = state["event"], settings_of(runtime.context)
+    now = resources_of(config).clock()
+    reflected = is_reflection(event)
+    written = [] if reflected or event is None else await _journal(event, state, runtime, config)
+    tick = _reported(state, settings, written, now)
+    report = state["report"]
+    spending = spent(
+        state["spending"], now, tokens=tick["tokens"], autonomous=event is None or reflected
+    )
+    update: dict[str, Any] = {
+        "report": {**report, "ticks": [*report["ticks"], tick]},
+        "spending": spending,
+        "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
+        **_failures(state, settings),
+    }
+    telemetry.TICKS.labels(tick["context_type"]).inc()
+    if event is not None:
+        mark = HandledMark(id=event["id"], tick=state["tick"], at=now.isoformat())
+        update["handled"] = [*state["handled"], mark]
+    if reflected:
+        # What it found is in the journal; the exchange is no part of the conversation.
+        own = of_tick(state["messages"], state["tick"])
+        update["messages"] = [RemoveMessage(id=str(message.id)) for message in own]
+    elif event is not None:
+        update["conversations"] = Overwrite(_conversations(state["conversations"], event))
+        update |= _without_media(state, event)
+    stopped = update.get("emergency_stop", False)
+    if stopped:
+        why = f"{state['consecutive_errors']} failures in a row"
+        entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
+        await audit.write(store_of(runtime), scope_of(config), [entry])
+    elif _reflection_due(state, settings) and over(spending, settings, now) is None:
+        await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
+        update["last_reflection"] = state["tick"]
+    return update
+
+
+def _reflection_due(state: State, settings: Settings) -> bool:
+    interval = settings.reflection_interval
+    return due(state["tick"], state["last_reflection"], interval, event=state["event"])
+
+
+async def _set_off_reflection(
+    state: State, settings: Settings, now: datetime, store: BaseStore, scope: Scope
+) -> None:
+    metrics = state["metrics"]
+    event = reflection_event(
+        state["tick"],
+        now,
+        settings,
+        since=state["tick"] - state["last_reflection"],
+        calls=metrics["total_tool_calls"],
+        failed=metrics["failed_calls"],
+    )
+    await inbox.post(store, scope, [event], now=now)
+
+
+def _reported(state: State, settings: Settings, written: list[str], now: datetime) -> TickReport:
+    """What the tick did, and how full its prompt was."""
+    event, context, loop = state["event"], state["context"], state["loop"]
+    pattern, assessment = state["pattern"], state["assessment"]
+    assert context is not None
+    assert loop is not None
+    assert pattern is not None
+    assert assessment is not None
+    components = {**context["tokens"], **loop["prompt"]}
+    use = context_use(components, settings.max_context_tokens)
+    took = now - datetime.fromisoformat(context["now"])
+    report: TickReport = {
+        "tick": state["tick"],
+        "event_id": event["id"] if event else None,
+        "context_type": context_type_for(event),
+        "pattern": pattern,
+        "tools": loop["tools"],
+        "llm_calls": loop["llm_calls"],
+        "tokens": loop["tokens"],
+        "reply": loop["reply"] or _said(state),
+        "written": [*written, *loop["written"]],
+        "classification": state["classification"],
+        "assessment": assessment,
+        "context": use,
+        "advice": recommended_action(use["percentage"]),
+        "components": components,
+        "sent": loop["sent"],
+        "duration_ms": max(0, round(took.total_seconds() * 1000)),
+    }
+    if "extracted" in loop:
+        report["extraction"] = loop["extracted"]
+    if "compacted" in loop:
+        report["compaction"] = loop["compacted"]
+    return report
+
+
+def _said(state: State) -> str:
+    """The words beside the call that ended the loop."""
+    own = [m for m in of_tick(state["messages"], state["tick"]) if isinstance(m, AIMessage)]
+    return str(own[-1].text).strip() if own else ""
+
+
+def _failures(state: State, settings: Settings) -> dict[str, Any]:
+    """Failures in a row: a tick without one ends the row, and too many stop the agent (ruling 19).
+
+    The stop itself is told by `intake`, which then takes nothing more.
+    """
+    loop = state["loop"]
+    assert loop is not None
+    if loop["raised"] == 0:
+        return {"consecutive_errors": 0}
+    if state["consecutive_errors"] >= settings.max_consecutive_errors:
+        return {"emergency_stop": True}
+    return {}
+
+
+def _without_media(state: State, event: Event) -> dict[str, Any]:
+    """The model saw the event's images in its tick; from here on each checkpoint would copy them.
+
+    The message keeps its id, and so its place in the history.
+    """
+    if "content" not in event:
+        return {}
+    mine = [m for m in state["messages"] if m.id == event["id"] and isinstance(m, HumanMessage)]
+    shown = cast(Event, {key: value for key, value in event.items() if key != "content"})
+    return {"messages": [text_only(message) for message in mine], "event": shown}
+
+
+async def _journal(
+    event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> list[str]:
+    """Journal the event. A tick that comes to its end has answered: who spoke to it has met it."""
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    (familiar,) = await entities.familiar(store, scope, [event])
+    entry = events.entry_in(state, event, settings, familiar)
+    operations = [add_entry(entry, "said to the agent")]
+    if source_type_of(event, settings) == "direct":
+        now = resources_of(config).clock().isoformat()
+        operations.append(meet_entity(familiar.sender, event, now=now, reason="answered"))
+    semantic = resources_of(config).semantic
+    return await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+
+
+def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:
+    """The event's conversation and the newest of the others, OPEN_CONVERSATIONS in all."""
+    key = f"{event['sender']} @ {event['channel']}" if event["channel"] else event["sender"]
+    mine: Conversation = {
+        "entity": event["sender"],
+        "channel": event["channel"],
+        "last_event": event["id"],
+        "last_at": event["at"],
+        "pending_actions": [],
+    }
+    others = sorted(
+        (item for item in standing.items() if item[0] != key), key=lambda item: item[1]["last_at"]
+    )
+    return dict([*others[max(0, len(others) + 1 - OPEN_CONVERSATIONS) :], (key, mine)])

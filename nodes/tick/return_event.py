@@ -1,0 +1,136 @@
+"""A tick failed: its event goes back to the inbox, and after three failures it is set aside.
+
+An event that is set aside is journaled: its ticks may have stored facts, and no memory is to be
+without its source.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import NodeError
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from memory import audit, entities, events, records, telemetry
+from memory.errors import CircadianError, CircuitOpen
+from memory.events import inbox, spent
+from memory.operations import apply_operations
+from memory.records import Event, FailureReport, ParkedTick, add_entry, is_reflection
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked, fresh_state, report_so_far
+
+log = logging.getLogger("circadian.tick")
+
+
+def describe(error: BaseException | str) -> str:
+    """One line for a person. An error not raised on purpose names its type.
+
+    LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
+    """
+    text = " ".join(str(error).split())[:500]
+    return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
+
+
+def traced(error: BaseException | str) -> BaseException | None:
+    """The error for the log's traceback, where there is one still."""
+    return error if isinstance(error, BaseException) else None
+
+
+@checked
+async def return_event(
+    state: State, error: NodeError, runtime: Runtime[Settings], config: RunnableConfig
+) -> Command[Literal["intake"]]:
+    """Count the failure. The parent's state is as before the tick: nothing of it is half kept."""
+    # The thread of an older version, whose tick cannot be finished, lacks newer keys.
+    state = cast(State, {**fresh_state(), **state})
+    event, settings = state["event"], settings_of(runtime.context)
+    log.error("tick failed", exc_info=traced(error.error))
+    text = describe(error.error)
+    attempts, aside = 0, False
+    # Where the service is left alone, nothing was tried that could count against the event.
+    tried = not _left_alone(error.error)
+    if event is not None and tried:
+        most = settings.max_failed_ticks
+        await _journal_last(event, state, runtime, config, max_attempts=most)
+        attempts, aside = await inbox.give_back(
+            store_of(runtime),
+            scope_of(config),
+            event["id"],
+            text,
+            max_attempts=most,
+        )
+    telemetry.TICK_FAILURES.inc()
+    failure: FailureReport = {
+        "event_id": event["id"] if event else None,
+        "error": text,
+        "attempts": attempts,
+        "set_aside": aside,
+    }
+    report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
+    now = resources_of(config).clock()
+    stopped = tried and errors >= settings.max_consecutive_errors
+    if stopped:
+        entry = audit.of_stop(
+            f"{errors} failures in a row, the last: {text}",
+            at=now,
+            tick=state["tick"],
+            who=audit.AGENT,
+        )
+        await audit.write(store_of(runtime), scope_of(config), [entry])
+    update = {
+        "spending": spent(state["spending"], now, tokens=0, autonomous=event is None),
+        "report": {**report, "failures": [*report["failures"], failure]},
+        "returning": True,
+        "event": None,
+        "classification": None,
+        "resuming": None,
+        "parked": _still_parked(state, dropped=aside or event is None),
+        "consecutive_errors": errors,
+        "emergency_stop": state["emergency_stop"] or stopped,
+    }
+    return Command(update=update, goto="intake")
+
+
+def _left_alone(error: BaseException | str) -> bool:
+    if isinstance(error, str):
+        return error.startswith(f"{CircuitOpen.__name__}(")
+    return CircuitOpen in (type(error), type(error.__cause__))
+
+
+def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
+    """Without the tick in hand, where it is not tried again."""
+    in_hand = state["resuming"] if dropped else None
+    return [one for one in state["parked"] if one["question"]["id"] != in_hand]
+
+
+async def _journal_last(
+    event: Event,
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    *,
+    max_attempts: int,
+) -> None:
+    """Journal an event whose failure is its last, before it leaves the inbox.
+
+    In this order a crash between the two leaves the event waiting, and nothing without a source.
+    """
+    store, scope = store_of(runtime), scope_of(config)
+    item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
+    if item is None or item.value["attempts"] + 1 < max_attempts:
+        return
+    if is_reflection(event):
+        return
+    (familiar,) = await entities.familiar(store, scope, [event])
+    entry = events.entry_in(state, event, settings_of(runtime.context), familiar)
+    entry["tags"] = [*entry["tags"], records.ASIDE]
+    await apply_operations(
+        [add_entry(entry, "its ticks failed")],
+        store=store,
+        semantic=resources_of(config).semantic,
+        scope=scope,
+    )

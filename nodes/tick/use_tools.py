@@ -1,0 +1,281 @@
+"""Run the tools that the model asked for, in order, as far as no person has to be asked first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphInterrupt
+from langgraph.runtime import Runtime
+
+from memory import audit
+from memory.audit import AuditEntry
+from memory.events import Deed, approvals
+from memory.messages import marked, open_calls
+from memory.models import charged
+from memory.records import CallRecord, Loop
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import State, checked
+from memory.telemetry import called
+from memory.text import encodable
+from tools.execution import (
+    Executed,
+    Known,
+    as_answered,
+    execute,
+    misfit,
+    offered,
+    refuse,
+    routed,
+    what_becomes_of,
+)
+from tools.policy import CONTEXTS, continued, limits_of, select_execution_pattern
+from tools.registry import ToolCategory
+
+
+@checked
+async def use_tools(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Answer the open calls of the last model answer; a failing tool answers the model.
+
+    Stops before a call that a person is asked about, and before one that sub-agents take.
+    """
+    round_ = _Round(state, runtime, config)
+    await round_.run()
+    await round_.write_log()
+    return round_.update()
+
+
+class _Round:
+    """One visit: the state as the calls change it, and what they answered."""
+
+    def __init__(self, state: State, runtime: Runtime[Settings], config: RunnableConfig) -> None:
+        self.before = self.state = state
+        self.runtime, self.config = runtime, config
+        self.settings = settings_of(runtime.context)
+        self.tools = offered(state, config, self.settings)
+        context = state["context"]
+        assert context is not None
+        self.now = datetime.fromisoformat(context["now"])
+        self.loop_before = self.loop
+        self.answers: list[ToolMessage] = []
+        self.changed: dict[str, Any] = {}
+        self.calls: list[CallRecord] = []
+        self.logged = 0
+        """How many of the calls are in the log."""
+        self.errors = state["consecutive_errors"]
+        """Failures in a row (ruling 19)."""
+
+    @property
+    def loop(self) -> Loop:
+        loop = self.state["loop"]
+        assert loop is not None
+        return loop
+
+    async def run(self) -> None:
+        """Take the open calls one after the other."""
+        pattern = self.state["pattern"]
+        assert pattern is not None
+        asked = next(m for m in reversed(self.state["messages"]) if isinstance(m, AIMessage))
+        for call in open_calls(self.state["messages"]):
+            match what_becomes_of(call, asked.tool_calls[0], self.loop, pattern, self.tools):
+                case "run":
+                    await self._run(call)
+                case "delegate" if call["id"] in self.state["delegated"]:
+                    self._take(self._delegated(call))
+                case "ask" if len(self.state["parked"]) < self.settings.max_questions:
+                    return
+                case "delegate":
+                    return
+                case "misfit":
+                    wrong = misfit(self.tools[call["name"]].tool, call["args"]) or ""
+                    self._take(refuse([call], wrong, "Call it again with these mended."))
+                case "barred":
+                    self._take(await self._execute(call))
+                case refused:
+                    self._take(refuse([call], *_WHY[refused]))
+
+    async def _run(self, call: ToolCall) -> None:
+        known = self.tools.get(call["name"])
+        if known is not None and known.dangerous:
+            await self._once(call, known)
+        else:
+            self._take(await self._execute(call))
+        answer = self.answers[-1]
+        spoke = known is not None and known.kind.category == ToolCategory.TERMINAL
+        pattern = self.state["pattern"]
+        if spoke and answer.status != "error" and pattern and pattern["terminal_ends_loop"]:
+            self._set_loop(ended=True)
+
+    async def _execute(self, call: ToolCall) -> Executed:
+        return await execute(
+            [call],
+            [known.tool for known in self.tools.values()],
+            self.state,
+            self.config,
+            seconds=self.settings.tool_timeout,
+            now=self.now,
+        )
+
+    async def _once(self, call: ToolCall, known: Known) -> None:
+        """A dangerous call, once: what an earlier try of this tick began is not done again.
+
+        Its outcome and its line in the log are written together, so that both are there once.
+        """
+        store, scope = store_of(self.runtime), scope_of(self.config)
+        self._set_loop(dangerous=str(call["id"]))
+        if known.in_state:
+            return self._take(await self._execute(call))
+        event, question = self.state["event"], self.state["resuming"]
+        key = approvals.deed_key(event, question, self.state["tick"])
+        earlier = await approvals.deed(store, scope, key)
+        if earlier is not None:
+            return self._take(_as_before(call, earlier))
+        deed: Deed = {
+            "tool": call["name"],
+            "args": dict(call["args"]),
+            "begun": resources_of(self.config).clock().isoformat(),
+            "outcome": None,
+            "ok": False,
+        }
+        await approvals.write_deed(store, scope, key, deed)
+        try:
+            self._take(await self._execute(call))
+        except GraphInterrupt:
+            await approvals.drop_deed(store, scope, key)
+            raise
+        answer = self.answers[-1]
+        ended: Deed = {**deed, "outcome": str(answer.content), "ok": answer.status != "error"}
+        await audit.write(
+            store,
+            scope,
+            self._called(),
+            visit=audit.visit_of(self.loop_before, "use_tools"),
+            also=[approvals.put_deed(scope, key, ended)],
+        )
+
+    def _delegated(self, call: ToolCall) -> Executed:
+        result = self.state["delegated"][str(call["id"])]
+        answer = as_answered(call, result["content"], ok=result["ok"])
+        return replace(answer, usage=result["usage"], calls=result["calls"])
+
+    def _take(self, more: Executed) -> None:
+        """Add to what is done; the next call sees it."""
+        self.answers += more.messages
+        self.changed |= more.update
+        self.calls += more.calls
+        told = [one.artifact for one in more.messages if isinstance(one.artifact, dict)]
+        for outcome in more.outcomes:
+            self.errors = 0 if outcome["ok"] else self.errors
+        self.errors += more.raised
+        loop: Loop = {
+            **charged(self.loop, more.usage),
+            "tools": [*self.loop["tools"], *more.outcomes],
+            "written": [*self.loop["written"], *more.written],
+            "raised": self.loop["raised"] + more.raised,
+            "sent": [*self.loop["sent"], *(sent for one in told for sent in one.get("sent", []))],
+        }
+        messages = [*self.state["messages"], *more.messages]
+        self.state = cast(State, {**self.state, **more.update, "messages": messages, "loop": loop})
+
+    def _set_loop(self, **values: Any) -> None:
+        self.state = cast(State, {**self.state, "loop": {**self.loop, **values}})
+
+    def _called(self) -> list[AuditEntry]:
+        """The lines of the calls that are not in the log yet."""
+        event, resources = self.state["event"], resources_of(self.config)
+        lines = audit.of_calls(
+            self.calls,
+            at=resources.clock(),
+            tick=self.state["tick"],
+            origin=event["id"] if event else None,
+            model=called(resources.chat_model),
+        )[self.logged :]
+        self.logged = len(self.calls)
+        return lines
+
+    async def write_log(self) -> None:
+        """What was called and which goals changed."""
+        calls = self._called()
+        event, resources = self.state["event"], resources_of(self.config)
+        origin, at, tick = event["id"] if event else None, resources.clock(), self.state["tick"]
+        old, new = self.before, self.state
+        entries = [
+            *calls,
+            *audit.of_goals(old["goals"], new["goals"], at=at, tick=tick, origin=origin),
+            *audit.of_prompt(
+                old["assistant_prompt"], new["assistant_prompt"], tick=tick, origin=origin
+            ),
+        ]
+        if entries:
+            visit = audit.visit_of(self.loop_before, "use_tools")
+            store, scope = store_of(self.runtime), scope_of(self.config)
+            await audit.write(store, scope, entries, visit=visit)
+
+    def update(self) -> dict[str, Any]:
+        """The change of the state."""
+        metrics, pattern, tick = self.state["metrics"], self.state["pattern"], self.state["tick"]
+        assert pattern is not None
+        outcomes = self.loop["tools"][len(self.loop_before["tools"]) :]
+        ok = sum(outcome["ok"] for outcome in outcomes)
+        messages, settings = self.state["messages"], self.settings
+        loop = routed(messages, self.loop, pattern, self.tools, settings, self.state)
+        return {
+            **self.changed,
+            **self._continued(loop),
+            "messages": [
+                marked(answer.model_copy(update={"content": encodable(answer.content)}), tick=tick)
+                for answer in self.answers
+            ],
+            "consecutive_errors": self.errors,
+            "metrics": {
+                **metrics,
+                "total_tool_calls": metrics["total_tool_calls"] + len(outcomes),
+                "successful_calls": metrics["successful_calls"] + ok,
+                "failed_calls": metrics["failed_calls"] + len(outcomes) - ok,
+            },
+        }
+
+    def _continued(self, loop: Loop) -> dict[str, Any]:
+        """The loop; and with its answers read, the context that goes on from them, if another."""
+        context, assessment = self.state["context"], self.state["assessment"]
+        assert context is not None
+        then = continued(context["context_type"])
+        if then == context["context_type"] or loop["next"] != "act":
+            return {"loop": loop}
+        limits = limits_of(assessment) if assessment is not None else None
+        return {
+            "loop": {**loop, "iteration": 0},
+            "context": {**context, "context_type": then},
+            "pattern": select_execution_pattern(self.settings, CONTEXTS[then], limits),
+        }
+
+
+_WHY = {
+    "beyond": ("one tool call only in this tick", "Answer now; ask again later."),
+    "second": (
+        "one dangerous tool a tick, and this tick has asked for one already",
+        "Go on without it, or do it in a later tick.",
+    ),
+    "ask": (
+        "too many questions wait for a person",
+        "Say that they must be answered first (status shows them), and go on without it.",
+    ),
+}
+
+
+def _as_before(call: ToolCall, deed: Deed) -> Executed:
+    """The answer to a call that an earlier try of this tick made."""
+    same = (deed["tool"], deed["args"]) == (call["name"], dict(call["args"]))
+    if not same:
+        began = f"this tick ran {deed['tool']} already, in an earlier try"
+        return refuse([call], began, "It is not run twice. Go on without it.")
+    if deed["outcome"] is None:
+        unknown = f"{call['name']} began at {deed['begun']}, and nobody knows how it ended"
+        return refuse([call], unknown, "It is not run again. Look whether it was done.")
+    return as_answered(call, deed["outcome"], ok=deed["ok"])

@@ -1,0 +1,272 @@
+"""The tool that keeps entity profiles: what is noticed of people, places and things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import entities, journal
+from memory.entities import Known, after
+from memory.errors import Refusal
+from memory.events import owners_of
+from memory.guards import from_elsewhere, is_assistant, violation
+from memory.messages import one_line
+from memory.operations import Collector, PlanCollector, collector_of
+from memory.records import (
+    MOST_ALIASES,
+    EntityProfile,
+    JournalEntry,
+    Observation,
+    Operation,
+    names_of,
+    observation_id,
+    observe_entity,
+    speaks_as,
+)
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.text import (
+    LONGEST,
+    PRONOUNS,
+    SPEAKER,
+    depends_on_speaker,
+    encodable,
+    name_key,
+    says,
+    spellings,
+)
+from tools.answers import Answer, Reasoning, Runtime, answer, now_of, refusals_answered
+from tools.evidence import (
+    RECALLED,
+    WHERE_FROM,
+    grounds,
+    heard_from_others,
+    in_sight,
+    shared_words,
+    shown,
+)
+
+LONGEST_OBSERVATION = 1_000
+"""Characters. A profile is read in every tick that its entity has a part in."""
+
+
+THE_WORLD = "Profiles are about the world and its people, in the third person; not about you."
+
+
+@tool
+@refusals_answered
+async def update_entity_observation(
+    entity: Annotated[str, Field(description="The person, place or thing, by its name.")],
+    observation: Annotated[
+        str, Field(description="One thing noticed about it: a sentence in the third person.")
+    ],
+    runtime: Runtime,
+    aliases: Annotated[
+        list[str] | None,
+        Field(description="Other names that were said to mean it. Leave out when there are none."),
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Add an observation to the profile of a person, place or thing, with its source."""
+    settings, sink = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
+    name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
+    source = await _source(f"{name} {text}", runtime, settings, sink)
+    speaker = source["source_entity"] if "event" in source["tags"] else None
+    _check(name, text, source, speaker, settings)
+    _check_source(text, source, runtime, sink)
+    name = speaker if speaker and name_key(name) in SPEAKER else name
+    planned = _planned(sink)
+    known = await _meant(name, speaker, planned, runtime)
+    others = [_text(one, "alias", LONGEST) for one in aliases or []]
+    await _check_aliases(others, known, source, planned, runtime, settings)
+    before = _overlay(known, planned)
+    noticed = _observation(known.id, text, speaker, source, before)
+    operation = observe_entity(
+        known.id,
+        before["name"] if before else name,
+        noticed,
+        aliases=_new_names(others, before),
+        kept=settings.observations_kept,
+        now=now_of(runtime).isoformat(),
+        reason="update_entity_observation",
+    )
+    await sink.write([operation])
+    profile = _overlay(known, [*planned, operation])
+    assert profile is not None
+    result = {
+        "entity": profile["name"],
+        "entity_id": profile["id"],
+        "total_observations": len(profile["observations"]),
+        "relationship": profile["relationship"]["state"],
+    }
+    again = {} if profile != before else {"message": "This was known already from this source."}
+    return answer(runtime, {**result, **again})
+
+
+def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
+    """What the model gave, on one line."""
+    text = one_line(str(encodable(given)))
+    if not text:
+        raise Refusal(f"The {what} is empty", "Give a name and one thing noticed about it.")
+    if len(text) > longest:
+        told = f"The {what} has {len(text):,} characters, more than {longest:,}"
+        raise Refusal(told, "One short observation a call; journal what is longer.")
+    return text
+
+
+async def _source(text: str, runtime: Runtime, settings: Settings, sink: Collector) -> JournalEntry:
+    """What the observation stands on, as its journal entry: no memory is without its source.
+
+    In a tick that is its event. Where a night or an extraction shows many, the one that shares the
+    most words with it, the newest of several.
+    """
+    found = list(enumerate(in_sight(runtime, settings, sink)))
+    if not found:
+        raise Refusal(
+            "No event is in hand that it could stand on",
+            "What you conclude by yourself belongs into the journal: add_journal_entry.",
+        )
+    near = {n: shared_words(text, f"{e['source_entity'] or ''} {e['content']}") for n, e in found}
+    place, entry = max(found, key=lambda one: (near[one[0]], one[0]))
+    if len(found) > 1 and not near[place]:
+        raise Refusal(
+            "Nothing that was shown says so", "Note only what was said; name who it is about."
+        )
+    return await journal.read(store_of(runtime), scope_of(runtime.config), entry["id"]) or entry
+
+
+def _check(
+    name: str, text: str, source: JournalEntry, speaker: str | None, settings: Settings
+) -> None:
+    """Raise a Refusal where it is about the assistant, or about nobody."""
+    _check_name(name, settings)
+    if name_key(name) in SPEAKER and speaker is None:
+        raise Refusal(f"It is not known whom {name!r} means", "Name the person, place or thing.")
+    # First person only in somebody's own words: a model writes "I" of itself.
+    quoted = text.casefold() in one_line(source["content"]).casefold()
+    wrong = violation(text, speaker if quoted else None, _names(settings))
+    if wrong:
+        raise Refusal(f"The observation is refused: {wrong}", THE_WORLD)
+
+
+def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Collector) -> None:
+    """Raise a Refusal where it comes from what else was shown, and not from its source."""
+    others = shown(runtime).everything
+    if not sink.shown:
+        others += heard_from_others(source["source_entity"], runtime)
+    said = grounds([source])
+    if from_elsewhere(text, said, others):
+        raise Refusal(RECALLED, WHERE_FROM)
+
+
+def _check_name(name: str, settings: Settings) -> None:
+    if name_key(name) in PRONOUNS:
+        raise Refusal(f"{name!r} names nobody", "Name the person, place or thing.")
+    if depends_on_speaker(name):
+        told = f"{name!r} means somebody else to everyone who says it"
+        raise Refusal(told, 'Give the name, or say whose: "Ada\'s sister".')
+    if is_assistant(name, _names(settings)):
+        raise Refusal(f"{name!r} means the assistant", THE_WORLD)
+
+
+def _names(settings: Settings) -> list[str]:
+    return ["assistant", "circadian", *(one.casefold() for one in settings.names if one.strip())]
+
+
+async def _meant(
+    name: str, speaker: str | None, planned: Sequence[Operation], runtime: Runtime
+) -> Known:
+    """Whom `name` stands for: the speaker first, then whom the plan or the store calls so."""
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    if speaker and name_key(speaker) in spellings(name):
+        return (await entities.look_up(store, scope, senders=[speaker]))[0][0]
+    claimed = _claimed(planned)
+    id_ = next((claimed[key] for key in spellings(name) if key in claimed), None)
+    if id_ is not None:
+        return Known(id_, (await entities.read(store, scope, [id_])).get(id_))
+    return (await entities.named(store, scope, [name]))[0]
+
+
+async def _check_aliases(
+    aliases: Sequence[str],
+    known: Known,
+    source: JournalEntry,
+    planned: Sequence[Operation],
+    runtime: Runtime,
+    settings: Settings,
+) -> None:
+    """Raise a Refusal for an alias that nobody said, or that means another entity."""
+    if not aliases:
+        return
+    _check_whose(known, source["source_entity"], runtime)
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    claimed = _claimed(planned)
+    owners = await entities.named(store, scope, aliases)
+    for alias, owner in zip(aliases, owners, strict=True):
+        _check_name(alias, settings)
+        if name_key(alias) in SPEAKER or not says(source["content"], alias):
+            told = f"The alias {alias!r} does not stand in what was said"
+            raise Refusal(told, "Give only other names that were said to mean it.")
+        taken = owner.profile is not None and owner.id != known.id
+        if taken or claimed.get(name_key(alias), known.id) != known.id:
+            whom = owner.profile["name"] if owner.profile else alias
+            told = f"{alias!r} means another entity already: {whom}"
+            raise Refusal(told, "A name means one entity; note it without this alias.")
+    standing = known.profile["aliases"] if known.profile else []
+    if len({name_key(one) for one in (*standing, *aliases)}) > MOST_ALIASES:
+        raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
+
+
+def _check_whose(known: Known, speaker: str | None, runtime: Runtime) -> None:
+    """Raise a Refusal where others name one who speaks for themselves: a prompt shows it as so."""
+    profile, resources = known.profile, resources_of(runtime.config)
+    settings = settings_of(runtime.context)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    if profile is None or not profile["senders"] or speaker in owners:
+        return
+    if speaker is None or not speaks_as(profile, speaker):
+        told = f"What {profile['name']} is called is for {profile['name']} to say"
+        raise Refusal(told, "Note it without an alias.")
+
+
+def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
+    """Those that it is not known by yet: what takes the observation back takes no other."""
+    known = names_of(profile) if profile else []
+    return [one for one in aliases if name_key(one) not in known]
+
+
+def _planned(sink: Collector) -> list[Operation]:
+    """What a night has planned for profiles so far; awake all of it is in the store."""
+    operations = sink.operations if isinstance(sink, PlanCollector) else []
+    return [one for one in operations if one["kind"] == "observe_entity"]
+
+
+def _claimed(planned: Sequence[Operation]) -> Mapping[str, str]:
+    return after({}, {}, planned)[1]
+
+
+def _overlay(known: Known, operations: Sequence[Operation]) -> EntityProfile | None:
+    """The profile as it stands with `operations`."""
+    standing = {known.id: known.profile} if known.profile else {}
+    mine = [one for one in operations if one["target"] == known.id]
+    return after(standing, {}, mine)[0].get(known.id)
+
+
+def _observation(
+    id_: str, text: str, speaker: str | None, source: JournalEntry, profile: EntityProfile | None
+) -> Observation:
+    """The observation, attributed to whoever said it, and trusted as far as its source."""
+    sources = [source["id"], *source["sources"]]
+    standing = profile["observations"] if profile else []
+    return {
+        "id": observation_id(id_, sources, text, standing),
+        "text": text,
+        "at": source["timestamp"],
+        "speaker": speaker,
+        "trust": source["source_trust"],
+        "sources": sources,
+        "consolidated": False,
+    }

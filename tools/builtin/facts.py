@@ -1,0 +1,297 @@
+"""The tool that writes long-term memory: every fact with its sources (rulings 13 and 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any
+
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+from memory import entities, journal
+from memory import events as memory_events
+from memory.errors import Refusal
+from memory.guards import OWN, cited_in_vain, from_elsewhere, said_in, share, speaker_of, violation
+from memory.operations import Collector, PlanCollector, collector_of
+from memory.recall import probes, recall
+from memory.records import FactDraft, JournalEntry, Operation, add_fact, operation_id
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.text import name_key
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.evidence import RECALLED, grounds, heard, origin_of, shown
+
+PLACES = 16
+"""Places that are looked up at a time."""
+
+
+SUGGESTION = (
+    "Mend the rejected facts and store them again: cite ids that were shown; write about the "
+    "world, people or events in the third person; name the speaker of what one says of oneself."
+)
+
+
+class FactGiven(BaseModel):
+    """One fact as the model gives it."""
+
+    text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
+    source_ids: list[str] = Field(
+        default_factory=list,
+        description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
+    )
+    speaker: str | None = Field(None, description="The person who said it.")
+    entities: list[str] = Field(
+        default_factory=list, description="The people, places and things it is about."
+    )
+
+
+@tool
+@refusals_answered
+async def store_memory(
+    facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Store facts about the world, people and events in long-term memory, each with its sources."""
+    if not facts:
+        raise Refusal("No facts were given", "Give at least one fact, or call noop.")
+    sink = collector_of(runtime.config, runtime.store)
+    sources = await _known_sources(facts, runtime, sink)
+    event = event_of(runtime)
+    default = [event["id"]] if event is not None else []
+    others = shown(runtime).everything
+    places = _Places(runtime, sink)
+    operations: dict[str, Operation] = {}
+    rejected: list[dict[str, str]] = []
+    for fact in facts:
+        ids = fact.source_ids or default
+        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, others, runtime, sink):
+            rejected.append({"text": fact.text, "error": error})
+        else:
+            draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
+            operation = await places.operation(draft)
+            operations[operation["id"]] = operation
+    written = await sink.write([*operations.values()]) if operations else []
+    result = _result([*operations.values()], len(written), rejected, sink)
+    return answer(runtime, result, artifact={"written": written})
+
+
+class _Places:
+    """Gives each fact its operation id: from its origin, its sources and its place among those.
+
+    Places are counted from 0 for facts of one origin and the same sources. A text that stands at
+    one of them already is that fact: the same call made again gives the same ids. A place that
+    holds other words, as those of a try that failed, is passed over, so that no fact is dropped.
+    """
+
+    def __init__(self, runtime: Runtime, sink: Collector) -> None:
+        self._runtime = runtime
+        self._origin = origin_of(runtime, sink)
+        self._planned = isinstance(sink, PlanCollector)
+        operations = sink.operations if isinstance(sink, PlanCollector) else []
+        added = [one for one in operations if one["kind"] == "add_fact"]
+        self._texts: dict[str, str] = {one["id"]: one["after"]["text"] for one in added}
+        """What stands or is about to be written, by operation id."""
+
+    async def operation(self, draft: FactDraft) -> Operation:
+        """The operation that writes `draft` at its place."""
+        sources = sorted([*draft["source_entries"], *draft["source_events"]])
+        first = 0
+        while True:
+            places = range(first, first + PLACES)
+            ops = [operation_id("fact", self._origin, *sources, str(place)) for place in places]
+            standing = await self._standing(ops)
+            for op in ops:
+                if standing.get(op, draft["text"]) == draft["text"]:
+                    self._texts[op] = draft["text"]
+                    return add_fact({**draft, "op": op}, "store_memory")
+            first += PLACES
+
+    async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
+        """The texts that stand at `ops`: awake in semantic memory, in a night in the plan."""
+        if self._planned:
+            return self._texts
+        config = self._runtime.config
+        found = await resources_of(config).semantic.by_op(scope_of(config), ops)
+        return {op: fact["text"] for op, fact in found.items()} | self._texts
+
+
+def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
+    """The fact with what follows from its sources. Valid from the newest of them on.
+
+    Who said it and how far it is trusted follows from them too, and never from the model's word.
+    """
+    text = " ".join(fact.text.split())
+    speaker = speaker_of(text, _person(fact), said_in(entries))
+    vain = cited_in_vain(text, speaker, entries)
+    entries = [one for one in entries if one["id"] not in vain]
+    events = dict.fromkeys(event for entry in entries for event in entry["sources"])
+    return {
+        "op": "",
+        "text": text,
+        "source_entries": [entry["id"] for entry in entries],
+        "source_events": list(events),
+        "speaker": speaker,
+        "entities": list(dict.fromkeys(name.strip() for name in fact.entities if name.strip())),
+        "trust": min(entry["source_trust"] for entry in entries),
+        "importance": max(entry["importance"] for entry in entries),
+        "created": now,
+        "valid_from": max(entry["timestamp"] for entry in entries),
+    }
+
+
+def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:
+    """Why nothing can stand on these ids."""
+    if not ids:
+        return "It names no source: give source_ids"
+    if unknown := [one for one in ids if one not in sources]:
+        return f"Unknown source_ids: {', '.join(unknown)}"
+    if exempt := [one for one in ids if sources[one]["consolidation"] == "exempt"]:
+        return f"Never made into facts (archives, insights, notes on oneself): {', '.join(exempt)}"
+    return None
+
+
+def _problem(
+    fact: FactGiven,
+    ids: Sequence[str],
+    sources: Mapping[str, JournalEntry],
+    others: Sequence[str],
+    runtime: Runtime,
+    sink: Collector,
+) -> str | None:
+    """Why this fact is not stored."""
+    if not fact.text.strip():
+        return "The text is empty"
+    entries = _entries(ids, sources)
+    people = {one["source_entity"] for one in entries}
+    said = grounds(entries)
+    if from_elsewhere(fact.text, said, others):
+        return f"{RECALLED}, not in what it cites"
+    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, sink)):
+        return "It is what somebody else said: cite that"
+    return violation(fact.text, _in_own_words(fact, entries))
+
+
+def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | None:
+    """The speaker who was named, where the words are theirs: a model writes "I" of itself."""
+    given, speaker = _person(fact), speaker_of(fact.text, _person(fact), said_in(entries))
+    if given is None or speaker is None or name_key(given) != name_key(speaker):
+        return None
+    own = [
+        one["content"]
+        for one in entries
+        if one["source_entity"] == speaker and one["source_type"] not in journal.CONCLUDED
+    ]
+    return speaker if share(fact.text, own) >= OWN else None
+
+
+def _entries(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> list[JournalEntry]:
+    return [sources[one] for one in dict.fromkeys(ids)]
+
+
+def _uncited(
+    people: Collection[str | None],
+    sources: Mapping[str, JournalEntry],
+    runtime: Runtime,
+    sink: Collector,
+) -> list[str]:
+    """The words of other people that were shown beside those of `people`."""
+    if sink.shown is not None:
+        return [one["content"] for one in sources.values() if one["source_entity"] not in people]
+    others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
+    return others
+
+
+def _person(fact: FactGiven) -> str | None:
+    """The speaker as the model gave it; `-` is how an unknown one is shown."""
+    return (fact.speaker or "").strip(" -") or None
+
+
+async def _known_sources(
+    facts: Sequence[FactGiven], runtime: Runtime, sink: Collector
+) -> dict[str, JournalEntry]:
+    """What may be cited, by id: in a night what was shown; awake events in view and the journal."""
+    if sink.shown is not None:
+        return dict(sink.shown)
+    event = event_of(runtime)
+    events = [*runtime.state["context_buffer"], *([event] if event else [])]
+    cited = {one for fact in facts for one in fact.source_ids}
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    found = await journal.read_many(store, scope, sorted(cited))
+    familiar = await entities.familiar(store, scope, events)
+    return found | {
+        one["id"]: memory_events.entry_in(runtime.state, one, settings_of(runtime.context), known)
+        for one, known in zip(events, familiar, strict=True)
+    }
+
+
+def _result(
+    operations: Sequence[Operation],
+    stored: int,
+    rejected: Sequence[dict[str, str]],
+    sink: Collector,
+) -> dict[str, Any]:
+    """What the model is told. `stored`: how many facts stand by this call, each counted once."""
+    cited = {one for operation in operations for one in operation["after"]["source_entries"]}
+    result: dict[str, Any] = {
+        "success": bool(operations),
+        "stored": stored,
+        "rejected": list(rejected),
+        "not_cited": [one for one in sink.shown or () if one not in cited],
+    }
+    if not operations:
+        result["error"] = "No fact was stored; see rejected"
+    if rejected:
+        result["suggestion"] = SUGGESTION
+    return result
+
+
+# The tool that asks long-term memory.
+
+
+MOST = 100
+
+
+@tool
+@refusals_answered
+async def recall_memories(
+    query: Annotated[str, Field(description="What to look for, in plain words.")],
+    runtime: Runtime,
+    limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
+    include_superseded: Annotated[
+        bool, Field(description="Also what is no longer held to be true.")
+    ] = False,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Recall long-term memories near a query, best first, each with its sources."""
+    if not query.strip():
+        raise Refusal("Nothing to look for", "Give a query in plain words.")
+    if not 1 <= limit <= MOST:
+        raise Refusal(f"Limit {limit} is out of range", f"Give 1 to {MOST}.")
+    resources, scope = resources_of(runtime.config), scope_of(runtime.config)
+    asleep = collector_of(runtime.config, runtime.store).shown is not None
+    settings, now, store = settings_of(runtime.context), now_of(runtime), store_of(runtime)
+    memories = await recall(
+        query,
+        scope=scope,
+        now=now,
+        semantic=resources.semantic,
+        store=store,
+        settings=settings,
+        limit=limit,
+        max_tokens=settings.recall_tokens,
+        include_superseded=include_superseded,
+        facts_only=asleep,
+    )
+    if not asleep:  # A night may be a trial, which leaves no trace.
+        await probes.note_use(
+            query,
+            memories,
+            store=store,
+            semantic=resources.semantic,
+            scope=scope,
+            now=now,
+            settings=settings,
+        )
+    # The parts of the scores are for people: they would take more room than the memories.
+    shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
+    return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})

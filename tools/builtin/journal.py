@@ -1,0 +1,191 @@
+"""The journal tools: write an episode down, and read episodes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import count
+from typing import Annotated, Any, NamedTuple
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import entities, journal, records
+from memory.compaction import covered_events
+from memory.errors import Refusal
+from memory.guards import is_courtesy, said_in, speaker_of
+from memory.journal import TRUST
+from memory.operations import Collector, PlanCollector, collector_of
+from memory.records import JournalEntry, add_entry
+from memory.runtime import scope_of, settings_of, store_of
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.evidence import (
+    RECALLED,
+    WHERE_FROM,
+    grounds,
+    in_sight,
+    is_extracting,
+    origin_of,
+    shared_words,
+    shown,
+)
+
+EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
+"""First positions in the loops beside a tick's own, so that entries of two loops share no id."""
+
+
+REFLECTIONS = frozenset({"reflection", "reflection_cont"})
+"""The contexts in which the assistant looks at its own work."""
+
+
+@tool
+@refusals_answered
+async def add_journal_entry(
+    content: Annotated[str, Field(description="What happened or was learned, with dates.")],
+    runtime: Runtime,
+    importance: Annotated[
+        int | None, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
+    ] = None,
+    tags: list[str] | None = None,
+    source_entity: Annotated[str | None, Field(description="Whom it is from.")] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Write an entry into the journal. A night makes long-term facts of what matters."""
+    if not content.strip():
+        raise Refusal("Nothing to journal", "Give the entry's content as a sentence.")
+    if importance is not None and not 1 <= importance <= 10:
+        raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
+    sink = collector_of(runtime.config, runtime.store)
+    basis = _basis(content, source_entity, runtime, sink)
+    known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
+    write = partial(
+        journal.entry_by_tool,
+        content=content.strip(),
+        importance=importance,
+        tags=_tags(tags or [], runtime),
+        source_entity=basis.speaker,
+        trust=basis.trust,
+        source_events=_sources(content, runtime, sink),
+        origin=origin_of(runtime, sink),
+        now=now_of(runtime),
+        known_entities=[*journal.known_entities(runtime.state), *known],
+    )
+    position = _position(runtime, sink)
+    if isinstance(sink, PlanCollector):
+        entry = write(position=position)
+    else:
+        tries = (write(position=one) for one in count(position))
+        entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
+    written = await sink.write([add_entry(entry, "add_journal_entry")])
+    result = {
+        "entry_id": entry["id"],
+        "importance": entry["importance"],
+        "scoring_method": entry["scoring_method"],
+    }
+    return answer(runtime, result, artifact={"written": written})
+
+
+@tool
+@refusals_answered
+async def review_journal(
+    runtime: Runtime,
+    query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
+    tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
+    limit: int = 10,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Read the newest journal entries, newest first."""
+    if limit < 1:
+        raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
+    entries = await journal.newest(
+        store_of(runtime),
+        scope_of(runtime.config),
+        query=query,
+        tags=tags,
+        limit=limit,
+        include_self=_reflecting(runtime),
+    )
+    rows = [_shown(entry) for entry in entries]
+    return answer(runtime, {"entries": rows, "count": len(rows)})
+
+
+def _shown(entry: JournalEntry) -> dict[str, Any]:
+    keys = ("id", "timestamp", "content", "source_entity", "importance", "tags")
+    return {key: value for key, value in entry.items() if key in keys}
+
+
+def _tags(given: list[str], runtime: Runtime) -> list[str]:
+    """What the assistant notes on its own work is tagged as that, whatever it is called.
+
+    No note passes for what something else made.
+    """
+    kept = [one for one in given if " ".join(one.casefold().split()) not in journal.OURS]
+    own = [records.SELF] if _reflecting(runtime) and records.SELF not in kept else []
+    return [*kept, *own]
+
+
+class _Basis(NamedTuple):
+    """Whose word a note rests on, and how far that is trusted."""
+
+    speaker: str | None
+    trust: float
+
+
+def _basis(content: str, given: str | None, runtime: Runtime, sink: Collector) -> _Basis:
+    """What the note rests on: of what was said, what is nearest in words; else what a tool told.
+
+    Raises:
+        Refusal: it repeats what is remembered already, or what the assistant was told to do.
+    """
+    if _reflecting(runtime):
+        return _Basis(None, TRUST["inference"])
+    entries = in_sight(runtime, settings_of(runtime.context), sink)
+    beside, said = shown(runtime), grounds(entries)
+    if is_courtesy(content) or beside.recalls(content, said):
+        raise Refusal(RECALLED, WHERE_FROM)
+    if beside.returns(content, said):
+        return _Basis(None, TRUST["environmental"])
+    near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
+    if not any(near) and len(entries) != 1:
+        return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))
+    nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
+    who = speaker_of(content, given, said_in(nearest))
+    return _Basis(who, min(one["source_trust"] for one in nearest))
+
+
+def _reflecting(runtime: Runtime) -> bool:
+    return runtime.state["context"]["context_type"] in REFLECTIONS
+
+
+def _position(runtime: Runtime, sink: Collector) -> int:
+    """In a night the call's place in its loop; awake the first place of the loop.
+
+    A night's plan is stored before it counts. A tick may be tried again in other words, so awake
+    the entry goes to the first place that is free or holds the same content.
+    """
+    if not isinstance(sink, PlanCollector):
+        return EXTRACTION if is_extracting(runtime) else 0
+    exchange = runtime.state.get("exchange") or []
+    earlier = sum(isinstance(message, ToolMessage) for message in exchange)
+    first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
+    return first + earlier + len(sink.operations)
+
+
+def _sources(content: str, runtime: Runtime, sink: Collector) -> list[str]:
+    """The events that the entry comes from; where they are many, those nearest in words first."""
+    event = event_of(runtime)
+    if sink.shown:
+        return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
+    if sink.shown is not None or is_extracting(runtime):
+        messages = runtime.state["messages"]
+        people = [one for one in messages if isinstance(one, HumanMessage)]
+        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
+        return list(dict.fromkeys([*nearest, *covered_events(messages)]))
+    return [event["id"]] if event is not None else []
+
+
+def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
+    """The events of `texts`, those first whose text shares the most words with `content`."""
+    ranked = sorted(texts, key=lambda text: -shared_words(content, text[0]))
+    return list(dict.fromkeys(event for _, events in ranked for event in events))

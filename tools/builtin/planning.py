@@ -1,0 +1,326 @@
+"""The goal tools: a tree of outcomes with progress (architecture-self-management, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+from memory.errors import ModelError, Refusal
+from memory.events import owners_of, set_off_by_owner
+from memory.messages import one_line
+from memory.models import ask_for
+from memory.operations import collector_of
+from memory.planning import (
+    MemoryType,
+    check_decomposable,
+    complete,
+    decompose,
+    goals,
+    session_memory,
+)
+from memory.planning import projects as rules
+from memory.prompt import assembly
+from memory.records import Goal, GoalStatus, Priority, ProjectStatus, Usage, is_reflection
+from memory.runtime import resources_of, settings_of
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
+from tools.policy import material
+
+GoalId = Annotated[str, Field(description="The goal's id, such as 'goal_42_0'.")]
+
+
+class Subtasks(BaseModel):
+    """The subtasks that together reach the goal."""
+
+    subtasks: list[str] = Field(description="3-7 actionable subtasks, each one short sentence.")
+
+
+@tool
+@refusals_answered
+async def add_goal(
+    description: Annotated[str, Field(description="What is to be reached, in one sentence.")],
+    runtime: Runtime,
+    priority: Priority = "medium",
+    parent_id: Annotated[
+        str | None, Field(description="The goal that this one is a subtask of.")
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Add a goal whose progress can be tracked, or a subtask of one."""
+    before = runtime.state["goals"]
+    index = goals.next_index(before, runtime.state["goal_index"])
+    after, goal_id = goals.add(
+        before,
+        description=description,
+        priority=priority,
+        parent_id=parent_id,
+        tick=runtime.state["tick"],
+        index=index,
+        now=now_of(runtime),
+    )
+    goal = after[goal_id]
+    result = {
+        "goal_id": goal_id,
+        "description": goal["description"],
+        "priority": priority,
+        "parent_id": parent_id,
+    }
+    return answer(runtime, result, goals=goals.changed(before, after), goal_index=index + 1)
+
+
+@tool
+@refusals_answered
+async def update_goal(
+    goal_id: GoalId,
+    runtime: Runtime,
+    status: GoalStatus | None = None,
+    progress: Annotated[
+        int | None,
+        Field(strict=True, description="Percent, 0 to 100. Only for a goal without subtasks."),
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Update a goal's status or progress. Its parents are computed anew."""
+    before = runtime.state["goals"]
+    after = goals.update(before, goal_id, status, progress)
+    changed = goals.changed(before, after)
+    result = {
+        "goal_id": goal_id,
+        "message": "Goal updated",
+        "status": after[goal_id]["status"],
+        "progress": after[goal_id]["progress"],
+        "also_changed": [_line(goal) for one, goal in changed.items() if one != goal_id],
+    }
+    update: dict[str, Any] = {"goals": changed}
+    if done := goals.completions(before, after, now_of(runtime)):
+        update["session_memory"] = complete(runtime.state["session_memory"], done)
+    return answer(runtime, result, **update)
+
+
+@tool
+@refusals_answered
+async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+    """Break a goal down into 3-7 subtasks, by a model call of its own."""
+    before = runtime.state["goals"]
+    texts, usage = await _asked(runtime, check_decomposable(before, goal_id))
+    paid = {"usage": usage}
+    tick, now = runtime.state["tick"], now_of(runtime)
+    index = goals.next_index(before, runtime.state["goal_index"])
+    try:
+        after, made = decompose(before, goal_id, texts, tick=tick, index=index, now=now)
+    except Refusal as refusal:
+        return answer(runtime, refusal.result(), artifact=paid)
+    result = {
+        "goal_id": goal_id,
+        "subtasks_created": len(made),
+        "subtasks": [{"id": one, "description": after[one]["description"]} for one in made],
+    }
+    changed = goals.changed(before, after)
+    return answer(runtime, result, artifact=paid, goals=changed, goal_index=index + len(made))
+
+
+async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
+    """The subtasks that the model gives, and what the call cost. Refusal when it gives none."""
+    resources = resources_of(runtime.config)
+    try:
+        given, usage = await ask_for(
+            resources.chat_model,
+            _prompt(runtime, goal),
+            Subtasks,
+            config=runtime.config,
+            breaker=resources.breakers.model,
+        )
+    except ModelError as error:
+        raise Refusal(
+            f"The model gave no subtasks: {error}",
+            "Add the subtasks with add_goal and parent_id, or try again later.",
+        ) from error
+    return given.subtasks, usage
+
+
+def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
+    """The goal_decompose context: system prompt, goals, and the goal as the pending event."""
+    made = material(
+        runtime.state,
+        settings_of(runtime.context),
+        resources_of(runtime.config),
+        "goal_decompose",
+        now=now_of(runtime).isoformat(),
+    )
+    return [
+        SystemMessage(assembly.system_message(assembly.blocks(made))),
+        HumanMessage(f"Goal: {one_line(goal['description'])}"),
+    ]
+
+
+def _line(goal: Goal) -> str:
+    return f"{goal['id']} ({goal['status']}, {goal['progress']}%)"
+
+
+# The project tools: context that is paged in and out (architecture-self-management, section 1).
+
+
+Key = Annotated[str, Field(description="The project's key, such as 'build_tavern'.")]
+
+
+@tool
+@refusals_answered
+async def create_project(
+    project_key: Key,
+    summary: Annotated[str, Field(description="What it is for, in one sentence.")],
+    runtime: Runtime,
+    initial_context: Annotated[str, Field(description="What is known and decided so far.")] = "",
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Create a project for work that spans sessions, and make it the active one.
+
+    The project that was active is paused and keeps its context.
+    """
+    before = runtime.state["projects"]
+    after = rules.create(before, project_key, summary, initial_context, now_of(runtime))
+    result = {
+        "project_key": after["active"],
+        "summary": summary,
+        "status": "active",
+        "previous_project": before["active"],
+    }
+    return answer(runtime, result, projects=after)
+
+
+@tool
+async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+    """List all projects with summary and status, and say which one is active."""
+    projects = runtime.state["projects"]
+    rows = [
+        {
+            "project_key": key,
+            "summary": slot["summary"],
+            "status": slot["status"],
+            "last_active": slot["last_active"],
+        }
+        for key, slot in projects["slots"].items()
+    ]
+    result = {"active_project": projects["active"], "projects": rows, "total": len(rows)}
+    if projects["active"] is None:
+        result["message"] = "No active project"
+    return answer(runtime, result)
+
+
+@tool
+@refusals_answered
+async def swap_project(
+    project_key: Key,
+    runtime: Runtime,
+    current_project_update: Annotated[
+        str | None,
+        Field(description="Where the current project stands: replaces its context."),
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Switch to another project: the current one is paused, the other's context comes back."""
+    after, result = rules.swap(
+        runtime.state["projects"], project_key, current_project_update, now_of(runtime)
+    )
+    return answer(runtime, result, projects=after)
+
+
+@tool
+@refusals_answered
+async def update_project(
+    runtime: Runtime,
+    context_update: Annotated[
+        str | None, Field(description="Where the project stands: replaces its context.")
+    ] = None,
+    status: Annotated[
+        ProjectStatus | None,
+        Field(description="paused or completed end work on it; completed is recorded."),
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Save the active project's context, or pause or complete it, without switching."""
+    before = runtime.state["projects"]
+    after, done = rules.update(before, context_update, status, now_of(runtime))
+    key = str(before["active"])
+    result = {
+        "project_key": key,
+        "status": after["slots"][key]["status"],
+        "active_project": after["active"],
+        "message": "Project updated",
+    }
+    if done is None:
+        return answer(runtime, result, projects=after)
+    memory = complete(runtime.state["session_memory"], [done])
+    return answer(runtime, result, projects=after, session_memory=memory)
+
+
+# The session memory tools: facts and patterns that stand in every prompt.
+
+
+@tool
+@refusals_answered
+async def add_session_memory(
+    memory_type: Annotated[
+        MemoryType, Field(description="fact: about the world or a person; pattern: a behaviour.")
+    ],
+    content: Annotated[str, Field(description="One sentence in the third person.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Remember a fact or pattern for good, about the world, people or events; never about you."""
+    _check([content], runtime)
+    after, result = session_memory.add(
+        runtime.state["session_memory"], memory_type, content, by=_stranger(runtime)
+    )
+    return answer(runtime, result, session_memory=after)
+
+
+@tool
+@refusals_answered
+async def compact_session_memory(
+    new_facts: Annotated[list[str], Field(description="All facts that are to stay.")],
+    new_patterns: Annotated[list[str], Field(description="All patterns that are to stay.")],
+    summary: Annotated[str, Field(description="What was consolidated, in one sentence.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Replace the facts and patterns of session memory by fewer, consolidated ones."""
+    _check([*new_facts, *new_patterns], runtime)
+    after, result = session_memory.compact(
+        runtime.state["session_memory"],
+        new_facts,
+        new_patterns,
+        summary,
+        now_of(runtime),
+        by=_stranger(runtime),
+    )
+    return answer(runtime, result, session_memory=after)
+
+
+def _stranger(runtime: Runtime) -> str | None:
+    """Who set the tick off, where that is no owner; None: an owner, or nobody."""
+    event, resources = event_of(runtime), resources_of(runtime.config)
+    settings = settings_of(runtime.context)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    if event is None or is_reflection(event):
+        return None
+    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
+    return None if by_owner else event["sender"]
+
+
+def _check(texts: Sequence[str], runtime: Runtime) -> None:
+    """Raise a Refusal for what was recalled, or is a rule or an echo: it is no news."""
+    memory, event = runtime.state["session_memory"], event_of(runtime)
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    entries = in_sight(
+        runtime, settings_of(runtime.context), collector_of(runtime.config, runtime.store)
+    )
+    said, beside = [*grounds(entries), *standing], shown(runtime)
+    if event is not None:
+        beside.own += heard_from_others(event["sender"], runtime)
+    for text in texts:
+        if beside.recalls(text, said) or beside.returns(text, said):
+            raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)

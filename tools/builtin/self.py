@@ -1,0 +1,280 @@
+"""The tool that does nothing, so that the model can say that nothing is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import events
+from memory.errors import Refusal
+from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
+from memory.messages import for_model, is_history
+from memory.prompt import assistant_prompt, recommended_action
+from memory.records import Decision, Loop, Question
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.settings import Settings
+from memory.state import SessionMetrics, SleepWish, State
+from memory.text import advisory, approximate_tokens, calibrated, utilisation
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+
+
+@tool
+async def noop(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+    """Do nothing: no action is needed, or nothing more is worth keeping."""
+    return answer(runtime, {"message": "Nothing was done"})
+
+
+# The tool by which the model goes to sleep. The night begins when its tick has ended.
+
+
+@tool
+@refusals_answered
+async def go_to_sleep(
+    reasoning: Annotated[str, Field(description="Why you go to sleep now, in one sentence.")],
+    runtime: Runtime,
+) -> Answer:
+    """Go to sleep when nothing is left to do: what happened is made into long-term memory. It ends
+    your work for now, so write your answer, if there is one, beside this call. A message wakes you.
+    """
+    state = runtime.state
+    if state["mode"] == "sleep":
+        raise Refusal("Already in sleep mode", "Nothing needs to be done: a message wakes you.")
+    if state["sleep_wish"] is not None:
+        raise Refusal("You go to sleep already, after this tick", "End your work.")
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    stop_asked = await events.stop_asked_by(store, scope) is not None
+    if state["emergency_stop"] or stop_asked:
+        raise Refusal("The emergency stop stands", "End your work: a person has to clear it first.")
+    waiting = await _direct(runtime)
+    if waiting:
+        are = "direct event waits" if waiting == 1 else "direct events wait"
+        raise Refusal(
+            f"{waiting} {are} for you",
+            "End this tick; it is answered next. Go to sleep after that.",
+            pending=waiting,
+        )
+    wish: SleepWish = {"at": now_of(runtime).isoformat(), "reasoning": reasoning.strip()}
+    told = {"mode": "sleep", "message": "You fall asleep when this tick has ended"}
+    return answer(runtime, told, sleep_wish=wish)
+
+
+async def _direct(runtime: Runtime) -> int:
+    """How many events wait that people want acted on, beside the one in hand."""
+    state, settings, resources = (
+        runtime.state,
+        settings_of(runtime.context),
+        resources_of(runtime.config),
+    )
+    items = await inbox.waiting(
+        store_of(runtime), scope_of(runtime.config), state.get("handled", [])
+    )
+    in_hand = event_of(runtime)
+    past = parked_events(state) | ({in_hand["id"]} if in_hand else set())
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    return len(sorted_out(items, settings, owners, past=past).people)
+
+
+# The tool that tells the model about itself: context use, loop, session (section 4).
+#
+# All of it is computed when the tool is called, from the state of that moment: what earlier calls of
+# the same answer did is in it. An answer is never kept.
+
+
+@tool
+async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+    """See how full the context is, where the loop stands, and what this session did so far."""
+    usage = _token_usage(runtime)
+    full = usage["usage_percentage"]
+    result = {
+        "timestamp": now_of(runtime).isoformat(),
+        "token_usage": usage,
+        "token_advisory": {**advisory(full), "recommended_action": recommended_action(full)},
+        "loop_state": _loop_state(runtime),
+        "session_metrics": _session_metrics(runtime),
+        "chain_state": _chain_state(runtime),
+    }
+    return answer(runtime, result)
+
+
+def _token_usage(runtime: Runtime) -> dict[str, Any]:
+    """Tokens of the prompt as it stands now: system message, all messages, the tools' schemas."""
+    state = runtime.state
+    context = state.get("context")
+    system = [SystemMessage(context["system"])] if context else []
+    prompt = [*system, *for_model(_messages(runtime))]
+    used = calibrated(approximate_tokens(prompt, tools=runtime.tools), state["calibration"])
+    limit = settings_of(runtime.context).max_context_tokens
+    return {
+        "estimated_used": used,
+        "model_limit": limit,
+        "available": max(0, limit - used),
+        "usage_percentage": utilisation(used, limit),
+    }
+
+
+def _loop_state(runtime: Runtime) -> dict[str, Any]:
+    loop, pattern = runtime.state["loop"], runtime.state["pattern"]
+    names = [outcome["name"] for outcome in loop["tools"]]
+    return {
+        "iteration": loop["iteration"],
+        "max_iterations": pattern["max_iterations"],
+        "tools_this_cycle": names,
+        "tool_count_this_cycle": len(names),
+    }
+
+
+def _session_metrics(runtime: Runtime) -> SessionMetrics:
+    """The session's counters with the calls that they do not count yet.
+
+    Those are the ones whose answers are not part of the history yet.
+    """
+    metrics: SessionMetrics = runtime.state["metrics"]
+    new = [m for m in _messages(runtime) if isinstance(m, ToolMessage) and not is_history(m)]
+    failed = sum(message.status == "error" for message in new)
+    return {
+        "session_start": metrics["session_start"],
+        "total_tool_calls": metrics["total_tool_calls"] + len(new),
+        "successful_calls": metrics["successful_calls"] + len(new) - failed,
+        "failed_calls": metrics["failed_calls"] + failed,
+    }
+
+
+def _chain_state(runtime: Runtime) -> dict[str, Any]:
+    """A chain begins with the second model answer that asks for tools; its depth counts from 1."""
+    depth = max(0, runtime.state["loop"]["iteration"] - 1)
+    return {"in_chain": depth > 0, "chain_depth": depth, "pending_tools": _pending(runtime)}
+
+
+def _pending(runtime: Runtime) -> list[str]:
+    """Tools that the same model answer asked for after this call."""
+    asked = next((m for m in reversed(_messages(runtime)) if isinstance(m, AIMessage)), None)
+    calls = asked.tool_calls if asked is not None else []
+    ids = [call["id"] for call in calls]
+    if runtime.tool_call_id not in ids:
+        return []
+    return [call["name"] for call in calls[ids.index(runtime.tool_call_id) + 1 :]]
+
+
+def _messages(runtime: Runtime) -> list[AnyMessage]:
+    """The history and this tick's messages, without the copy of this call that it was run by."""
+    messages: list[AnyMessage] = list(runtime.state["messages"])
+    return messages[:-1] if _is_copy(messages) else messages
+
+
+def _is_copy(messages: list[AnyMessage]) -> bool:
+    """Whether the last message asks alone for what the answer before it asks for."""
+    answers = [message for message in messages if isinstance(message, AIMessage)][-2:]
+    if len(answers) < 2 or answers[1] is not messages[-1]:
+        return False
+    first, last = ([call["id"] for call in one.tool_calls] for one in answers)
+    return set(last) <= set(first)
+
+
+# The tool that changes the assistant's own prompt, and never the user's (ruling 16).
+#
+# An owner sets it off, a person confirms the shown difference, or it does not happen.
+
+
+OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
+
+
+ASK_AGAIN = "Leave the prompt as it is; it can be asked for again in a later tick."
+
+
+@tool
+@refusals_answered
+async def update_system_prompt(
+    new_prompt: Annotated[
+        str, Field(description="What replaces your own prompt, whole; at most 8,000 characters.")
+    ],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Replace your own guidelines, when an owner asks for it; a person is shown the change first.
+    The user's prompt stands above yours and stays as it is.
+    """
+    state, before = runtime.state, runtime.state["assistant_prompt"]
+    settings, args = settings_of(runtime.context), {"new_prompt": new_prompt}
+    if refusal := why_not(state, runtime.config, settings, args):
+        raise refusal
+    decision = _confirmed(state, runtime.tool_call_id, new_prompt)
+    after = assistant_prompt.changed(
+        before,
+        assistant_prompt.accepted(before, new_prompt),
+        at=now_of(runtime),
+        reason=reasoning or "No reason was given",
+        by=f"{state['event']['sender']}, approved by {decision['by']}",
+    )
+    result = {
+        "version": after["version"],
+        "previous_version": before["version"],
+        "note": "It holds from the next tick on. The user's prompt still stands above it.",
+    }
+    return answer(runtime, result, assistant_prompt=after)
+
+
+def why_not(
+    state: State, config: RunnableConfig, settings: Settings, args: Mapping[str, Any]
+) -> Refusal | None:
+    """Why the tick in hand may not change the prompt to what `args` say; None: it may.
+
+    For whoever asks a person: nobody is asked about what is refused all the same.
+    """
+    resources = resources_of(config)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    context, event = state["context"], state["event"]
+    if context is None or context["context_type"] != "tick_event" or event is None:
+        return Refusal("Your prompt is changed in answer to an owner only", OWNERS_ONLY)
+    if not set_off_by_owner(event, owners=owners, served=resources.served):
+        return Refusal(f"{event['sender']} is no owner of this assistant", OWNERS_ONLY)
+    try:
+        assistant_prompt.accepted(state["assistant_prompt"], str(args.get("new_prompt", "")))
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+def difference_of(state: State, args: Mapping[str, Any]) -> str:
+    """What the call would change, as a person is shown it."""
+    before = state["assistant_prompt"]
+    try:
+        text = assistant_prompt.accepted(before, str(args.get("new_prompt", "")))
+    except Refusal as refusal:
+        return refusal.error
+    return assistant_prompt.difference(before, text)
+
+
+def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
+    """The answer that allows this call: to this question, for this text, on the prompt as it is.
+
+    Raises:
+        Refusal: nobody was asked, or about something else.
+    """
+    loop: Loop | None = state["loop"]
+    decision = loop["decision"] if loop is not None and loop["dangerous"] == call_id else None
+    asked = [one["question"] for one in state["parked"]]
+    question = next((one for one in asked if one["id"] == state["resuming"]), None)
+    if decision is None or question is None or decision["decision"] == "refuse":
+        raise Refusal("No person has confirmed the change", ASK_AGAIN)
+    args = decision["args"] if decision["decision"] == "edit" else question["args"]
+    if (args or {}).get("new_prompt") != text or not _still_shown(state, question):
+        raise Refusal("The change is not the one that was confirmed", ASK_AGAIN)
+    return decision
+
+
+def _still_shown(state: State, question: Question) -> bool:
+    """Whether the prompt is what it was when the person was asked."""
+    return question["difference"] == difference_of(state, question["args"])
+
+
+update_system_prompt.metadata = {
+    "difference": difference_of,
+    "why_not": why_not,
+    # Done again after a crash it is not done twice: what it changes is in the state alone.
+    "in_state": True,
+}

@@ -1,0 +1,179 @@
+"""The tool calls of a model answer: which are open, and who takes the next one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ValidationError
+
+from memory.errors import explained
+from memory.messages import open_calls
+from memory.records import Loop, PatternState
+from memory.runtime import resources_of
+from memory.settings import Settings
+from memory.state import State
+from memory.text import encodable
+from tools.builtin import DELEGATE_TASK
+from tools.policy import CONTEXTS
+from tools.registry import ToolCategory, ToolKind, kind_of, tools_for
+
+Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
+"""What becomes of a call: run, asked about, given to a sub-agent, or refused: as one beyond the one
+call of a single action, as the second dangerous one of a tick, as one whose arguments do not fit a
+dangerous tool (nobody is asked about it, and nothing runs), or by the tool itself, which is barred.
+"""
+
+
+def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
+    """`message` as it can be kept, with an id for each of its calls.
+
+    Models leave ids out, or give one twice. `place` makes the ids that are added; it is unique to
+    the answer. `used` are the ids of calls before it: some models begin with `call_0` every time.
+    """
+    message = message.model_copy(
+        update={
+            "content": encodable(message.content),
+            "tool_calls": encodable(message.tool_calls),
+            "additional_kwargs": encodable(message.additional_kwargs),
+        }
+    )
+    seen = set(used)
+    calls: list[ToolCall] = []
+    for number, call in enumerate(message.tool_calls):
+        known = call["id"]
+        name = known if known and known not in seen else f"call_{place}_{number}"
+        seen.add(name)
+        calls.append(ToolCall(name=call["name"], args=call["args"], id=name, type="tool_call"))
+    if calls == message.tool_calls:
+        return message
+    return message.model_copy(update={"tool_calls": calls})
+
+
+def what_becomes_of(
+    call: ToolCall, first: ToolCall, loop: Loop, pattern: PatternState, tools: Mapping[str, Known]
+) -> Stop:
+    """By whom a call is answered. `first` is the first call of its answer."""
+    single = pattern["mode"] == "single_action" or not pattern["multi_tool_enabled"]
+    if single and call["id"] != first["id"]:
+        return "beyond"
+    known = tools.get(call["name"])
+    if known is None:
+        return "run"
+    if call["name"] == DELEGATE_TASK:
+        return "delegate"
+    if not known.dangerous:
+        return "run"
+    if loop["dangerous"] not in (None, call["id"]):
+        return "second"
+    if misfit(known.tool, call["args"]) is not None:
+        return "misfit"
+    if known.refuses(call["args"]):
+        return "barred"
+    decided = loop["dangerous"] == call["id"] and loop["decision"] is not None
+    return "ask" if known.asks(pattern) and not decided else "run"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tool that is offered, with what its metadata says of it."""
+
+    tool: BaseTool
+    kind: ToolKind
+    refuses: Callable[[Mapping[str, Any]], bool] = lambda args: False
+    """Whether it will refuse these arguments now: nobody is asked about it then."""
+
+    @property
+    def dangerous(self) -> bool:
+        """Whether only one such call is made in a tick."""
+        return self.kind.category == ToolCategory.DANGEROUS or self.kind.always_ask
+
+    @property
+    def in_state(self) -> bool:
+        """Whether all that it changes is state: what no checkpoint holds has not happened."""
+        return bool((self.tool.metadata or {}).get("in_state"))
+
+    def difference(self, state: State, args: Mapping[str, Any]) -> str | None:
+        """What a call would change, as a diff, where the tool can say so."""
+        shown = (self.tool.metadata or {}).get("difference")
+        return str(shown(state, dict(args))) if callable(shown) else None
+
+    def asks(self, pattern: PatternState) -> bool:
+        """Whether a person is asked before it runs."""
+        return self.kind.always_ask or pattern["dangerous_requires_confirm"]
+
+
+def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
+    """What is wrong with the arguments, on one line; None when they fit."""
+    form: Any = tool.tool_call_schema
+    whole = tool.args_schema
+    if isinstance(whole, type) and issubclass(whole, BaseModel):
+        # With its validators, which the other lacks; where nothing is injected it has no more.
+        form = form if set(whole.model_fields) - set(form.model_fields) else whole
+    if not isinstance(form, type) or not issubclass(form, BaseModel):
+        return None
+    try:
+        form.model_validate(dict(args))
+    except ValidationError as error:
+        return "; ".join(explained(error.errors(include_url=False, include_input=False)))
+    return None
+
+
+# Where a tick goes on after a model answer or some of its tools. Pure.
+
+
+def routed(
+    messages: Sequence[AnyMessage],
+    loop: Loop,
+    pattern: PatternState,
+    tools: Mapping[str, Known],
+    settings: Settings,
+    state: State,
+) -> Loop:
+    """`loop` with `next`, and with the calls that sub-agents take, so many at once as are allowed.
+
+    Where too many questions wait already, `use_tools` refuses what would be one more.
+    """
+    calls = open_calls(messages)
+    if not calls:
+        return {**loop, "next": "record" if loop["ended"] else "act", "delegating": []}
+    first = next(m for m in reversed(messages) if isinstance(m, AIMessage)).tool_calls[0]
+    stops = [(call, what_becomes_of(call, first, loop, pattern, tools)) for call in calls]
+    done, full = state["delegated"], len(state["parked"]) >= settings.max_questions
+    waiting = [str(c["id"]) for c, stop in stops if stop == "delegate" and c["id"] not in done]
+    match stops[0][1]:
+        case "delegate" if calls[0]["id"] in waiting:
+            return {**loop, "next": "delegate", "delegating": waiting[: settings.sub_agent_budget]}
+        case "ask" if not full:
+            return {**loop, "next": "park", "delegating": []}
+        case _:
+            return {**loop, "next": "use_tools", "delegating": []}
+
+
+# The tools of the model call in hand, by name.
+
+
+def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[str, Known]:
+    """What the context, the pattern and the user's own tools give."""
+    context, pattern = state["context"], state["pattern"]
+    assert context is not None
+    assert pattern is not None
+    tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
+    return {
+        tool.name: Known(tool, kind_of(tool), _refuses(tool, state, config, settings))
+        for tool in tools
+    }
+
+
+def _refuses(
+    tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
+) -> Callable[[Mapping[str, Any]], bool]:
+    """By the tool's own `why_not`, where its metadata has one."""
+    why_not = (tool.metadata or {}).get("why_not")
+    if why_not is None:
+        return lambda args: False
+    return lambda args: why_not(state, config, settings, args) is not None

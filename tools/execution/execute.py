@@ -1,0 +1,341 @@
+"""Running the tool calls of one model answer: in order, each seeing what the one before it did."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolInvocationError
+
+from memory import telemetry
+from memory.models import total
+from memory.records import CachedAnswer, CallRecord, Loop, ToolOutcome, Usage
+from memory.state import State, merge_by_id, merge_projects, state_problem
+from memory.text import shortened
+from tools.execution.results import error_text, failure, problem_of, read, size_of, tidied
+from tools.registry import BUILT_IN, ToolCategory, ToolKind, kind_of
+
+MOST = 50
+"""Answers kept, the newest."""
+
+
+LONGEST = 20_000
+"""Characters of an answer that is kept."""
+
+
+def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping[str, Any]) -> str:
+    """A digest of the tool, its arguments but for the reasoning, and the state keys it reads."""
+    asked = {key: value for key, value in args.items() if key != "reasoning"}
+    read = {key: state.get(key) for key in kind.reads}
+    text = json.dumps([name, asked, read], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def cached(
+    cache: Mapping[str, CachedAnswer], key: str, *, tick: int, now: datetime
+) -> CachedAnswer | None:
+    """The answer under `key`, where it still holds in this tick and at this time (UTC)."""
+    entry = cache.get(key)
+    return entry if entry is not None and _holds(entry, tick, now) else None
+
+
+def with_answer(
+    cache: Mapping[str, CachedAnswer],
+    key: str,
+    content: str,
+    kind: ToolKind,
+    *,
+    tick: int,
+    now: datetime,
+) -> dict[str, CachedAnswer]:
+    """`cache` with one more answer, as its newest, and without those that no longer hold."""
+    assert kind.cache is not None
+    entry: CachedAnswer = {
+        "content": content,
+        "scope": kind.cache,
+        "tick": tick,
+        "expires": None if kind.ttl is None else (now + timedelta(seconds=kind.ttl)).isoformat(),
+    }
+    kept = {k: one for k, one in cache.items() if k != key and _holds(one, tick, now)}
+    newest = list(kept.items())[-(MOST - 1) :]
+    return {**dict(newest), key: entry}
+
+
+def _holds(entry: CachedAnswer, tick: int, now: datetime) -> bool:
+    if entry["scope"] == "tick" and entry["tick"] != tick:
+        return False
+    return entry["expires"] is None or now < datetime.fromisoformat(entry["expires"])
+
+
+MOST_ARGUMENTS = 100_000
+"""Characters of a call's arguments, as JSON, that are run."""
+
+
+@dataclass
+class Executed:
+    """What the calls answered and changed."""
+
+    messages: list[ToolMessage] = field(default_factory=list)
+    update: dict[str, Any] = field(default_factory=dict)
+    """State keys that changed, with their full values."""
+    outcomes: list[ToolOutcome] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Ids of journal entries and facts."""
+    usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
+    """Model work that tools did themselves."""
+    raised: int = 0
+    """Tools that raised or came too late: failures by ruling 19, which a wrong call is not."""
+    calls: list[CallRecord] = field(default_factory=list)
+
+    @property
+    def succeeded(self) -> int:
+        """How many of the calls did what they were asked for."""
+        return sum(outcome["ok"] for outcome in self.outcomes)
+
+
+@dataclass
+class _Answered:
+    """What became of one call."""
+
+    message: ToolMessage
+    update: dict[str, Any] = field(default_factory=dict)
+    raised: bool = False
+    cached: bool = False
+
+
+async def execute(
+    calls: Sequence[ToolCall],
+    tools: Sequence[BaseTool],
+    state: State,
+    config: RunnableConfig,
+    *,
+    seconds: float,
+    now: datetime | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Executed:
+    """Run `calls` one after the other; every call gets exactly one answer.
+
+    Siblings of one answer are not run side by side: a rollup or a project swap must see what the
+    call before it did. A tool that raises or comes too late (after `seconds`, or its own timeout),
+    an unknown tool and bad arguments answer the model. What a tool raises to be cancelled, or to
+    interrupt the graph by itself, passes; with the latter, the calls before it run again when the
+    graph is resumed.
+
+    Args:
+        now: when cached answers expire, UTC; default the tick's own time.
+        clock: seconds of a monotonic clock, for durations.
+    """
+    done = Executed()
+    offered = {tool.name: tool for tool in tools}
+    context = state.get("context")
+    when = now or (datetime.fromisoformat(context["now"]) if context else None)
+    working = dict(state)
+    for call in calls:
+        began = clock()
+        tool = offered.get(call["name"])
+        answered = _refusal(call, tool, offered)
+        if answered is None:
+            with telemetry.execute_tool(call["name"], call["id"]) as span:
+                answered = await _answered(
+                    call, offered[call["name"]], working, config, seconds, when
+                )
+                if answered.message.status == "error":
+                    span.failed("tool_error")
+        _take(done, working, call, answered, round(1000 * (clock() - began)))
+    return done
+
+
+def limit_of(kind: ToolKind, seconds: float) -> float | None:
+    """Seconds that a call may take: its tool's own, else `seconds`.
+
+    A tool that calls a model or an outside store is awaited as long as it takes.
+    """
+    if kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED:
+        return kind.timeout
+    return seconds
+
+
+def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
+    """Answer `calls` without running them."""
+    done = Executed()
+    for call in calls:
+        _take(done, {}, call, _error(call, error, suggestion), 0)
+    return done
+
+
+def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
+    """An answer that came by another way than a run of the tool: nothing of it is to be logged."""
+    return Executed(
+        messages=[_message(call, content, "success" if ok else "error")],
+        outcomes=[ToolOutcome(name=call["name"], ok=ok)],
+    )
+
+
+def _refusal(
+    call: ToolCall, tool: BaseTool | None, offered: dict[str, BaseTool]
+) -> _Answered | None:
+    """The answer to a call that cannot be run."""
+    if tool is None:
+        known = ", ".join(sorted(offered)) or "none"
+        name = shortened(call["name"], 64)
+        return _error(call, f"there is no tool {name!r}", f"Tools here: {known}.")
+    size = size_of(call["args"])
+    if size is None:
+        return _error(call, "the arguments are nested too deeply", "Give them flat.")
+    if size > MOST_ARGUMENTS:
+        told = f"the arguments have {size:,} characters, more than {MOST_ARGUMENTS:,}"
+        return _error(call, told, "Give less at a time.")
+    return None
+
+
+async def _answered(
+    call: ToolCall,
+    tool: BaseTool,
+    working: dict[str, Any],
+    config: RunnableConfig,
+    seconds: float,
+    now: datetime | None,
+) -> _Answered:
+    """The cached answer where there is one, else the tool's own, which may be kept."""
+    kind = kind_of(tool)
+    if kind.cache is None or now is None:
+        return await _run(call, tool, working, config, limit_of(kind, seconds))
+    key = cache_key(tool.name, call["args"], kind, working)
+    cache, tick = working.get("tool_cache") or {}, working.get("tick", 0)
+    if kept := cached(cache, key, tick=tick, now=now):
+        message = _message(call, kept["content"], "success")
+        message.artifact = {"cached": True}
+        return _Answered(message, cached=True)
+    answered = await _run(call, tool, working, config, limit_of(kind, seconds))
+    if _can_be_kept(answered):
+        content = str(answered.message.content)
+        cache = with_answer(cache, key, content, kind, tick=tick, now=now)
+        answered.update = {"tool_cache": cache}
+    return answered
+
+
+def _can_be_kept(answered: _Answered) -> bool:
+    """Whether the answer is all that the tool did: a short text, and nothing changed beside it."""
+    message = answered.message
+    plain = isinstance(message.content, str) and len(message.content) <= LONGEST
+    return plain and message.status != "error" and not answered.update and message.artifact is None
+
+
+async def _run(
+    call: ToolCall,
+    tool: BaseTool,
+    working: dict[str, Any],
+    config: RunnableConfig,
+    limit: float | None,
+) -> _Answered:
+    """Run the tool. One that hangs in a thread is answered for; its thread ends by itself."""
+    errors: list[Exception] = []
+
+    def failed(error: Exception) -> str:
+        errors.append(error)
+        return failure(error)
+
+    node = ToolNode([tool], handle_tool_errors=failed)
+    asked = AIMessage("", tool_calls=[_call_of(tool, call)])
+    seen = {**working, "messages": [*working.get("messages", []), asked]}
+    try:
+        async with asyncio.timeout(limit):
+            message, update = read(await node.ainvoke(seen, config), call)
+    except TimeoutError:
+        late = f"{call['name']} did not answer within {limit:g} s"
+        return _error(call, late, "Go on without it, or ask for less.", raised=True)
+    if tool.name not in BUILT_IN:
+        message = tidied(message, call)
+        if wrong := _breaks(working, update):
+            told = f"{call['name']} returned a change of the state that breaks it: {wrong}"
+            return _error(call, told, "Nothing was changed. Go on without it.", raised=True)
+    raised = any(not isinstance(error, ToolInvocationError) for error in errors)
+    return _Answered(message, update, raised)
+
+
+def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
+    """The call as the tool takes it.
+
+    Models learn from the built-in tools to say why; a form that is no pydantic model drops nothing
+    by itself, and another program may refuse an argument that it does not know.
+    """
+    form, args = tool.args_schema, call["args"]
+    if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
+        args = _without_reasoning(args)
+    return ToolCall(name=call["name"], args=args, id=call["id"] or "", type="tool_call")
+
+
+def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
+    """What is wrong with a change of the state that a user's tool returns."""
+    unknown = [key for key in update if key not in State.__annotations__]
+    if unknown:
+        return f"there is no key {unknown[0]!r}"
+    merged = {key: _merged(key, working.get(key), value) for key, value in update.items()}
+    problem = state_problem(merged) if merged else None
+    return problem and problem.partition(". Mend it")[0]
+
+
+def _error(call: ToolCall, error: str, suggestion: str, *, raised: bool = False) -> _Answered:
+    return _Answered(_message(call, error_text(error, suggestion), "error"), raised=raised)
+
+
+def _message(call: ToolCall, content: str, status: Any) -> ToolMessage:
+    return ToolMessage(content, tool_call_id=call["id"] or "", name=call["name"], status=status)
+
+
+def _take(
+    done: Executed, working: dict[str, Any], call: ToolCall, answered: _Answered, milliseconds: int
+) -> None:
+    message, ok = answered.message, answered.message.status != "error"
+    outcome = ToolOutcome(name=call["name"], ok=ok)
+    telemetry.TOOL_CALLS.labels("ok" if ok else "failed").inc()
+    done.messages.append(message)
+    done.outcomes.append(outcome)
+    done.raised += answered.raised
+    done.calls.append(_record(call, answered, milliseconds))
+    told = message.artifact if isinstance(message.artifact, dict) else {}
+    done.written += told.get("written", [])
+    done.usage = total(done.usage, told.get("usage", {"llm_calls": 0, "tokens": 0}))
+    for key, value in answered.update.items():
+        working[key] = _merged(key, working.get(key), value)
+        done.update[key] = working[key]
+    loop = cast(Loop | None, working.get("loop"))
+    if loop is not None:
+        working["loop"] = {**loop, "tools": [*loop["tools"], outcome]}
+    else:
+        working["exchange"] = [*(working.get("exchange") or []), message]
+
+
+def _record(call: ToolCall, answered: _Answered, milliseconds: int) -> CallRecord:
+    size = size_of(call["args"])
+    small = size is not None and size <= MOST_ARGUMENTS
+    reasoning = call["args"].get("reasoning")
+    return {
+        "name": call["name"],
+        "args": _without_reasoning(call["args"]) if small else {},
+        "reasoning": str(reasoning) if reasoning is not None and small else None,
+        "ok": answered.message.status != "error",
+        "error": problem_of(answered.message),
+        "duration_ms": milliseconds,
+        "cached": answered.cached,
+    }
+
+
+def _without_reasoning(args: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in args.items() if name != "reasoning"}
+
+
+def _merged(key: str, old: Any, new: Any) -> Any:
+    if key == "goals":
+        return merge_by_id(old, new)
+    return merge_projects(old, new) if key == "projects" else new
