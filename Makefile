@@ -27,7 +27,7 @@ check: $(INSTALLED) ## ruff, mypy --strict, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_layers.py tests/test_packages.py
+	$(BIN)/python -m pytest -q tests/unit/project/test_layers.py tests/unit/project/test_packages.py
 
 bench: $(INSTALLED) ## the budgets, measured; a table and JSON
 	$(BIN)/python -m benchmarks.run

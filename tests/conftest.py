@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.clock import Clock
-from tests.loopback import sitecustomize
-from tests.places import in_memory
+from tests.support.clock import Clock
+from tests.support.loopback import sitecustomize
+from tests.support.places import in_memory
 
 pytest_plugins = [
-    "tests.postgres",
-    "tests.server",
-    "tests.lock_connections",
-    "tests.tables",
-    "tests.memories",
+    "tests.support.postgres",
+    "tests.support.server",
+    "tests.support.lock_connections",
+    "tests.support.tables",
+    "tests.support.memories",
 ]
 
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from graph.api.open import open_agent
-from tests.commandline import Done, circadian
 from tests.frozen.keeping import KEPT, Normaliser, WallClock, compare, document
-from tests.openai_server import OpenAIServer, text, tool_call
+from tests.support.commandline import Done, circadian
+from tests.support.openai_server import OpenAIServer, text, tool_call
 
 STORY = Path(__file__).parent / "story.jsonl"
 AFTERWARDS = datetime(2026, 5, 4, 11, 0, tzinfo=UTC)

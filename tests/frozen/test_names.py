@@ -8,9 +8,9 @@ import pytest
 
 from graph.agent import graph
 from memory.settings import Deployment, Settings
-from tests.commandline import circadian
 from tests.frozen.keeping import WallClock, compare, document
 from tests.frozen.test_documents import AFTERWARDS
+from tests.support.commandline import circadian
 
 COMMANDS = """
     demo chat send replay run tick sleep wake stop clear-stop approve refuse retry recall correct

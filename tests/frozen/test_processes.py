@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from graph.api.open import open_agent
-from tests.commandline import circadian
 from tests.frozen.keeping import Normaliser, compare, document
 from tests.frozen.test_documents import OFFLINE
+from tests.support.commandline import circadian
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,320 @@
+"""The command line: JSON shapes, exit statuses, one line for whatever went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph.cli.commands.chat import HELP
+from graph.cli.program import COMMANDS, load, shared_options_last
+from memory.installation.folder import open_folder
+from memory.models.offline.model import OfflineChatModel
+from tests.support.agents import opened
+from tests.support.clock import Clock
+from tests.support.commandline import circadian
+
+Capture = pytest.CaptureFixture[str]
+NOTICE = "model: offline (embedded rules, not a language model)."
+
+
+def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, from another folder."""
+    command = [sys.executable, "-m", "graph.cli", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+# Answers
+
+
+def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "Hello there", "--data", data)
+    assert done.status == 0
+    reply, footer = done.out.splitlines()
+    assert reply == "Hello."
+    assert footer.startswith("tick 1 · 1 call · ")
+    assert "context ░░░░░░░░░░" in footer
+    assert done.error.startswith(NOTICE)
+
+
+def test_send_shows_the_tools_as_they_ran(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data)
+    assert done.out.splitlines()[:2] == ["  ✓ add_goal", "Added goal goal_1_0: Mend the fence."]
+
+
+def test_send_as_json_is_the_tick_on_this_message(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
+    document = done.document
+    assert list(document) == [
+        *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
+        *("sent", "approvals"),
+    ]
+    assert (document["sent"], document["approvals"]) == ([], [])
+    assert list(document["pattern"]) == ["mode", "max_iterations", "source_layers"]
+    assert document["tools"] == [{"name": "add_goal", "ok": True}]
+    assert (document["tick"], document["llm_calls"]) == (1, 2)
+    assert document["reply"] == "Added goal goal_1_0: Mend the fence."
+    assert done.error.startswith(NOTICE)
+
+
+def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
+    args = ("send", "Good morning", "--from", "Zoe", "--channel", "lobby", "--data", data)
+    assert circadian(capsys, *args).out.startswith("Hello, Zoe.")
+    heard = circadian(capsys, "recall", "morning", "--data", data, "--json").document
+    assert [hit["text"] for hit in heard] == ["Good morning"]
+
+
+def test_a_message_wakes_a_sleeping_agent(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    circadian(capsys, "sleep", "--data", data)
+    assert circadian(capsys, "status", "--data", data, "--json").document["mode"] == "sleep"
+    assert circadian(capsys, "send", "Hello", "--data", data).status == 0
+    assert circadian(capsys, "status", "--data", data, "--json").document["mode"] == "awake"
+
+
+def test_a_message_that_another_run_took_is_found_there(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While this command waits for the agent, the run that holds it takes the message too."""
+    circadian(capsys, "send", "Hello", "--data", data)
+    from graph.use_cases import runs
+    from graph.use_cases.context import AgentContext
+
+    accept = runs.accept
+
+    async def beaten_to_it(context: AgentContext, given: runs.Input) -> object:
+        accepted = await accept(context, given)
+        monkeypatch.setattr(runs, "accept", accept)
+        await runs.run(context, {"request": "wake"})
+        return accepted
+
+    monkeypatch.setattr(runs, "accept", beaten_to_it)
+    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
+    assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
+    assert done.document["tick"] == 2
+
+
+def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    night = circadian(capsys, "sleep", "--data", data, "--json").document
+    assert list(night) == [
+        *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors"),
+        *("status", "stopped", "gate", "refused"),
+    ]
+    steps = [step["step"] for step in night["steps"]]
+    assert steps == ["score_importance", "consolidate", "dream"]
+    assert list(night["steps"][0]) == [
+        *("step", "done", "skipped", "llm_calls", "tokens", "seconds")
+    ]
+    assert {"score_entry", "add_fact", "link"} <= {one["kind"] for one in night["operations"]}
+
+
+def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
+    out = circadian(capsys, "sleep", "--data", data).out
+    assert "make it into facts" in out
+    assert "Learned 1 fact\n • I moved to Oslo in March (Zoe, " in out
+
+
+def test_sleep_under_the_emergency_stop_fails_and_says_why(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    circadian(capsys, "stop", "--data", data)
+    circadian(capsys, "send", "Good evening", "--data", data)
+    held = circadian(capsys, "sleep", "--data", data)
+    assert (held.status, held.out) == (1, "")
+    assert "Emergency stop: 1 event waits" in held.err
+
+
+def test_a_message_that_waits_is_answered_after_the_night(
+    capsys: Capture, data: Path, clock: Clock
+) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+
+    async def post() -> None:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            await agent.post({"text": "Good evening", "sender": "Ana"})
+
+    asyncio.run(post())
+    out = circadian(capsys, "sleep", "--data", data).out
+    assert out.endswith("Then 1 message that waited woke the agent and got an answer.\n")
+
+
+def test_a_night_with_nothing_to_do_says_so(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "sleep", "--data", data)
+    assert (done.status, done.out.startswith("Nothing to do tonight")) == (0, True)
+    assert circadian(capsys, "sleep", "--data", data, "--json").document["id"] is None
+
+
+def test_requests_as_json_are_mode_phase_and_report(capsys: Capture, data: Path) -> None:
+    for command in ("tick", "stop", "clear-stop", "wake"):
+        done = circadian(capsys, command, "--data", data, "--json")
+        assert done.status == 0
+        assert list(done.document) == ["mode", "phase", "report"]
+        assert done.document["mode"] == "awake"
+
+
+def test_under_the_emergency_stop_a_message_waits(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "stop", "--data", data)
+    done = circadian(capsys, "send", "Hello", "--data", data)
+    assert done.status == 1
+    assert "Emergency stop" in done.err
+    assert "kept in the inbox" in done.err
+    status = circadian(capsys, "status", "--data", data, "--json").document
+    assert (status["emergency_stop"], status["inbox"]["waiting"]) == (True, 1)
+    cleared = circadian(capsys, "clear-stop", "--data", data, "--json").document
+    assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Hello."]
+
+
+def test_reading_needs_no_model_key(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    monkeypatch.setenv("CIRCADIAN_MODEL", "openai:gpt-4o-mini")
+    for command in (["status"], ["recall", "Oslo"]):
+        assert circadian(capsys, *command, "--data", data).status == 0
+
+
+def test_help_lists_every_command_with_a_whole_sentence(capsys: Capture) -> None:
+    lines = circadian(capsys, "--help").out.partition("Commands:\n")[2].splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+
+
+def test_help_imports_no_command_and_no_langgraph() -> None:
+    code = "import sys; from graph.cli.app import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    commands = {name for name in loaded if name.startswith("graph.cli.commands")}
+    assert ("graph.cli.program" in loaded, commands) == (True, set())
+    assert not {"langgraph", "langchain_core", "rich", "numpy"} & loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture, name: str) -> None:
+    assert (load(name).help or "").splitlines()[0] == COMMANDS[name].help
+    done = circadian(capsys, name, "--help")
+    assert (done.status, COMMANDS[name].help in done.out) == (0, True)
+    assert done.out.startswith(f"Usage: circadian {name} [OPTIONS]")
+
+
+def test_status_counts_known_entities(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
+    assert " · 1 entity · " in circadian(capsys, "status", "--data", data).out
+
+
+def test_the_version_is_that_of_the_distribution(capsys: Capture) -> None:
+    assert circadian(capsys, "--version").out == "circadian 0.1.0\n"
+
+
+def test_chat_without_a_terminal_answers_line_by_line(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "Hello\n\n/status\n/nonsense\nAdd a goal: mend the fence\n/sleep\n/quit\nnot read\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    done = circadian(capsys, "chat", "--data", data)
+    assert done.status == 0
+    assert done.out.startswith("Hello.\n")
+    assert "Memory   1 journal entry" in done.out
+    assert "Added goal goal_2_0" in done.out
+    assert "Night of" in done.out
+    assert "unknown: /nonsense" in done.err
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
+
+
+def test_chat_takes_help_and_quit_without_a_slash(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for leave in ("quit", "Exit", "/exit"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"help\n{leave}\nnot read\n"))
+        done = circadian(capsys, "chat", "--data", data)
+        assert (done.status, done.out) == (0, "")
+        assert done.err.splitlines()[1:] == [HELP]
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 0
+
+
+def test_send_reads_the_message_from_standard_input(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Add a goal: mend the fence\n"))
+    done = circadian(capsys, "send", "-", "--data", data, "--json")
+    assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
+
+
+def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data: Path) -> None:
+    open_folder(data)
+    assert circadian(capsys, "status", "--data", data).err == ""
+    circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
+    circadian(capsys, "wake", "--data", data, "--agent", "woken")
+    for command in (["status"], ["recall", "Oslo"]):
+        other = circadian(capsys, *command, "--data", data, "--agent", "two", "--json")
+        assert (other.status, other.error) == (0, "no agent two here yet")
+        for name in ("one", "woken"):
+            known = circadian(capsys, *command, "--data", data, "--agent", name, "--json")
+            assert (known.status, known.err) == (0, "")
+
+
+# Options
+
+
+def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "--data", data, "--json", "send", "Hello")
+    assert done.document["reply"] == "Hello."
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--json", "status"], ["status", "--json"]),
+        (["--data", "x", "send", "hi"], ["send", "--data", "x", "hi"]),
+        (["--data=x", "--agent", "a", "tick"], ["tick", "--data=x", "--agent", "a"]),
+        (["send", "--data", "x"], ["send", "--data", "x"]),
+        (["--version"], ["--version"]),
+        ([], []),
+    ],
+)
+def test_leading_shared_options_move_behind_the_command(
+    given: list[str], expected: list[str]
+) -> None:
+    assert shared_options_last(given) == expected
+
+
+def test_two_agents_of_one_folder_share_nothing(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--agent", "one")
+    other = circadian(capsys, "status", "--data", data, "--agent", "two", "--json").document
+    assert (other["tick"], other["goals"], other["memory"]["journal"]) == (0, [], 0)
+
+
+# Plain text
+
+
+def test_plain_output_has_no_escape_codes_and_no_padding(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    lines = [
+        in_a_process(*command, "--data", data).stdout
+        for command in (("send", "Add a goal: mend the fence"), ("status",), ("sleep",))
+    ]
+    text = "".join(lines)
+    assert "mend the fence" in text.lower()
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+
+def test_control_characters_of_a_message_do_not_reach_the_screen(
+    capsys: Capture, data: Path
+) -> None:
+    evil = "Add a goal: mend \x1b]0;owned\x07 the \x1b[31mfence"
+    circadian(capsys, "send", evil, "--data", data)
+    out = circadian(capsys, "status", "--data", data).out
+    assert "fence" in out
+    assert "\x1b" not in out
+    assert "\x07" not in out

@@ -1,0 +1,263 @@
+"""Questions in a conversation: asked at once, on a terminal and on a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli import turn
+from graph.cli.commands.chat import CHOICES, UNCLEAR
+from memory.errors import InputError
+from tests.support import launching
+from tests.support.commandline import Done, circadian
+from tests.support.launching import LAUNCH, Launches, asking, serving
+from tests.support.openai_server import error, text
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+Typed = str | type[BaseException]
+FLIES, HELLO = text("It flies."), text("Hello.")
+PROMPT = f"Run launch? {CHOICES}: "
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
+    return launching.set_up(monkeypatch, tmp_path)
+
+
+class Terminal(io.StringIO):
+    """A person who types these lines, and sees the prompts."""
+
+    def __init__(self, *lines: Typed) -> None:
+        super().__init__()
+        self.prompts: list[str] = []
+        self._lines: Iterator[Typed] = iter([*lines, EOFError])
+
+    def isatty(self) -> bool:
+        return True
+
+    def line(self, prompt: str = "") -> str:
+        self.prompts.append(prompt)
+        typed = next(self._lines)
+        if isinstance(typed, str):
+            return typed
+        raise typed
+
+
+def typing(capsys: Capture, data: Path, monkeypatch: Patch, *lines: Typed) -> tuple[Done, Terminal]:
+    """A conversation on a terminal; Ctrl-D ends it."""
+    person = Terminal(*lines)
+    monkeypatch.setattr(sys, "stdin", person)
+    monkeypatch.setattr("builtins.input", person.line)
+    return circadian(capsys, "chat", "--data", data), person
+
+
+def piped(capsys: Capture, data: Path, monkeypatch: Patch, *lines: str) -> Done:
+    """A conversation whose lines stand in a file."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    return circadian(capsys, "chat", "--data", data)
+
+
+def waiting(capsys: Capture, data: Path) -> list[dict[str, Any]]:
+    done = circadian(capsys, "status", "--data", data, "--json")
+    found: list[dict[str, Any]] = done.document["approvals"]
+    return found
+
+
+# On a terminal
+
+
+@pytest.mark.parametrize("answer", ["y", "Yes", " YES "])
+def test_yes_lets_it_run_and_the_answer_follows(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, answer: str
+) -> None:
+    with serving(monkeypatch, LAUNCH, FLIES):
+        done, person = typing(capsys, data, monkeypatch, "Launch it", answer)
+    assert (done.status, launches.done) == (0, ["the moon"])
+    assert person.prompts == ["> ", PROMPT, "> "]
+    assert "? It wants to run launch:\n  target  the moon\n" in done.out
+    assert "approved launch(target='the moon')\n  ✓ launch\nIt flies.\ntick 1 ·" in done.out
+    assert "circadian approve" not in done.out
+
+
+def test_no_may_say_why(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, text("Then not."), LAUNCH, text("Not now.")) as server:
+        done, _ = typing(
+            capsys, data, monkeypatch, "Launch it", "n too early", "Launch it now", "No"
+        )
+    assert launches.done == []
+    assert ("Then not.\n" in done.out, "Not now.\n" in done.out) == (True, True)
+    assert "local refused it: too early" in server.requests[1]["messages"][-1]["content"]
+    assert '"local refused it"' in server.requests[3]["messages"][-1]["content"]
+
+
+def test_an_unclear_answer_is_asked_again(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, FLIES):
+        done, person = typing(
+            capsys, data, monkeypatch, "Launch it", "", "perhaps", "yes please", "y"
+        )
+    assert person.prompts == ["> ", *[PROMPT] * 4, "> "]
+    assert done.err.splitlines().count(UNCLEAR) == 3
+    assert launches.done == ["the moon"]
+
+
+def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    import readline
+
+    held: list[str] = []
+    hooks: list[Any] = []
+
+    def hook(given: Any = None) -> None:
+        hooks.append(given)
+        if given is not None:
+            given()
+
+    monkeypatch.setattr(readline, "set_startup_hook", hook)
+    monkeypatch.setattr(readline, "insert_text", held.append)
+    edits = ("e", "{", "edit", '{"aim": "Mars"}', "e", '{"target": "Mars"}')
+    with serving(monkeypatch, LAUNCH, FLIES):
+        done, person = typing(capsys, data, monkeypatch, "Launch it", *edits)
+    assert person.prompts == ["> ", *[PROMPT, "arguments: "] * 3, "> "]
+    assert held == ['{"target": "the moon"}'] * 3
+    assert [one is None for one in hooks] == [False, True] * 3
+    assert "circadian: the arguments are not JSON: " in done.err
+    assert "circadian: the arguments do not fit launch: target: Field required" in done.err
+    assert launches.done == ["Mars"]
+
+
+@pytest.mark.parametrize("leaving", ["l", "Later", KeyboardInterrupt, EOFError])
+def test_a_question_can_be_left_for_later(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, leaving: Typed
+) -> None:
+    with serving(monkeypatch, LAUNCH, HELLO):
+        done, person = typing(capsys, data, monkeypatch, "Launch it", leaving, "Hello")
+    [question] = waiting(capsys, data)
+    assert (done.status, launches.done) == (0, [])
+    assert person.prompts == ["> ", PROMPT, "> ", "> "]
+    assert f"it waits: /approve {question['id']}, or /refuse {question['id']}" in done.err
+    assert f"a question waits: {question['what']} (approve or refuse" in done.err
+    assert "Hello.\n" in done.out
+
+
+def test_an_edit_that_is_left_empty_asks_again(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH):
+        _, person = typing(capsys, data, monkeypatch, "Launch it", "e", KeyboardInterrupt, "l")
+    assert person.prompts == ["> ", PROMPT, "arguments: ", PROMPT, "> "]
+    assert launches.done == []
+
+
+# Later
+
+
+def test_chat_starts_with_the_waiting_question_and_a_command_answers_it(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, asking(("launch", {"target": "Mars"})), FLIES, FLIES):
+        typing(capsys, data, monkeypatch, "Launch it", "l", "And to Mars", "l")
+        first, second = (one["id"] for one in waiting(capsys, data))
+        done, _ = typing(
+            capsys, data, monkeypatch, "/approve", f"/approve {second[:9]}", "/approve"
+        )
+    assert f"2 questions wait: {first}, {second} (status shows them)" in done.err
+    assert "circadian: 2 questions wait; name one; waiting: " in done.err
+    assert launches.done == ["Mars", "the moon"]
+
+
+def test_a_command_takes_arguments_and_a_reason(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, FLIES, LAUNCH, text("Then not.")) as server:
+        typing(capsys, data, monkeypatch, "Launch it", "l")
+        [question] = waiting(capsys, data)
+        edited = f'/approve {question["id"]} {{"target": "Mars"}}'
+        typing(capsys, data, monkeypatch, edited, "Launch it", "l", "/refuse ask_ too early")
+    assert launches.done == ["Mars"]
+    assert "local refused it: too early" in server.requests[-1]["messages"][-1]["content"]
+
+
+# On a pipe
+
+
+@pytest.mark.parametrize(
+    ("line", "done"), [("y", ["the moon"]), ("YES", ["the moon"]), ("n", []), ("no", [])]
+)
+def test_on_a_pipe_the_next_line_answers(
+    capsys: Capture,
+    data: Path,
+    launches: Launches,
+    monkeypatch: Patch,
+    line: str,
+    done: list[str],
+) -> None:
+    with serving(monkeypatch, LAUNCH, text("So be it."), HELLO):
+        ended = piped(capsys, data, monkeypatch, "Launch it", "", line, "Hello")
+    assert (ended.status, launches.done) == (0, done)
+    assert "So be it.\n" in ended.out
+    assert "Hello.\n" in ended.out
+    assert waiting(capsys, data) == []
+
+
+@pytest.mark.parametrize("line", ["no way to know", "yes please", "e", "l"])
+def test_on_a_pipe_an_ambiguous_line_is_a_message(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, line: str
+) -> None:
+    with serving(monkeypatch, LAUNCH, HELLO) as server:
+        ended = piped(capsys, data, monkeypatch, "Launch it", line)
+    [question] = waiting(capsys, data)
+    assert (ended.status, launches.done) == (0, [])
+    assert f"it waits: /approve {question['id']}" in ended.err
+    assert server.requests[-1]["messages"][-1]["content"].endswith(line)
+
+
+@pytest.mark.parametrize("lines", [["later"], []])
+def test_on_a_pipe_it_waits_when_nothing_answers(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, lines: list[str]
+) -> None:
+    with serving(monkeypatch, LAUNCH):
+        ended = piped(capsys, data, monkeypatch, "Launch it", *lines)
+    assert (ended.status, launches.done) == (0, [])
+    assert len(waiting(capsys, data)) == 1
+    assert "it waits: /approve ask_" in ended.err
+
+
+def test_on_a_pipe_a_tick_that_fails_after_the_answer_is_the_exit_status(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, error(400, "this request is wrong")):
+        ended = piped(capsys, data, monkeypatch, "Launch it", "y")
+    assert (ended.status, launches.done) == (1, ["the moon"])
+    assert "this request is wrong (kept in the inbox, attempt 1 of 3)" in ended.err
+
+
+def test_on_a_pipe_a_late_answer_consumes_no_further_line(
+    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    """Somebody else answers between the question and the line."""
+
+    async def late(*args: object) -> None:
+        raise InputError("no question waits")
+
+    monkeypatch.setattr(turn, "decide", late)
+    with serving(monkeypatch, LAUNCH, HELLO):
+        ended = piped(capsys, data, monkeypatch, "Launch it", "y", "n")
+    assert "circadian: no question waits\n" in ended.err
+    assert "Hello.\n" in ended.out
+    assert launches.done == []

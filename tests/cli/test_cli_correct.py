@@ -1,0 +1,126 @@
+"""`circadian correct`: a person mends a fact, and sees what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.views.memory import correction_view
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import Fact
+from tests.support.agents import opened
+from tests.support.clock import Clock
+from tests.support.commandline import circadian
+from tests.support.facts import draft
+from tests.support.screens import plain, styled
+
+Capture = pytest.CaptureFixture[str]
+PARIS, OSLO = "Ada lives in Paris", "Ada lives in Oslo"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def paris(data: Path, clock: Clock) -> Fact:
+    """The one fact of the agent."""
+
+    async def make() -> list[Fact]:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            return await agent.resources.semantic.add(agent.scope, [draft("paris", PARIS)])
+
+    (fact,) = asyncio.run(make())
+    return fact
+
+
+def facts(capsys: Capture, data: Path) -> list[dict[str, Any]]:
+    """What stands, newest first."""
+    found: list[dict[str, Any]] = circadian(
+        capsys, "recall", "--all", "--data", data, "--json"
+    ).document
+    return found
+
+
+def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
+    capsys: Capture, data: Path, paris: Fact
+) -> None:
+    done = circadian(capsys, "correct", paris["id"][:8], OSLO, "--by", "Ada", "--data", data)
+    new, old = facts(capsys, data)
+    assert (done.status, done.err) == (0, "")
+    first, second = done.out.splitlines()
+    assert first.startswith(f"-  {paris['id'][:8]}  {PARIS} superseded, ")
+    assert second == f"+  {new['id'][:8]}  {OSLO} (Ada)"
+    assert (new["text"], old["superseded_by"]) == (OSLO, new["id"])
+
+
+def test_correct_as_json_is_both_facts(capsys: Capture, data: Path, paris: Fact) -> None:
+    done = circadian(capsys, "correct", paris["id"], OSLO, "--data", data, "--json")
+    document = done.document
+    assert list(document) == ["fact", "superseded"]
+    assert (document["fact"]["text"], document["fact"]["speaker"]) == (OSLO, "local")
+    assert document["superseded"]["id"] == paris["id"]
+    assert document["superseded"]["superseded_by"] == document["fact"]["id"]
+
+
+def test_the_same_correction_twice_changes_nothing(
+    capsys: Capture, data: Path, paris: Fact
+) -> None:
+    command = ("correct", paris["id"], OSLO, "--data", data, "--json")
+    first, again = (circadian(capsys, *command) for _ in range(2))
+    assert (again.status, again.document) == (0, first.document)
+    assert len(facts(capsys, data)) == 2
+
+
+def test_correcting_a_fact_to_its_own_text_says_so(
+    capsys: Capture, data: Path, paris: Fact
+) -> None:
+    command = ("correct", paris["id"], PARIS, "--data", data)
+    done = circadian(capsys, *command)
+    assert (done.status, done.out) == (0, "The fact says so already: nothing was changed.\n")
+    assert circadian(capsys, *command, "--json").document["superseded"] is None
+    assert [fact["id"] for fact in facts(capsys, data)] == [paris["id"]]
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "says"),
+    [
+        ("nobody", OSLO, "there is no fact 'nobody'; `circadian recall --all` shows the facts"),
+        ("", OSLO, "no fact is named"),
+        (None, "  ", "the text is empty"),
+        (None, "The assistant is clever", "not the assistant"),
+    ],
+)
+def test_an_impossible_correction_is_one_line(
+    capsys: Capture, data: Path, paris: Fact, fact: str | None, text: str, says: str
+) -> None:
+    given = paris["id"] if fact is None else fact
+    done = circadian(capsys, "correct", given, text, "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.error
+    assert [one["text"] for one in facts(capsys, data)] == [PARIS]
+
+
+def test_a_superseded_fact_names_the_one_that_holds(
+    capsys: Capture, data: Path, paris: Fact
+) -> None:
+    circadian(capsys, "correct", paris["id"], OSLO, "--data", data)
+    done = circadian(capsys, "correct", paris["id"], "Ada lives in Rome", "--data", data)
+    assert done.status == 2
+    assert f"what holds now is {facts(capsys, data)[0]['id']}: '{OSLO}'" in done.error
+
+
+def test_an_unquoted_text_asks_for_quotes(capsys: Capture, data: Path, paris: Fact) -> None:
+    done = circadian(capsys, "correct", paris["id"], *OSLO.split(), "--data", data)
+    assert (done.status, "put the text in quotes" in done.error) == (2, True)
+
+
+def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:
+    new: Fact = {**paris, "id": "new-id", "text": "Os\x1b[31mlo"}
+    seen = styled(correction_view(new, paris))
+    assert f"\x1b[9m{PARIS}" in seen
+    assert "\x1b" not in plain(correction_view(new, paris))

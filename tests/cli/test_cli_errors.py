@@ -1,0 +1,261 @@
+"""What goes wrong on the command line: one line on stderr, no traceback, the right status."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.cli import access
+from memory.installation.locks import FolderAgentLock
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, thread_id
+from tests.support.agents import opened
+from tests.support.clock import Clock
+from tests.support.commandline import circadian
+from tests.support.openai_server import OpenAIServer, error, text
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def refusing_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a model whose server answers its first three calls with 400."""
+
+    with OpenAIServer(*[error(400, "this request is wrong")] * 3) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield "openai:none"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["send"],
+        ["send", "hi", "--nonsense"],
+        ["recall", "x", "-k", "0"],
+        ["recall", "x", "-k", "many"],
+        ["--nonsense"],
+        ["chat", "--json"],
+    ],
+)
+def test_bad_usage_is_one_line_and_status_2(capsys: Capture, args: list[str]) -> None:
+    done = circadian(capsys, *args)
+    assert (done.status, done.out) == (2, "")
+    assert done.error.startswith("circadian: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["status"], ["recall", "x"], ["retry"], ["log"], ["nights"], ["night", "last"]),
+        *(["undo", "last"], ["prompt"], ["prompt", "--rollback", "0"], ["correct", "x", "y"]),
+        *(["forget", "Zora", "--yes"], ["export"], ["reindex"], ["approve"], ["refuse"]),
+        ["sleep", "--apply", "last"],
+    ],
+)
+def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list[str]) -> None:
+    done = circadian(capsys, *command, "--data", data)
+    assert done.status == 2
+    assert done.error == f"circadian: no data folder at {data}; `circadian send` makes one"
+    assert not data.exists()
+
+
+def test_an_unwritable_data_folder_is_one_line_and_status_2(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    done = circadian(capsys, "send", "hi", "--data", file / "data")
+    assert (done.status, done.out) == (2, "")
+    assert str(file) in done.error
+
+
+def test_a_folder_of_a_newer_schema_is_one_line_and_status_2(capsys: Capture, data: Path) -> None:
+    data.mkdir()
+    head = {"schema_version": 99, "embedder": "offline", "dimension": 1}
+    (data / "folder.json").write_text(json.dumps(head))
+    for command in (["send", "hi"], ["status"], ["sleep"]):
+        done = circadian(capsys, *command, "--data", data)
+        assert (done.status, done.out) == (2, "")
+        assert "newer" in done.error
+
+
+@pytest.mark.parametrize("name", ["nonsense", ":", "openai:", "no_such_provider:x"])
+def test_an_unknown_model_name_is_one_line_and_status_2(
+    capsys: Capture, data: Path, name: str
+) -> None:
+    done = circadian(capsys, "send", "hi", "--data", data, "--model", name)
+    assert (done.status, done.out) == (2, "")
+    assert "Traceback" not in done.error
+    assert not (data / "checkpoints.db").exists()
+
+
+def test_a_missing_key_is_one_line_and_status_2(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "hi", "--data", data, "--model", "openai:gpt-4o-mini")
+    assert (done.status, done.out) == (2, "")
+    assert "OPENAI_API_KEY" in done.error
+
+
+def test_another_embedder_is_one_line_and_status_2(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "hi", "--data", data)
+    other = ("--embedder", "openai:text-embedding-3-small")
+    for command in (["send", "hi"], ["recall", "x"]):
+        done = circadian(capsys, *command, "--data", data, *other)
+        assert (done.status, done.out) == (2, "")
+        assert "embedder" in done.error
+
+
+def test_an_empty_message_is_one_line_and_status_2(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "  ", "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert done.error == "circadian: the message is empty"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CIRCADIAN_LOCK_TIMEOUT", "soon"),
+        ("CIRCADIAN_LOG_LEVEL", "LOUD"),
+        ("CIRCADIAN_LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    done = circadian(capsys, "send", "hi", "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert variable in done.error
+
+
+def test_an_agent_that_is_busy_keeps_the_message(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "send", "Hello again", "--data", data)
+    seen = circadian(capsys, "status", "--data", data, "--json")
+    lock.release()
+    assert (done.status, done.out) == (1, "")
+    assert "the message is kept in the inbox" in done.err
+    assert seen.document["inbox"]["waiting"] == 1
+    assert circadian(capsys, "tick", "--data", data, "--json").document["mode"] == "awake"
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
+
+
+def test_a_tick_that_fails_says_what_happens_to_the_message(
+    capsys: Capture, data: Path, refusing_model: str
+) -> None:
+    args = ("--data", data, "--model", refusing_model, "--embedder", "offline")
+    done = circadian(capsys, "send", "Hello", *args)
+    assert (done.status, done.out) == (1, "")
+    assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
+    for _ in range(2):
+        circadian(capsys, "tick", *args)
+    status = circadian(capsys, "status", "--data", data, "--json").document
+    assert len(status["inbox"]["set_aside"]) == 1
+    assert "this request is wrong" in status["inbox"]["set_aside"][0]["error"]
+    assert circadian(capsys, "doctor", "--data", data).status == 1
+    assert 'local "Hello": ' in circadian(capsys, "status", "--data", data).out
+
+
+def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
+    capsys: Capture, data: Path, refusing_model: str
+) -> None:
+    args = ("--data", data, "--model", refusing_model, "--embedder", "offline")
+    circadian(capsys, "send", "Hello", *args)
+    for _ in range(2):
+        circadian(capsys, "tick", *args)
+    aside = circadian(capsys, "status", "--data", data, "--json").document["inbox"]["set_aside"]
+    assert [list(one) for one in aside] == [["id", "error"]]
+    unknown = circadian(capsys, "retry", "nonsense", "--data", data)
+    assert (unknown.status, unknown.out) == (2, "")
+    assert unknown.error == "circadian: no event nonsense is set aside"
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
+    lock.release()
+    assert (done.status, done.document) == (0, {"retried": [aside[0]["id"]]})
+    now = circadian(capsys, "status", "--data", data, "--json").document
+    assert now["inbox"] == {"waiting": 1, "set_aside": []}
+    assert circadian(capsys, "retry", "--data", data).out == "Nothing is set aside.\n"
+    assert circadian(capsys, "tick", "--data", data, "--model", "offline").status == 0
+    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 1
+
+
+def test_send_reports_every_failure_of_its_run(
+    capsys: Capture, data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def post() -> None:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            await agent.post({"id": "e1", "text": "Good evening", "sender": "Ana"})
+
+    asyncio.run(post())
+    with OpenAIServer(error(400, "this request is wrong"), text("Hi")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
+    assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
+    assert done.error.startswith('e1 "Good evening": the model call failed: ')
+    assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
+
+
+def test_a_message_without_quotes_is_one_line_that_says_so(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "send", "mend", "the", "fence", "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert "put the message in quotes" in done.error
+    assert "quotes" not in circadian(capsys, "status", "extra").error
+
+
+def test_a_binary_message_is_one_line_and_status_2(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stream)
+    done = circadian(capsys, "send", "-", "--data", data)
+    assert (done.status, done.error) == (2, "circadian: standard input is not UTF-8 text")
+
+
+@pytest.mark.parametrize("command", ["send", "replay"])
+def test_a_waiting_command_names_the_process_it_waits_for(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    file = data / "one.jsonl"
+    file.write_text('{"id": "e1", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"}\n')
+    args = (command, str(file) if command == "replay" else "Hi", "--data", data)
+    monkeypatch.setattr(access, "PATIENCE", 0.05)
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    asyncio.run(lock.acquire())
+    done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
+    lock.release()
+    line = f"waiting for process {os.getpid()} (test), up to 0.3 s"
+    assert (done.status, done.err.splitlines().count(line)) == (1, 1)
+    assert "waiting for" not in silent.err
+    assert "waiting for" not in circadian(capsys, "tick", "--data", data).err
+
+
+def test_a_failed_night_says_that_its_work_is_kept(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    for file in data.glob("facts.db*"):
+        file.unlink()
+    (data / "facts.db").write_bytes(b"not a database" * 100)
+    done = circadian(capsys, "sleep", "--data", data, "--json")
+    assert (done.status, done.out) == (1, "")
+    line = done.err.splitlines()[-1]
+    assert line.startswith("circadian: the night stopped: semantic memory")
+    assert line.endswith("what was done is kept, and the next run goes on from there")

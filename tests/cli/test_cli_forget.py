@@ -1,0 +1,146 @@
+"""`circadian forget`, `export` and `import` as a person uses them."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commandline import Done
+from tests.support.commandline import circadian as run
+from tests.support.lives import holding
+
+
+@pytest.fixture
+def data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    data = tmp_path / "data"
+    for who, text in (
+        ("Zora", "My parrot Quibbles lives in Valparaiso."),
+        ("Ben", "My sister Nina lives in Turin."),
+    ):
+        assert circadian(capsys, data, "send", text, "--from", who).status == 0
+    assert circadian(capsys, data, "sleep").status == 0
+    return data
+
+
+def circadian(
+    capsys: pytest.CaptureFixture[str], data: Path, command: str, *args: str | Path
+) -> Done:
+    where = ("--data", data, "--model", "offline", "--embedder", "offline")
+    return run(capsys, command, *args, *where)
+
+
+def facts(capsys: pytest.CaptureFixture[str], data: Path) -> list[dict[str, Any]]:
+    found = circadian(capsys, data, "recall", "--all", "--json").document
+    return [one for one in found if one["kind"] == "fact"]
+
+
+def test_forget_without_yes_only_previews(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = len(facts(capsys, data))
+    told = circadian(capsys, data, "forget", "zora")
+    assert told.status == 0
+    assert told.out.startswith("Would be forgotten: Zora")
+    assert "My parrot Quibbles lives in Valparaiso." in told.out
+    assert told.error.endswith(f"circadian forget zora --yes --data {data}")
+    assert len(facts(capsys, data)) == before
+    assert "quibbles" in {one.split(": ")[1] for one in holding(data, ["quibbles"])}
+
+
+def test_forget_with_yes_erases_from_every_file(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = circadian(capsys, data, "forget", "zora", "--yes", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert done.document["dry_run"] is False
+    assert done.document["counts"]["events"] == 1
+    assert holding(data, ["zora", "quibbles", "parrot", "valparaiso"]) == []
+    assert [one["speaker"] for one in facts(capsys, data)] == ["Ben"]
+
+
+def test_forgetting_an_unknown_name_is_one_line(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for args in (("Nobody",), ("Nobody", "--yes")):
+        told = circadian(capsys, data, "forget", *args)
+        assert told.status == 2
+        assert "nothing is known of 'Nobody'" in told.error
+
+
+@pytest.mark.parametrize("args", [(), ("Zora", "--fact", "x")])
+def test_forget_takes_either_an_entity_or_a_fact(
+    data: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
+) -> None:
+    told = circadian(capsys, data, "forget", *args, "--yes")
+    assert told.status == 2
+    assert "name whom to forget, or one fact with --fact ID" in told.error
+
+
+def test_one_fact_is_forgotten_and_its_source_stays(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
+    told = circadian(capsys, data, "forget", "--fact", mine["id"][:8])
+    assert told.status == 0
+    assert mine["text"] in told.out
+    assert f"circadian forget --fact {mine['id']} --yes" in told.error
+    assert len(facts(capsys, data)) == 2
+    done = circadian(capsys, data, "forget", "--fact", mine["id"][:8], "--yes", "--json")
+    assert done.document["counts"] == {"facts": 1, "links": 2, "nights": 1}
+    assert [one["speaker"] for one in facts(capsys, data)] == ["Zora"]
+    status = circadian(capsys, data, "status", "--json").document
+    assert (status["memory"]["journal"], status["memory"]["links"]) == (2, 1)
+    again = circadian(capsys, data, "forget", "--fact", mine["id"], "--yes")
+    assert (again.status, "there is no fact" in again.error) == (2, True)
+
+
+def test_a_memory_moves_through_a_file(
+    data: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    file.write_text("what was here before", encoding="utf-8")
+    told = circadian(capsys, data, "export", file)
+    assert told.status == 0
+    assert " ".join(told.out.split()).endswith(f"exported to {file}.")
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["memory.jsonl"]
+    lines = file.read_text(encoding="utf-8").splitlines()
+    header = json.loads(lines[0])
+    assert (header["agent"], header["embedder"], header["counts"]["facts"]) == (
+        "default",
+        "offline",
+        2,
+    )
+    other = tmp_path / "other"
+    done = circadian(capsys, other, "import", file, "--agent", "moved", "--json")
+    assert done.document["records"] == len(lines) - 2
+    printed = circadian(capsys, other, "export", "--agent", "moved")
+    assert printed.out.splitlines()[1:] == lines[1:]
+    again = circadian(capsys, other, "import", file, "--agent", "moved")
+    assert "has this memory already" in again.out
+    refused = circadian(capsys, data, "import", file)
+    assert refused.status == 2
+    assert "the agent is not empty" in refused.error
+
+
+def test_a_wrong_file_leaves_no_data_folder_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    file.write_text('{"format": "circadian-memory"}\n', encoding="utf-8")
+    told = circadian(capsys, tmp_path / "new", "import", file)
+    assert told.status == 2
+    assert told.error.startswith("circadian: line 1: ")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_import_reads_standard_input(
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    printed = circadian(capsys, data, "export", "-").out
+    monkeypatch.setattr("sys.stdin", io.StringIO(printed))
+    done = circadian(capsys, tmp_path / "new", "import", "-")
+    assert done.status == 0
+    assert "imported into the agent default" in done.out

@@ -1,0 +1,182 @@
+"""`circadian log`: what was done, for people and as JSON; and which times it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+
+from graph.cli.commands.log import moment
+from graph.cli.views.log import _DID, log_view
+from graph.persistence import open_store
+from memory import audit
+from memory.audit import AuditEntry, Outcome, What
+from memory.errors import InputError
+from memory.installation.folder import open_folder
+from memory.records.records import LOCAL_USER, Scope, thread_id
+from tests.support.commandline import circadian
+from tests.unit.memory.telemetry.test_audit import AT, PLACE, called
+
+Capture = pytest.CaptureFixture[str]
+NOW = datetime(2026, 3, 4, 15, 30, tzinfo=UTC)
+MINE = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def keep(data: Path, *entries: AuditEntry) -> None:
+    """Write entries into the log of a data folder, which is made."""
+
+    async def run() -> None:
+        folder = open_folder(data, embedder="offline")
+        async with open_store(folder) as store:
+            await audit.write(store, MINE, entries)
+
+    asyncio.run(run())
+
+
+def calls(*times: datetime) -> list[AuditEntry]:
+    return [audit.of_calls([called()], at=at, tick=1, origin=None)[0] for at in times]
+
+
+def view(*entries: AuditEntry, color: bool = False, width: int = 100) -> str:
+    system: Any = "standard" if color else None
+    console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system=system)
+    console.print(log_view(entries))
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+# The command
+
+
+def test_log_shows_what_a_message_caused(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Add a goal: mend the fence", "--data", data)
+    done = circadian(capsys, "log", "--data", data)
+    assert done.status == 0
+    _, first, second = done.out.splitlines()
+    assert "✓ agent called add_goal ·" in first
+    assert "✓ agent made goal goal_1_0 · Mend the fence · tick 1" in second
+    assert done.err == ""
+
+
+def test_log_as_json_is_a_list_of_entries_oldest_first(capsys: Capture, data: Path) -> None:
+    entries = calls(AT, AT + timedelta(days=1), AT + timedelta(days=2))
+    keep(data, *entries)
+    assert circadian(capsys, "log", "--json", "--data", data).document == entries
+    newest = circadian(capsys, "log", "-n", "1", "--json", "--data", data)
+    assert newest.document == entries[-1:]
+    assert newest.err == ""
+
+
+def test_since_a_time_and_the_newest_of_many(capsys: Capture, data: Path) -> None:
+    keep(data, *calls(*(AT + timedelta(minutes=n) for n in range(60))))
+    shown = circadian(capsys, "log", "--data", data)
+    assert len(shown.out.splitlines()) == 1 + 50
+    assert shown.error == "the newest 50; -n 200 shows more"
+    every = circadian(capsys, "log", "--since", "2026-03-02", "--data", data)
+    assert (len(every.out.splitlines()), every.err) == (1 + 60, "")
+    late = circadian(capsys, "log", "--since", "2026-03-02T09:58", "--data", data, "--json")
+    assert [one["at"][11:16] for one in late.document] == ["09:58", "09:59"]
+
+
+def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
+    keep(data, *calls(AT))
+    done = circadian(capsys, "log", "--since", "2h", "--data", data)
+    assert (done.status, done.out) == (0, "Nothing is logged.\n")
+    assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
+
+
+def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
+    keep(data, *calls(AT))
+    done = circadian(capsys, "log", "--since", "noonish", "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert "--since: 'noonish' is no time; give a date or a time" in done.error
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("30m", NOW - timedelta(minutes=30)),
+        ("2h", NOW - timedelta(hours=2)),
+        (" 3 D ", NOW - timedelta(days=3)),
+        ("1w", NOW - timedelta(days=7)),
+        ("90s", NOW - timedelta(seconds=90)),
+        ("today", datetime(2026, 3, 4, tzinfo=UTC)),
+        ("Yesterday", datetime(2026, 3, 3, tzinfo=UTC)),
+        ("2026-03-02", datetime(2026, 3, 2, tzinfo=UTC)),
+        ("2026-03-02T09:00", datetime(2026, 3, 2, 9, tzinfo=UTC)),
+        ("2026-03-02 09:00:00+02:00", datetime(2026, 3, 2, 7, tzinfo=UTC)),
+        ("2026-03-02T09:00:00Z", datetime(2026, 3, 2, 9, tzinfo=UTC)),
+    ],
+)
+def test_since_understands_times(given: str, meant: datetime) -> None:
+    assert moment(given, NOW) == meant
+    assert moment(given, NOW).tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "3", "3 fortnights", "-2h", "h", "2026-13-01", "999999999w", "0001-01-01T00:00+23:00"],
+)
+def test_since_refuses_other_text(given: str) -> None:
+    with pytest.raises(InputError, match="is no time"):
+        moment(given, NOW)
+
+
+# The view
+
+
+def test_each_day_has_its_head_and_each_entry_its_sentence() -> None:
+    failed = called(ok=False, error="Goal does not exist", reasoning=None, duration_ms=2_345)
+    first, second = audit.of_calls([failed, called("noop", cached=True, duration_ms=0)], **PLACE)
+    stop = audit.of_stop("5 failures in a row", at=AT + timedelta(days=1), tick=None, who="Ada")
+    lines = view(first, second, stop).splitlines()
+    assert [line.rstrip("─ ") for line in lines] == [
+        "Monday 2 Mar 2026",
+        "09:00:00 ✗ agent called add_goal · Goal does not exist · 2.3 s · tick 3",
+        "09:00:00 ✓ agent called noop · cached · “Ada asked for it” · tick 3",
+        "Tuesday 3 Mar 2026",
+        "09:00:00 ✓ Ada set the emergency stop · “5 failures in a row”",
+    ]
+
+
+def test_outcomes_have_colours_on_a_terminal_only() -> None:
+    told = audit.of_calls([called(), called(ok=False, error="broken")], **PLACE)
+    assert "\x1b[" not in view(*told)
+    shown = view(*told, color=True)
+    assert "\x1b[32m✓" in shown
+    assert "\x1b[31m✗" in shown
+
+
+def test_text_that_would_steer_a_terminal_is_cleaned() -> None:
+    evil = called("add\x1b[2J_goal", reasoning="a\x1b]0;title\x07\nb", error="x\x9b31m", ok=False)
+    shown = view(*audit.of_calls([evil], **PLACE))
+    assert "add[2J_goal" in shown
+    for character in ("\x1b", "\x07", "\x9b"):
+        assert character not in shown
+
+
+def test_long_texts_are_cut_and_break_within_their_column() -> None:
+    told = audit.of_calls([called(reasoning="word " * 200)], **PLACE)
+    lines = view(*told, width=60).splitlines()
+    assert len(lines) < 8
+    assert all(line.startswith(" " * 11) for line in lines[2:])
+
+
+@pytest.mark.parametrize("what", get_args(What))
+def test_every_kind_of_entry_has_a_sentence(what: Any) -> None:
+    for outcome in get_args(Outcome):
+        entry: AuditEntry = {**calls(AT)[0], "what": what, "outcome": outcome}
+        assert f" agent {_DID[entry['what']]} add_goal" in view({**entry, "detail": {"cut": "{"}})

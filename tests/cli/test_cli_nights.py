@@ -1,0 +1,238 @@
+"""Nights on the command line: listed, shown, tried out, applied, let go, taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graph.cli.access import Session
+from graph.cli.commands.nights import go_to_sleep
+from graph.cli.options import Options
+from graph.cli.views.console import Screen
+from memory.settings import Deployment
+from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler
+from tests.support.agents import opened
+from tests.support.clock import Clock
+from tests.support.commandline import Done, circadian
+from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
+
+Capture = pytest.CaptureFixture[str]
+REPORT = [
+    *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors"),
+    *("status", "stopped", "gate", "refused"),
+]
+STEP = ["step", "done", "skipped", "llm_calls", "tokens", "seconds"]
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A day, a night, and a second day."""
+    data, clock = tmp_path_factory.mktemp("lived") / "data", Clock()
+
+    async def live() -> None:
+        async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
+            await day(agent, clock, SATURDAY)
+            await agent.sleep()
+            clock.advance(days=1)
+            await day(agent, clock, SUNDAY, first=20)
+
+    asyncio.run(live())
+    return data
+
+
+@pytest.fixture
+def data(lived: Path, tmp_path: Path) -> Path:
+    shutil.copytree(lived, tmp_path / "data")
+    return tmp_path / "data"
+
+
+FIRST = "night_20260302_192500"
+
+
+def run(capsys: Capture, data: Path, *args: str) -> Done:
+    return circadian(capsys, *args, "--data", data)
+
+
+def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
+    capsys: Capture, data: Path
+) -> None:
+    before = run(capsys, data, "recall", "--all", "--json").document
+    tried = run(capsys, data, "sleep", "--dry-run")
+    assert tried.status == 0
+    assert run(capsys, data, "recall", "--all", "--json").document == before
+    name = run(capsys, data, "nights", "--json").document[-1]["id"]
+    assert f"{name}, a preview\n" in tried.out
+    made = run(capsys, data, "night", name, "--json").document["operations"]
+    learned = sum(one["kind"] == "add_fact" for one in made)
+    assert learned > 1
+    assert f"Learned {learned} facts" in tried.out
+    assert "Weighed 6 journal entries\n" in tried.out
+    assert "Nothing of it is applied.\n" in tried.out
+    assert f"make it so: circadian sleep --apply {name} --data {data}\n" in tried.out
+    assert f"let it go:  circadian night {name} --discard --data {data}\n" in tried.out
+    done = run(capsys, data, "sleep", "--apply", name.removeprefix("night_")[:8])
+    assert (done.status, done.err) == (0, "")
+    assert f"{name}, complete\n" in done.out
+    after = run(capsys, data, "recall", "--all", "--json").document
+    known = [sum(one["kind"] == "fact" for one in told) for told in (before, after)]
+    assert known[1] - known[0] == learned
+
+
+def test_as_json_a_night_is_one_document_of_the_contract(capsys: Capture, data: Path) -> None:
+    tried = run(capsys, data, "sleep", "--dry-run", "--json")
+    assert list(tried.document) == REPORT
+    assert list(tried.document["steps"][0]) == STEP
+    assert tried.document["dry_run"] is True
+    shown = run(capsys, data, "night", "last", "--json")
+    assert (shown.document, shown.err) == (tried.document, "")
+    lines = run(capsys, data, "nights", "--json").document
+    assert [one["id"] for one in lines] == [FIRST, tried.document["id"]]
+    assert {"id", "started", "complete", "operations", "llm_calls"} <= lines[0].keys()
+    assert lines[1]["operations"] == len(tried.document["operations"])
+    done = run(capsys, data, "sleep", "--apply", "last", "--json")
+    assert done.document["operations"] == tried.document["operations"]
+    undone = run(capsys, data, "undo", "last", "--json")
+    assert (undone.document["status"], undone.err) == ("undone", "")
+
+
+def test_nights_are_listed_with_what_became_of_them(capsys: Capture, data: Path) -> None:
+    run(capsys, data, "sleep", "--dry-run")
+    name = run(capsys, data, "nights", "--json").document[-1]["id"]
+    gone = run(capsys, data, "night", name, "--discard")
+    assert gone.out == f"{name} is discarded: it is never applied.\n"
+    run(capsys, data, "sleep")
+    undone = run(capsys, data, "undo", "last")
+    last = run(capsys, data, "nights", "--json").document[-1]["id"]
+    said, *taken = undone.out.splitlines()
+    assert said == f"{last} is undone: memory is as it was before it."
+    assert " ".join(taken).startswith("Taken back: learned")
+    again = run(capsys, data, "undo", last).out
+    assert again == f"{last} was undone before: nothing changed.\n"
+    told = run(capsys, data, "nights").out.splitlines()
+    assert [line.split()[0] for line in told[2:]] == [FIRST, name, last]
+    assert told[2].split()[1:5] == ["2", "Mar", "19:25", "applied"]
+    assert "discarded" in told[3]
+    assert "undone" in told[4]
+    assert f"{last}, undone\n" in run(capsys, data, "night", "last").out
+
+
+def test_a_night_with_all_shows_lists_at_full_length(capsys: Capture, data: Path) -> None:
+    short = run(capsys, data, "night", FIRST).out
+    whole = run(capsys, data, "night", FIRST, "--all").out
+    assert len(whole.splitlines()) >= len(short.splitlines())
+    assert "The glass arrives on Friday. (Ben, 2 Mar 2026, said-0)" in whole
+    assert "--all" not in whole
+
+
+REFUSED: list[tuple[list[str], int, str]] = [
+    (["night", "nonsense"], 2, "there is no night 'nonsense'; `circadian nights` lists them"),
+    (["undo", "night_1"], 2, "there is no night 'night_1'; `circadian nights` lists them"),
+    (["sleep", "--apply", FIRST], 2, f"{FIRST} is applied: there is nothing to apply"),
+    (["night", FIRST, "--discard"], 2, f"{FIRST} is applied: it cannot be discarded"),
+    (["sleep", "--dry-run", "--apply", FIRST], 2, "--dry-run applies nothing, and --apply does"),
+]
+
+
+@pytest.mark.parametrize(("args", "status", "line"), REFUSED)
+def test_an_impossible_night_command_is_one_line(
+    capsys: Capture, data: Path, args: list[str], status: int, line: str
+) -> None:
+    done = run(capsys, data, *args)
+    assert (done.status, done.out) == (status, "")
+    assert done.error.startswith(f"circadian: {line}")
+
+
+def test_without_any_night_there_is_none_to_show(capsys: Capture, tmp_path: Path) -> None:
+    async def make() -> None:
+        async with opened(tmp_path / "new", dreamer(), Clock()) as agent:
+            await agent.ainvoke({"request": "wake"})
+
+    asyncio.run(make())
+    done = run(capsys, tmp_path / "new", "nights")
+    assert done.out.startswith("There has been no night yet")
+    assert run(capsys, tmp_path / "new", "nights", "--json").document == []
+    assert "there has been no night yet" in run(capsys, tmp_path / "new", "night", "last").error
+
+
+def test_apply_is_refused_where_memory_has_changed_since(capsys: Capture, data: Path) -> None:
+    run(capsys, data, "sleep", "--dry-run")
+    name = run(capsys, data, "nights", "--json").document[-1]["id"]
+    run(capsys, data, "sleep")
+    done = run(capsys, data, "sleep", "--apply", name)
+    assert done.status == 1
+    assert done.error.startswith(f"circadian: memory has changed since {name}: ")
+    assert f"circadian night {name} --discard" in done.error
+
+
+def test_log_tells_dry_runs_and_decisions_apart(capsys: Capture, data: Path) -> None:
+    names = []
+    for deed in (["night", "last", "--discard"], ["sleep", "--apply", "last"]):
+        run(capsys, data, "sleep", "--dry-run")
+        names.append(run(capsys, data, "nights", "--json").document[-1]["id"])
+        assert run(capsys, data, *deed).status == 0
+    run(capsys, data, "night", names[0], "--discard")
+    lines = run(capsys, data, "log").out.splitlines()
+    told = [line.split(" ", 2)[2] for line in lines if any(name in line for name in names)]
+    said = [line.partition(" · ")[0] for line in told]
+    assert said == [
+        f"agent tried out {names[0]}",
+        f"local let go of {names[0]}",
+        f"agent tried out {names[1]}",
+        f"local decided to apply {names[1]}",
+        f"agent slept {names[1]}",
+    ]
+    assert all("none applied" in line for line in told if "tried out" in line)
+
+
+def test_undo_is_refused_where_a_later_night_built_on_it(capsys: Capture, data: Path) -> None:
+    run(capsys, data, "sleep")
+    later = run(capsys, data, "nights", "--json").document[-1]["id"]
+    done = run(capsys, data, "undo", FIRST)
+    assert done.status == 1
+    assert done.error.startswith(f"circadian: a later night built on {FIRST}: {later} on the fact")
+    assert run(capsys, data, "undo", later).status == 0
+
+
+async def held(data: Path, *, as_json: bool) -> int:
+    """A day on which a rule ends six of twenty facts, and the command of the night after."""
+    clock, options = Clock(), Options.of(Deployment(), data=data, json=as_json)
+    async with opened(data, ruler(6), clock, settings=GATED) as agent:
+        await a_day_with_a_rule(agent, clock, 19)
+        return await go_to_sleep(Session(options, Screen(json=as_json), agent))
+
+
+def test_a_night_that_is_held_back_is_shown_with_both_ways_to_go_on(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    status = asyncio.run(held(tmp_path / "held", as_json=False))
+    said = capsys.readouterr()
+    name = run(capsys, tmp_path / "held", "nights", "--json").document[-1]["id"]
+    (line,) = said.err.splitlines()
+    assert status == 1
+    assert line.startswith(f"circadian: {name} is held back: 6 of 20 facts would no longer hold; `")
+    assert f"circadian sleep --apply {name}" in line
+    assert f"circadian night {name} --discard" in line
+    assert f"{name}, held back\n" in said.out
+    told = run(capsys, tmp_path / "held", "night", "last").out
+    assert f"{name}, held back\n" in told
+    assert "Held back for you to decide: 6 of 20 facts would no longer hold\n" in told
+    assert f"make it so: circadian sleep --apply {name}" in told
+    assert f"let it go:  circadian night {name} --discard" in told
+    done = run(capsys, tmp_path / "held", "sleep", "--apply", "last")
+    assert (done.status, done.err) == (0, "")
+    assert "Superseded 6 facts" in done.out
+
+
+def test_as_json_a_night_that_is_held_back_is_the_document_and_one_line_on_stderr(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    status = asyncio.run(held(tmp_path / "held", as_json=True))
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert (status, document["status"], document["complete"]) == (1, "held", False)
+    assert document["gate"]["held"] == "6 of 20 facts would no longer hold"
+    assert len(said.err.splitlines()) == 1

@@ -1,0 +1,280 @@
+"""`circadian recall`: searching memory, what scores are made of, and looking through all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.commands.recall import recalled
+from graph.cli.views.memory import memory_view, recall_view, short_ids
+from graph.use_cases.memories import list_memories
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import Fact, RecallHit
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.commandline import circadian
+from tests.support.facts import draft
+from tests.support.screens import plain, styled
+
+Capture = pytest.CaptureFixture[str]
+CONTRACT = ["id", "kind", "text", "score", "sources", "at"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def facts(data: Path, clock: Clock) -> list[Fact]:
+    """Three facts, oldest first, of which the second took the first one's place; and an entry."""
+
+    async def make() -> list[Fact]:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            semantic, scope = agent.resources.semantic, agent.scope
+            ada = {"speaker": "Ada", "entities": ["Ada"]}
+            drafts = [
+                draft("1", "Ada lives in Paris", valid_from="2026-02-01T08:00:00+00:00", **ada),
+                draft("2", "Ada lives in Oslo", valid_from="2026-02-03T08:00:00+00:00", **ada),
+                draft(
+                    "3",
+                    "The bees swarm in May",
+                    speaker="Ben",
+                    valid_from="2026-02-02T08:00:00+00:00",
+                ),
+            ]
+            paris, oslo, bees = await semantic.add(scope, drafts)
+            changes = {"invalid_at": oslo["valid_from"], "superseded_by": oslo["id"]}
+            paris = await semantic.update(scope, paris["id"], changes)
+            await agent.ainvoke(said("The greenhouse has a door"))
+            return [paris, oslo, bees]
+
+    return asyncio.run(make())
+
+
+def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
+    made: Any = {
+        "id": text,
+        "kind": "fact",
+        "text": text,
+        "score": score,
+        "sources": ["e1"],
+        "at": "2026-05-02T08:00:00+00:00",
+        "speaker": None,
+        **more,
+    }
+    found: RecallHit = made
+    return found
+
+
+# Searching
+
+
+def test_recall_as_json_has_exactly_the_keys_of_the_contract(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    circadian(capsys, "send", "My cat is called Miso", "--data", data)
+    hits = circadian(capsys, "recall", "Oslo", "-k", "1", "--data", data, "--json").document
+    assert [list(one) for one in hits] == [CONTRACT]
+    assert hits[0]["text"] == "I moved to Oslo in March"
+
+
+def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
+    out = circadian(capsys, "recall", "Oslo", "--data", data).out
+    line = next(line for line in out.splitlines() if "Zoe" in line)
+    assert line.split()[1] == "journal"
+    assert "Zoe   I moved to Oslo in March (" in line
+
+
+def test_a_fact_is_shown_with_an_id_that_can_be_typed_back(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    out = circadian(capsys, "recall", "Where are the bees?", "--data", data).out
+    line = next(line for line in out.splitlines() if "The bees swarm in May" in line)
+    assert line.split()[1] == facts[2]["id"][:8]
+
+
+def test_superseded_facts_are_recalled_only_on_request(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    asked = ("recall", "Where does Ada live?", "--data", data)
+    assert "Paris" not in circadian(capsys, *asked).out
+    old = circadian(capsys, *asked, "--superseded", "--json").document
+    assert {"Ada lives in Paris", "Ada lives in Oslo"} <= {one["text"] for one in old}
+
+
+def test_superseded_and_disputed_hits_are_marked(capsys: Capture) -> None:
+    gone, doubted = hit("gone", superseded=True), hit("doubted", disputed=True)
+    seen = plain(recall_view([gone, doubted, hit("sure")]))
+    assert "gone (superseded; e1)" in seen
+    assert "doubted (disputed; e1)" in seen
+    assert "sure (e1)" in seen
+    assert "\x1b[9mgone" in styled(recall_view([gone]))
+    assert "\x1b[9m" not in styled(recall_view([doubted]))
+    assert list(recalled(gone)) == [*CONTRACT, "superseded"]
+    assert list(recalled(hit("sure", superseded=False))) == CONTRACT
+
+
+def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
+    found = hit("near", parts={"recency": 0.02, "words": 0.5, "meaning": 0.3, "trust": 0.001})
+    seen = plain(recall_view([found], explain=True))
+    assert "words 0.50 · meaning 0.30 · recency 0.02" in seen.splitlines()[-1]
+    assert "trust" not in seen
+    assert "words" not in plain(recall_view([found]))
+    assert recalled(found, explain=True)["parts"] == found["parts"]
+    assert "parts" not in recalled(found)
+
+
+def test_explain_as_json_adds_the_parts_after_the_contract(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    asked = ("recall", "bees", "--explain", "--data", data)
+    first = circadian(capsys, *asked, "--json").document[0]
+    assert list(first) == [*CONTRACT, "parts"]
+    assert circadian(capsys, *asked).status == 0
+
+
+def test_a_score_that_rounds_to_zero_is_left_out() -> None:
+    seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
+    assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
+    assert "0.00" not in seen
+    assert plain(recall_view([hit("far", 0.004)])) == "Nothing is remembered about that."
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([], "say what to look for, or see everything with --all"),
+        (["--explain"], "say what to look for"),
+        (["--all", "--explain"], "--all ranks nothing"),
+        (["bees", "-k", "1001"], "a search gives at most 1,000 memories; --all gives every one"),
+        (["what", "bees"], "put the query in quotes"),
+        ([" "], "the query is empty"),
+    ],
+)
+def test_an_impossible_recall_is_one_line(
+    capsys: Capture, data: Path, facts: list[Fact], args: list[str], says: str
+) -> None:
+    done = circadian(capsys, "recall", *args, "--data", data)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.error
+
+
+# Looking through all of it
+
+
+def test_all_lists_every_fact_and_unconsolidated_entry_newest_first(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    paris, oslo, bees = facts
+    found = circadian(capsys, "recall", "--all", "--data", data, "--json").document
+    assert [one["text"] for one in found] == [
+        *("The greenhouse has a door", oslo["text"], bees["text"], paris["text"])
+    ]
+    assert [one["kind"] for one in found] == ["episode", "fact", "fact", "fact"]
+    assert all(list(one)[:6] == CONTRACT and one["score"] is None for one in found)
+    old = found[3]
+    assert (old["superseded_by"], old["invalid_at"]) == (oslo["id"], oslo["valid_from"])
+    assert (old["speaker"], old["sources"], old["source_entries"]) == (
+        *("Ada", ["event_1"], ["entry_1"]),
+    )
+    assert (old["access_count"], old["last_access"], old["trust"]) == (0, None, 0.9)
+    assert found[0]["source_type"] == "direct"
+
+
+def test_for_people_a_superseded_fact_names_the_one_that_holds(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    paris, oslo, _ = facts
+    done = circadian(capsys, "recall", "--all", "--data", data)
+    line = next(line for line in done.out.splitlines() if "Paris" in line)
+    assert line.split()[0] == paris["id"][:8]
+    assert f"Paris (superseded by {oslo['id'][:8]} since 3 Feb 2026;" in line
+    assert "superseded" not in next(line for line in done.out.splitlines() if "Oslo" in line)
+    assert done.error == "3 facts (1 superseded), 1 journal entry that no fact stands for yet"
+    assert "\x1b[9mAda lives in Paris" in styled(memory_view([dict(paris, **_shown(paris))]))
+
+
+def _shown(fact: Fact) -> dict[str, Any]:
+    return {"kind": "fact", "sources": [], "at": fact["valid_from"], "access_count": 2}
+
+
+def test_all_with_a_query_keeps_memories_with_all_its_words(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    def texts(query: str) -> list[str]:
+        asked = ("recall", query, "--all", "--data", data, "--json")
+        return [one["text"] for one in circadian(capsys, *asked).document]
+
+    assert texts("lives") == ["Ada lives in Oslo", "Ada lives in Paris"]
+    assert texts("Ada Oslo") == ["Ada lives in Oslo"]
+    assert texts("ben") == ["The bees swarm in May"]
+    assert texts("submarine") == []
+
+
+def test_all_with_a_limit_says_how_many_are_left_out(
+    capsys: Capture, data: Path, facts: list[Fact]
+) -> None:
+    done = circadian(capsys, "recall", "--all", "-k", "2", "--data", data)
+    assert "Oslo" in done.out
+    assert "bees" not in done.out
+    assert done.error.endswith("; 2 older ones are left out")
+    asked = ("recall", "--all", "-k", "2", "--data", data, "--json")
+    assert len(circadian(capsys, *asked).document) == 2
+
+
+def test_an_empty_memory_says_so(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "stop", "--data", data)
+    done = circadian(capsys, "recall", "--all", "--data", data)
+    assert (done.status, done.out, done.err) == (0, "Nothing is remembered yet.\n", "")
+
+
+def test_listing_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> None:
+    async def look() -> list[dict[str, Any]]:
+        async with opened(data, OfflineChatModel(), Clock()) as agent:
+            await list_memories(agent.context)
+            return await list_memories(agent.context, "bees")
+
+    (found,) = asyncio.run(look())
+    assert found["access_count"] == 0
+
+
+def test_another_agents_memory_is_not_shown(capsys: Capture, data: Path, facts: list[Fact]) -> None:
+    other = circadian(capsys, "recall", "--all", "--data", data, "--agent", "other", "--json")
+    assert (other.document, other.error) == ([], "no agent other here yet")
+
+
+def test_memories_are_cleaned_of_control_characters() -> None:
+    row = {**_row("evil \x1b]0;owned\x07[bold]text"), "speaker": "Z\x1b[31moe\nBen"}
+    for seen in (plain(memory_view([row])), plain(recall_view([hit("x\x1b[31m\x07")]))):
+        assert "\x1b" not in seen
+        assert "\x07" not in seen
+    assert "[bold]text" in plain(memory_view([row]))
+
+
+def _row(text: str) -> dict[str, Any]:
+    made = {"invalid_at": None, "superseded_by": None, "access_count": 0}
+    return {**hit(text), **made}
+
+
+def test_ids_are_shortened_as_far_as_they_stay_distinct() -> None:
+    assert short_ids(["aaaaaaaa-1", "bbbbbbbb-2"]) == {
+        "aaaaaaaa-1": "aaaaaaaa",
+        "bbbbbbbb-2": "bbbbbbbb",
+    }
+    assert set(short_ids(["aaaaaaaa-12", "aaaaaaaa-13"]).values()) == {"aaaaaaaa-12", "aaaaaaaa-13"}
+    assert short_ids([]) == {}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_narrow_screen_ids_and_dates_stay_whole(width: int) -> None:
+    rows: Iterator[dict[str, Any]] = (
+        {**_row("word " * 40), "id": f"{n}2345678-rest", "speaker": "Am" * 40} for n in range(3)
+    )
+    lines = plain(memory_view(list(rows)), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(line[1:8] == "2345678" and "2 May 2026" in line for line in lines) == 3

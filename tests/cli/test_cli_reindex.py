@@ -1,0 +1,253 @@
+"""`circadian reindex`: another embedder, and vectors for what has none; broken off, it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from graph.api.open import open_agent
+from graph.use_cases.reindexing import reindex
+from memory.errors import ModelError
+from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.models.embed import HashingEmbeddings
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, thread_id
+from tests.support.clock import Clock
+from tests.support.commandline import Done, circadian
+from tests.support.facts import WordEmbeddings, draft
+from tests.support.openai_server import DIMENSION, OpenAIServer
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+COUNT = 5
+ALL = [f"Ada keeps {n} bees" for n in range(COUNT)]
+NOTHING = "Nothing waits: every memory has its vector (offline).\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: Patch) -> None:
+    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 2)
+
+
+@pytest.fixture
+def make(data: Path, clock: Clock) -> Callable[[str | Embeddings], None]:
+    """Makes the folder with an embedder, and the facts in it."""
+
+    def run(embedder: str | Embeddings) -> None:
+        asyncio.run(_made(data, embedder, clock))
+
+    return run
+
+
+async def _made(data: Path, embedder: str | Embeddings, clock: Clock) -> None:
+    model = OfflineChatModel()
+    async with open_agent(data, model=model, embedder=embedder, clock=clock) as agent:
+        drafts = [draft(str(n), text) for n, text in enumerate(ALL)]
+        await agent.resources.semantic.add(agent.scope, drafts)
+
+
+def head(data: Path) -> tuple[str, int]:
+    written = json.loads((data / "folder.json").read_text())
+    return written["embedder"], written["dimension"]
+
+
+def unembedded(capsys: Capture, data: Path) -> int:
+    status = circadian(capsys, "status", "--data", data, "--json").document
+    return int(status["memory"].get("unembedded", 0))
+
+
+def reindexed(capsys: Capture, data: Path, *args: str) -> Done:
+    return circadian(capsys, "reindex", "--data", data, *args)
+
+
+def test_another_embedder_is_recorded_and_every_memory_embedded_with_it(
+    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+) -> None:
+    make("offline")
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        done = reindexed(capsys, data, "--embedder", "openai:none", "--json")
+        lines = reindexed(capsys, data, "--embedder", "openai:other").out.splitlines()
+    assert done.document == {
+        "embedder": "openai:none",
+        "dimension": DIMENSION,
+        "was": "offline",
+        "embedded": COUNT,
+        "left": 0,
+    }
+    assert list(done.document) == ["embedder", "dimension", "was", "embedded", "left"]
+    assert lines[0] == "The embedder was openai:none and is openai:other now."
+    assert head(data) == ("openai:other", DIMENSION)
+    asked = [text for request in server.embedded for text in request["input"]]
+    assert sorted(one for one in asked if "bees" in one) == sorted([*ALL, *ALL])
+    assert unembedded(capsys, data) == 0
+
+
+def test_for_people_it_says_what_was_changed_and_then_that_nothing_waits(
+    capsys: Capture, data: Path, make: Callable[[Embeddings], None]
+) -> None:
+    make(WordEmbeddings())
+    assert reindexed(capsys, data, "--embedder", "offline").out.splitlines() == [
+        "The embedder is offline now.",
+        "5 memories embedded (offline).",
+    ]
+    again = reindexed(capsys, data)
+    assert (again.status, again.out, again.err) == (0, NOTHING, "")
+    assert "\x1b" not in again.out
+
+
+def test_from_python_the_embedder_may_be_an_object(
+    capsys: Capture, data: Path, make: Callable[[str | Embeddings], None]
+) -> None:
+    make("offline")
+    seen: list[tuple[int, int]] = []
+    told = asyncio.run(reindex(data, WordEmbeddings(), progress=lambda *far: seen.append(far)))
+    assert (told.embedder, told.was, told.embedded) == (
+        *("custom:WordEmbeddings", "offline", COUNT),
+    )
+    assert seen == [(0, 5), (2, 5), (4, 5), (5, 5)]
+    again = asyncio.run(reindex(data, WordEmbeddings()))
+    assert (again.embedder, again.embedded) == ("custom:WordEmbeddings", 0)
+    make(WordEmbeddings())
+
+
+def test_a_folder_of_embeddings_from_python_says_what_to_do(
+    capsys: Capture, data: Path, make: Callable[[Embeddings], None]
+) -> None:
+    make(WordEmbeddings())
+    done = reindexed(capsys, data)
+    assert (done.status, done.out) == (2, "")
+    assert "`circadian reindex --embedder NAME`" in done.error
+    assert head(data)[0] == "custom:WordEmbeddings"
+
+
+def test_asked_for_another_embedder_every_command_names_the_way(
+    capsys: Capture, data: Path, make: Callable[[str], None]
+) -> None:
+    make("offline")
+    done = circadian(capsys, "recall", "bees", "--data", data, "--embedder", "openai:none")
+    assert done.status == 2
+    assert "`circadian reindex --embedder openai:none`" in done.error
+
+
+@pytest.mark.parametrize("embedder", ["nonsense", "openai:text-embedding-3-small"])
+def test_an_unavailable_embedder_changes_nothing(
+    capsys: Capture, data: Path, make: Callable[[str], None], embedder: str
+) -> None:
+    make("offline")
+    before = head(data)
+    done = reindexed(capsys, data, "--embedder", embedder)
+    assert (done.status, done.out) == (2, "")
+    assert embedder in done.error
+    assert head(data) == before
+    assert reindexed(capsys, data).out == NOTHING
+
+
+def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
+    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+) -> None:
+    make(WordEmbeddings())
+    embedded: list[str] = []
+
+    async def embed(self: HashingEmbeddings, texts: list[str]) -> list[list[float]]:
+        if len(embedded) == 4:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(60)
+        embedded.extend(texts)
+        return self.embed_documents(texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEmbeddings, "aembed_documents", embed)
+        done = reindexed(capsys, data, "--embedder", "offline")
+    assert (done.status, done.out) == (130, "")
+    assert done.error == (
+        "circadian: interrupted: 4 of 5 memories have their vectors; `circadian reindex` goes on "
+        "from there, and until then memories are found by their words"
+    )
+    assert head(data)[0] == "offline"
+    assert unembedded(capsys, data) == 1
+    told = circadian(capsys, "status", "--data", data).out
+    assert "1 memory waits for a vector, found by words until `circadian reindex`" in told
+    assert reindexed(capsys, data, "--embedder", "offline").out == (
+        "1 memory embedded (offline).\n"
+    )
+    assert unembedded(capsys, data) == 0
+    found = circadian(capsys, "recall", "bees", "--data", data, "--json").document
+    assert sorted(one["text"] for one in found) == ALL
+
+
+def test_after_an_embedder_failure_finished_work_stays(
+    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+) -> None:
+    make(WordEmbeddings())
+    embedded: list[str] = []
+
+    async def embed(self: HashingEmbeddings, texts: list[str]) -> list[list[float]]:
+        if len(embedded) == 2:
+            raise ModelError("the embedder is ill")
+        embedded.extend(texts)
+        return self.embed_documents(texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEmbeddings, "aembed_documents", embed)
+        failed = reindexed(capsys, data, "--embedder", "offline")
+    assert (failed.status, failed.out) == (1, "")
+    assert failed.error.startswith(
+        "circadian: the embedder is ill; 2 of 5 memories have their vectors, and `circadian "
+        "reindex` goes on from there"
+    )
+    assert unembedded(capsys, data) == 3
+    assert reindexed(capsys, data, "--json").document["embedded"] == 3
+
+
+def test_while_an_agent_runs_elsewhere_nothing_is_changed(
+    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+) -> None:
+    make("offline")
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
+    before = head(data)
+    locks: list[FolderAgentLock | FolderServerLock] = [
+        FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "other"), role="test", timeout=0),
+        FolderServerLock(data / "locks", role="test", timeout=0),
+    ]
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for lock in locks:
+            asyncio.run(lock.acquire())
+            done = reindexed(capsys, data, "--embedder", "openai:none")
+            lock.release()
+            assert (done.status, done.out) == (1, "")
+            assert "is in use by process" in done.error
+        assert server.embedded == []
+    assert head(data) == before
+
+
+def test_an_offline_environment_does_not_change_the_embedder(
+    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+) -> None:
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        make("openai:none")
+        monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
+        done = reindexed(capsys, data, "--json")
+    assert (done.document["embedder"], done.document["embedded"]) == ("openai:none", 0)
+    assert head(data) == ("openai:none", DIMENSION)
+
+
+def test_the_environments_embedder_is_the_one_asked_for(
+    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+) -> None:
+    make(WordEmbeddings())
+    monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
+    assert reindexed(capsys, data, "--json").document["embedder"] == "offline"

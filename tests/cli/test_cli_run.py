@@ -1,0 +1,212 @@
+"""`circadian run` as a process of its own, with a model behind a socket that a test holds up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api.open import open_agent
+from tests.support.commandline import circadian
+from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
+
+Capture = pytest.CaptureFixture[str]
+HI = {"id": "e1", "text": "What is up?", "sender": "Ada"}
+
+
+class Held(OpenAIServer):
+    """Answers once it is let go."""
+
+    def __init__(self, *replies: Reply) -> None:
+        super().__init__(*replies)
+        self.let_go = threading.Event()
+
+    def next_reply(self, body: dict[str, Any]) -> Reply:
+        reply = super().next_reply(body)
+        self.let_go.wait(30)
+        return reply
+
+
+class Runner:
+    """A `circadian run --json`, and the lines it wrote so far."""
+
+    def __init__(self, data: Path, *options: str, model: OpenAIServer | None = None) -> None:
+        command = [sys.executable, "-m", "graph.cli", "run", "--json", "--data", str(data)]
+        command += ["--embedder", "offline", "--tick-rate", "0.1", "--tick-rate-sleep", "0.1"]
+        command += ["--model", "openai:none" if model else "offline", *options]
+        url = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none"} if model else {}
+        env = {**os.environ, **url}
+        self.lines: list[dict[str, Any]] = []
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def of(self, what: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["what"] == what]
+
+    def ended(self, told: signal.Signals | None = None) -> int:
+        if told is not None:
+            self.process.send_signal(told)
+        status = self.process.wait(30)
+        self._reader.join(5)
+        return status
+
+    def error(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
+
+@pytest.fixture
+def running() -> Iterator[Callable[..., Runner]]:
+    """Starts runners; whatever still runs at the end is killed."""
+    made: list[Runner] = []
+
+    def start(data: Path, *options: str, model: OpenAIServer | None = None) -> Runner:
+        made.append(Runner(data, *options, model=model))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.process.kill()
+        one.process.communicate(timeout=10)
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    last = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < last, "it did not come to that"
+        time.sleep(0.02)
+
+
+def post(data: Path, *events: dict[str, Any]) -> None:
+    with open_agent(data, model="offline", embedder="offline") as agent:
+        agent.post(list(events))
+
+
+def state(data: Path) -> dict[str, Any]:
+    with open_agent(data, model="offline", embedder="offline") as agent:
+        return dict(agent.get_state().values)
+
+
+def test_it_answers_what_is_posted_and_what_is_sent_beside_it(
+    capsys: Capture, tmp_path: Path, running: Callable[..., Runner]
+) -> None:
+    data = tmp_path / "data"
+    runner = running(data)
+    until(lambda: runner.of("resting"))
+    post(data, HI)
+    until(lambda: runner.of("tick"))
+    sent = circadian(capsys, "send", "Hello", "--data", data, "--model", "offline", "--json")
+    until(lambda: runner.lines[-1]["what"] == "resting")
+    assert runner.ended(signal.SIGTERM) == 0
+    assert sent.status == 0
+    assert sent.document["reply"]
+    told = [line["what"] for line in runner.lines]
+    assert told[:5] == ["started", "resting", "event", "tick", "resting"]
+    assert told[-2:] == ["ending", "ended"]
+    assert runner.of("event")[0]["text"] == "What is up?"
+    assert runner.of("tick")[0]["event_id"] == "e1"
+    assert state(data)["tick"] == 2
+    assert "Traceback" not in runner.error()
+
+
+def test_the_first_signal_in_a_slow_model_call_keeps_the_answer(
+    tmp_path: Path, running: Callable[..., Runner]
+) -> None:
+    data = tmp_path / "data"
+    post(data, HI)
+    with Held(tool_call("noop", {}), text("Not much.")) as model:
+        runner = running(data, model=model)
+        until(lambda: model.requests)
+        runner.process.send_signal(signal.SIGTERM)
+        until(lambda: runner.of("ending"))
+        assert runner.process.poll() is None
+        model.let_go.set()
+        assert runner.ended() == 0
+        assert len(model.requests) == 1
+        again = running(data, model=model)
+        until(lambda: again.of("tick"))
+        assert again.ended(signal.SIGINT) == 0
+    assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
+    assert state(data)["tick"] == 1
+
+
+@pytest.mark.parametrize("how", ["twice", "kill"])
+def test_the_second_signal_in_a_slow_model_call_loses_nothing(
+    tmp_path: Path, running: Callable[..., Runner], how: str
+) -> None:
+    data = tmp_path / "data"
+    post(data, HI)
+    with Held(text("lost"), text("Not much.")) as model:
+        runner = running(data, model=model)
+        until(lambda: model.requests)
+        if how == "kill":
+            assert runner.ended(signal.SIGKILL) == -signal.SIGKILL
+        else:
+            runner.process.send_signal(signal.SIGTERM)
+            until(lambda: runner.of("ending"))
+            assert runner.ended(signal.SIGTERM) == 130
+            assert runner.of("ended")[0]["at_once"] is True
+            assert "Traceback" not in runner.error()
+        model.let_go.set()
+        again = running(data, model=model)
+        until(lambda: again.of("tick"))
+        assert again.ended(signal.SIGTERM) == 0
+    assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
+    assert state(data)["tick"] == 1
+
+
+def test_started_within_its_hours_it_sleeps_and_a_message_wakes_it(
+    tmp_path: Path, running: Callable[..., Runner]
+) -> None:
+    data = tmp_path / "data"
+    post(data, {"id": "h1", "text": "Ada moved to Oslo", "sender": "Ben", "addressed": False})
+    hour = str(datetime.now(UTC).hour)
+    runner = running(data, "--sleep-at", hour, "--sleep-hours", "2")
+    until(lambda: runner.of("night"))
+    until(lambda: runner.lines[-1]["what"] == "resting")
+    assert runner.ended(signal.SIGTERM) == 0
+    again = running(data, "--sleep-at", hour, "--sleep-hours", "2")
+    until(lambda: again.of("resting"))
+    post(data, HI)
+    until(lambda: again.of("tick"))
+    assert again.ended(signal.SIGTERM) == 0
+    (night,) = runner.of("night")
+    assert (night["complete"], night["operations"] > 0) == (True, True)
+    assert runner.of("fell_asleep")[0]["why"] == "schedule"
+    assert again.of("night") == [], "once in a window, also after a restart"
+    assert again.of("woke")[0]["why"] == "event"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--sleep-at", "24"], "--sleep-at"),
+        (["--sleep-hours", "3"], "give --sleep-at HOUR too"),
+        (["--sleep-at", "2", "--time-zone", "Mars"], "--time-zone: no time zone is called 'Mars'"),
+        (["--tick-rate", "0"], "--tick-rate"),
+        (["--fatigue", "2"], "--fatigue"),
+    ],
+)
+def test_an_option_out_of_range_is_one_clear_line(
+    capsys: Capture, tmp_path: Path, options: list[str], said: str
+) -> None:
+    done = circadian(capsys, "run", "--data", tmp_path / "data", *options)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.error

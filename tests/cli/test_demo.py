@@ -1,0 +1,109 @@
+"""The demo: three days, two nights, a restart; what it shows is found in the agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph.cli.commands import demo
+from graph.cli.commands.demo import ROOT, STORY
+from graph.cli.replay_file import steps
+from tests.support.commandline import circadian
+from tests.support.forked import forked_python
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _parts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the demo is a process of its own, but imports nothing anew."""
+    monkeypatch.setattr(sys, "executable", forked_python())
+
+
+def test_a_fact_of_day_one_is_recalled_on_day_three_after_a_restart(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    done = circadian(capfd, "demo", "--json", "--data", tmp_path / "data")
+    assert done.status == 0
+    shown = done.document
+    first, second = shown["processes"]
+    assert len({first, second, os.getpid()}) == 3
+    assert shown["told"]["at"].startswith("2026-05-02")
+    assert shown["told"]["id"] in shown["recalled"]["sources"]
+    assert "allergic to strawberries" in shown["recalled"]["text"]
+    assert "allergic to strawberries" in shown["reply"]
+    before, after = shown["before_restart"], shown["after"]
+    assert before["projects"]["active"] == after["projects"]["active"] == "rain_barrels"
+    assert after["projects"]["slots"]["seed_library"]["status"] == "paused"
+    assert [goal["progress"] for goal in before["goals"]] == [50, 100, 100, 0, 0]
+    assert [goal["progress"] for goal in after["goals"]] == [60, 100, 100, 40, 0]
+    assert before["session_memory"] == after["session_memory"]
+    assert before["memory"]["facts"] > 0
+
+
+def test_the_demo_reads_like_a_conversation(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = circadian(capfd, "demo", "--data", tmp_path / "data").out
+    assert "\x1b" not in out
+    in_order = [
+        *("Saturday 2 May 2026 ─", "Amina      Ben, my daughter Lila", "Night of Saturday 2 May"),
+        *("Sunday 3 May 2026 ─", "✓ swap_project", "Night of Sunday 3 May"),
+        *("has ended; a new one goes on", "Monday 4 May 2026 ─", "Recalled ─"),
+        *("Source    event sat-03, told by Amina on 2 May 2026", "Survived the restart ─"),
+        *("\nproject rain_barrels", "goal Rain barrels", f"--data {tmp_path / 'data'}"),
+    ]
+    places = [out.find(part) for part in in_order]
+    assert -1 not in places, in_order[places.index(-1)]
+    assert places == sorted(places)
+
+
+def test_the_story_is_played_with_several_people_two_nights_and_a_restart() -> None:
+    parts = [list(steps(part)) for part in sorted(STORY.glob("*.jsonl"))]
+    found = [step for part in parts for step in part]
+    events = [event for step in found for event in step.events]
+    assert len(parts) == 2
+    assert [step.request for step in found].count("sleep") == 2
+    assert len({event["at"][:10] for event in events}) == 3
+    assert len({event["sender"] for event in events}) >= 4
+    assert {event["addressed"] for event in events} == {True, False}
+
+
+def test_nothing_in_the_code_knows_the_story() -> None:
+    lines = [line for part in STORY.glob("*.jsonl") for line in part.read_text().splitlines()]
+    names = {json.loads(line).get("sender") for line in lines} - {None}
+    source = "".join(file.read_text() for file in (ROOT / "graph").glob("*.py"))
+    assert [name for name in (*names, "strawberr", "barrel", "garden") if name in source] == []
+
+
+def test_a_folder_in_use_is_left_alone(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    done = circadian(capsys, "demo", "--data", tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "not an empty folder" in done.error
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_without_the_story_there_is_one_line(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "STORY", tmp_path / "nowhere")
+    done = circadian(capsys, "demo", "--data", tmp_path / "data")
+    assert (done.status, done.out) == (2, "")
+    assert "the story is missing" in done.error
+
+
+def test_a_failed_part_ends_the_demo(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = tmp_path / "story"
+    story.mkdir()
+    (story / "1.jsonl").write_text("{broken\n")
+    monkeypatch.setattr(demo, "STORY", story)
+    done = circadian(capsys, "demo", "--data", tmp_path / "data")
+    assert done.status == 1
+    assert "1.jsonl was not played to its end" in done.err

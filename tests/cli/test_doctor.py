@@ -1,0 +1,310 @@
+"""`circadian doctor`: what it looks at, and what it finds wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import scope_filters
+from memory.forgetting import progress as open_forget
+from memory.installation.locks import FolderAgentLock
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import LOCAL_USER, Scope, thread_id
+from tests.support import mcp_server
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.commandline import Done, circadian
+from tests.support.openai_server import OpenAIServer, error, text
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def checks(done: Done) -> dict[str, Any]:
+    """What was looked at, by name."""
+    return {check["name"]: check for check in done.document["checks"]}
+
+
+def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 0
+    assert done.document["ok"]
+    names = [check["name"] for check in done.document["checks"]]
+    assert names[:4] == ["python", "langgraph", "mem0ai", "model"]
+    assert names[4:8] == ["working folder", "extensions", "MCP servers", "breaker"]
+    assert names[8:10] == ["data folder", "embedder"]
+    thread = thread_id(LOCAL_USER, "default")
+    assert (done.document["agent"], done.document["thread"]) == ("default", thread)
+    assert (
+        f"agent default, thread {thread}"
+        in circadian(capsys, "doctor", "--data", data).out.splitlines()
+    )
+    assert names[-2:] == ["lock", "inbox"]
+    assert {"store.db", "checkpoints.db"} <= set(names)
+
+
+def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    command = ("doctor", "--data", data, "--model", "openai:none")
+    with OpenAIServer(text("ready"), error(401, "no such key")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert circadian(capsys, *command).status == 0
+        assert server.requests == []
+        assert "it answers" in circadian(capsys, *command, "--call").out
+        refused = circadian(capsys, *command, "--call")
+    assert refused.status == 1
+    assert "no such key" in refused.out
+
+
+def test_doctor_reports_an_unfinished_forget(capsys: Capture, data: Path) -> None:
+    async def begun() -> None:
+        async with opened(data, OfflineChatModel(), Clock()) as agent:
+            what: open_forget.Begun = {
+                "entity": "Zora",
+                "events": [],
+                "memories": [],
+                "informed": [],
+            }
+            await open_forget.begin(agent.store, agent.scope, what, [])
+
+    circadian(capsys, "send", "My name is Zora.", "--from", "Zora", "--data", data)
+    asyncio.run(begun())
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 1
+    assert "`circadian forget 'Zora' --yes`" in checks(done)["forget"]["detail"]
+    assert circadian(capsys, "forget", "Zora", "--yes", "--data", data).status == 0
+    assert circadian(capsys, "doctor", "--data", data).status == 0
+
+
+def test_doctor_finds_nothing_wrong_without_a_data_folder(capsys: Capture, data: Path) -> None:
+    done = circadian(capsys, "doctor", "--data", data)
+    assert (done.status, done.err) == (0, "")
+    line = next(line for line in done.out.splitlines() if line.startswith("note"))
+    assert line.split(maxsplit=3)[:3] == ["note", "data", "folder"]
+    assert line.endswith("  none yet: circadian send makes one")
+    assert "embedder        offline" in done.out
+    assert circadian(capsys, "doctor", "--data", data, "--json").document["ok"]
+    assert not data.exists()
+
+
+def test_doctor_finds_a_file_in_place_of_the_data_folder(capsys: Capture, data: Path) -> None:
+    data.write_text("in the way")
+    done = circadian(capsys, "doctor", "--data", data)
+    assert done.status == 1
+    assert "problem  data folder" in done.out
+
+
+def test_call_asks_the_embedder_of_the_folder(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("doctor", "--data", data, "--model", "offline")
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
+        circadian(capsys, "send", "Hello", *args)
+        server.embedded.clear()
+        assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
+        assert server.embedded == []
+        assert "openai:none, it embeds" in circadian(capsys, *command, "--call").out
+        server.embedding_errors.append(error(401, "no such key"))
+        refused = circadian(capsys, *command, "--call", "--json")
+    assert len(server.embedded) == 2
+    assert refused.status == 1
+    (wrong,) = [check for check in refused.document["checks"] if not check["ok"]]
+    assert wrong["name"] == "embedder"
+    assert wrong["detail"].startswith("openai:none: ")
+    assert "no such key" in wrong["detail"]
+
+
+def test_another_embedder_than_the_recorded_one_names_reindex(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    done = circadian(capsys, "doctor", "--data", data, "--embedder", "openai:none", "--json")
+    found = checks(done)
+    assert done.status == 1
+    assert {name for name, check in found.items() if not check["ok"]} == {"embedder"}
+    assert "`circadian reindex --embedder openai:none`" in found["embedder"]["detail"]
+    assert found["facts.db"]["ok"]
+
+
+def test_memories_without_a_vector_are_a_note_that_names_reindex(
+    capsys: Capture, data: Path
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    kind = "offline, 256 numbers each"
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+    assert found == {"name": "vectors", "ok": True, "detail": f"none is missing ({kind})"}
+    unembedded(data, "Ada keeps bees")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert (done.status, checks(done)["vectors"]["note"]) == (0, True)
+    assert checks(done)["vectors"]["detail"] == (
+        f"1 memory waits for one ({kind}), found by words until `circadian reindex`"
+    )
+    circadian(capsys, "reindex", "--data", data)
+    assert "note" not in checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+
+
+def test_vectors_of_another_length_than_those_kept_are_a_problem(
+    capsys: Capture, data: Path, monkeypatch: Patch
+) -> None:
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
+        circadian(capsys, "send", "Hello", *args)
+        head = json.loads((data / "folder.json").read_text())
+        (data / "folder.json").write_text(json.dumps({**head, "dimension": 5}))
+        found = checks(circadian(capsys, "doctor", *args, "--call", "--json"))["embedder"]
+    assert not found["ok"]
+    assert found["detail"] == (
+        "openai:none gives vectors of 8 numbers, and those kept have 5: "
+        "`circadian reindex --embedder openai:none`"
+    )
+
+
+def test_mem0_is_imported_and_silent(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    command = ("doctor", "--data", data, "--json")
+    assert checks(circadian(capsys, *command))["mem0"]["detail"] == "imports, telemetry off"
+    with monkeypatch.context() as patch:
+        patch.setattr("mem0.memory.telemetry.MEM0_TELEMETRY", True)
+        assert not checks(circadian(capsys, *command))["mem0"]["ok"]
+    monkeypatch.setitem(sys.modules, "mem0.memory.telemetry", None)
+    found = checks(circadian(capsys, *command))["mem0"]
+    assert (found["ok"], "pip install mem0ai" in found["detail"]) == (False, True)
+
+
+def unembedded(data: Path, text: str) -> None:
+    """A memory that has no vector yet."""
+    table = SqliteTable(data / "facts.db", model="offline", dimension=256)
+    scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
+    table.insert("waiting", None, {**scope_filters(scope), "kind": "episode", "data": text})
+    table.close()
+
+
+def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    (data / "store.db").write_bytes(b"not a database" * 100)
+    done = circadian(capsys, "doctor", "--data", data)
+    assert done.status == 1
+    assert "problem  store.db" in done.out
+
+
+def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "doctor", "--data", data)
+    lock.release()
+    assert done.status == 0
+    assert f"process {os.getpid()} (test)" in done.out
+
+
+# What the environment adds
+
+
+def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    assert [found[name]["ok"] for name in ("working folder", "extensions", "MCP servers")] == [
+        *(True, True, True)
+    ]
+    assert found["working folder"]["detail"] == "none; CIRCADIAN_FOLDER names one"
+    assert found["breaker"]["detail"] == (
+        "a service is left alone for 30 s after 3 failed calls in a row"
+    )
+
+
+def test_additions_are_tried_and_counted(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    (tmp_path / "files").mkdir()
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
+    monkeypatch.setenv("CIRCADIAN_EXTENSIONS", "tests.support.launching")
+    monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
+    monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "2.5")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    found = checks(done)
+    assert done.status == 0
+    assert found["working folder"]["detail"] == f"{tmp_path / 'files'}, 7 tools"
+    assert found["extensions"]["detail"] == "tests.support.launching, 2 tools, 0 components"
+    assert found["breaker"]["detail"] == (
+        "a service is left alone for 2.5 s after 1 failed call in a row"
+    )
+
+
+def test_mcp_servers_are_started_and_their_tools_counted(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    file = tmp_path / "mcp.json"
+    server = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
+    file.write_text(json.dumps({"servers": {"weather": server}}))
+    monkeypatch.setenv("CIRCADIAN_MCP", str(file))
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["MCP servers"]
+    assert found["ok"], found["detail"]
+    assert found["detail"].startswith(f"{file}, ")
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "problem"),
+    [
+        ("CIRCADIAN_FOLDER", "working folder", "does not exist"),
+        ("CIRCADIAN_EXTENSIONS", "extensions", "there is no module"),
+        ("CIRCADIAN_MCP", "MCP servers", "cannot be read"),
+    ],
+)
+def test_a_broken_addition_is_a_problem_and_the_other_checks_run(
+    capsys: Capture, data: Path, monkeypatch: Patch, variable: str, name: str, problem: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    monkeypatch.setenv(variable, "nowhere_to_be_found")
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    found = checks(done)
+    assert (done.status, done.document["ok"]) == (1, False)
+    assert (found[name]["ok"], problem in found[name]["detail"]) == (False, True)
+    assert found["store.db"]["ok"]
+    unopened = set() if name == "MCP servers" else {"agent"}
+    assert {one for one in found if not found[one]["ok"]} == {name} | unopened
+
+
+def test_a_tool_with_a_name_that_the_working_folder_has_is_a_problem(
+    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    module = f"clash_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(
+        "from tools.registry import registered\n"
+        'def read_file() -> str:\n    """Read."""\n    return ""\n'
+        'tools = [registered(read_file, "safe_chain")]\n'
+    )
+    (tmp_path / "files").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
+    monkeypatch.setenv("CIRCADIAN_EXTENSIONS", module)
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    assert found["working folder"]["ok"]
+    assert not found["extensions"]["ok"]
+    assert "two tools are named 'read_file'" in found["extensions"]["detail"]
+
+
+def test_an_agent_that_cannot_be_read_is_a_problem(
+    capsys: Capture, data: Path, clock: Clock
+) -> None:
+    async def edit() -> None:
+        async with opened(data, OfflineChatModel(), clock) as agent:
+            await agent.ainvoke(said("Hi"))
+            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+
+    asyncio.run(edit())
+    done = circadian(capsys, "doctor", "--data", data, "--json")
+    assert done.status == 1
+    assert "wrong goals.goal_1_0" in checks(done)["agent"]["detail"]

@@ -1,0 +1,160 @@
+"""Replaying what gets no answer: events left alone, questions, looks back, a model that is down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api.async_agent import AsyncAgent
+from graph.cli.commands.replay import Clock, Tally, play
+from graph.cli.replay_file import Step
+from memory.models.offline.model import OfflineChatModel
+from memory.records.reports import Report, empty_report
+from tests.support import clock as clocks
+from tests.support import launching
+from tests.support.agents import opened
+from tests.support.commandline import Done, circadian
+from tests.support.launching import LAUNCH, Launches, asking, serving
+from tests.support.openai_server import text
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def event(number: int, **more: Any) -> dict[str, Any]:
+    at = f"2026-05-02T{8 + number // 60:02d}:{number % 60:02d}:00Z"
+    return {"id": f"e{number}", "at": at, "sender": "Ana", "text": f"Hello {number}"} | more
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "day.jsonl"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
+    return launching.set_up(monkeypatch, tmp_path)
+
+
+def write(file: Path, lines: list[dict[str, Any]]) -> None:
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def replayed(
+    capsys: Capture, file: Path, data: Path, lines: list[dict[str, Any]], *more: str
+) -> Done:
+    write(file, lines)
+    return circadian(capsys, "replay", file, "--data", data, *more)
+
+
+def test_ignored_events_are_counted_and_end_nothing(
+    capsys: Capture, file: Path, data: Path
+) -> None:
+    lines = [event(1), event(2, sender="circadian"), event(3)]
+    done = replayed(capsys, file, data, lines)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == (
+        "3 events: 2 ticks, 0 overheard, 1 left alone, 0 lines skipped, 0 nights"
+    )
+    again = replayed(capsys, file, data, lines, "--json").document
+    assert (again["skipped"], again["ignored"], again["failures"]) == (3, 0, [])
+
+
+def test_the_conversation_says_why_one_is_left_alone(
+    capsys: Capture, file: Path, data: Path
+) -> None:
+    own = event(1, sender="circadian")
+    out = replayed(capsys, file, data, [own], "--conversation").out
+    assert "(left alone: circadian is the assistant itself (setting names).)" in out
+
+
+def test_a_question_does_not_end_a_replay_and_is_counted_while_it_waits(
+    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    lines = [event(1), event(2), event(3)]
+    mars = asking(("launch", {"target": "Mars"}))
+    with serving(monkeypatch, LAUNCH, mars, text("Hi."), text("It flies."), text("Flies too.")):
+        done = replayed(capsys, file, data, lines)
+        again = replayed(capsys, file, data, lines, "--json")
+        assert launches.done == []
+        questions = circadian(capsys, "status", "--data", data, "--json").document["approvals"]
+        for one in questions:
+            assert circadian(capsys, "approve", one["id"], "--data", data).status == 0
+        ended = replayed(capsys, file, data, lines, "--json").document
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == (
+        "3 events: 1 tick, 0 overheard, 0 lines skipped, 0 nights; "
+        "2 questions wait (circadian status)"
+    )
+    assert (again.status, again.document["questions"], again.document["failures"]) == (0, 2, [])
+    assert again.document["skipped"] == 1
+    assert (ended["questions"], ended["skipped"]) == (0, 3)
+    assert launches.done == ["the moon", "Mars"]
+
+
+def test_the_conversation_shows_each_question_once(
+    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    with serving(monkeypatch, LAUNCH, text("Hi."), text("Hi.")):
+        lines = [event(1), event(2), event(3)]
+        out = replayed(capsys, file, data, lines, "--conversation").out
+    assert out.count("(a question waits: Run launch(target='the moon') (approve or refuse") == 1
+    assert out.count("Circadian  Hi.") == 2
+
+
+def test_sent_messages_are_shown_without_an_empty_reply(
+    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+) -> None:
+    sent = asking(("send_message", {"to": "Ben", "text": "Dinner is\x07 at seven."}))
+    with serving(monkeypatch, sent):
+        out = replayed(capsys, file, data, [event(1)], "--conversation").out
+    assert "→ Ben: Dinner is at seven.\n" in out
+    assert "Circadian" not in out
+
+
+def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: Path) -> None:
+    """After 25 ticks, the default, it looks back once."""
+    lines = [event(number) for number in range(26)]
+    told = replayed(capsys, file, data, lines, "--conversation").out
+    assert told.count("(looks back at its own work") == 1
+    assert told.count("Circadian  ") == 26
+    by_day = replayed(capsys, file, data / "other", lines).out.splitlines()
+    assert by_day[1] == "Saturday 2 May 2026: 26 events, 26 answered"
+    assert by_day[-1].startswith("26 events: 27 ticks, ")
+
+
+class Down:
+    """A watcher whose runs fail as they do while the model is left alone."""
+
+    def __init__(self, attempts: int) -> None:
+        self.attempts = attempts
+        self.runs = 0
+
+    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+        self.runs += 1
+        event_id = step.events[0]["id"]
+        failure = {"event_id": event_id, "error": "left alone", "attempts": self.attempts}
+        failures: Any = [{**failure, "set_aside": False}]
+        return {**empty_report(), "failures": failures}
+
+    def skip(self, step: Step) -> None: ...
+
+
+@pytest.mark.parametrize(("attempts", "runs"), [(0, 1), (1, 3)])
+async def test_a_replay_ends_while_a_service_is_left_alone(
+    file: Path, data: Path, attempts: int, runs: int
+) -> None:
+    write(file, [event(number) for number in range(3)])
+    watcher, clock = Down(attempts), Clock()
+    async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
+        tally: Tally = await play(agent, file, clock, watcher)
+    assert (watcher.runs, tally.stopped) == (runs, not attempts)
+    assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs

@@ -1,0 +1,1 @@
+"""Processes killed at every point, full disks, databases that are down."""

@@ -1,0 +1,275 @@
+"""A whole night killed at any point: what stands after it is what an undisturbed night leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.night import record as night
+from memory.night.record import STEPS
+from tests.support.crash_worker import Job, Point, Points, running
+from tests.support.scripted import logged_calls
+from tests.support.whole_nights import (
+    NIGHT,
+    SETTINGS,
+    SLEEP,
+    differences,
+    evening,
+    everything,
+    standing,
+    steps_done,
+)
+from tests.support.workers import workers
+
+NEXT: dict[str, Any] = {
+    "request: sleep": SLEEP,
+    "no input": None,
+    "a message in passing": {
+        "events": [
+            {"id": "hi", "text": "Hm", "sender": "Dora", "at": NIGHT, "addressed": False},
+        ]
+    },
+    "a preview wanted": "preview",
+}
+
+AT = {
+    "once the night is begun": Point("puts", 2),
+    "one of three scorings is written": Point("puts", 3),
+    "the scorings are written": Point("puts", 6),
+    "one of three batches is made into facts": Point("puts", 7),
+    "two of three batches are made into facts": Point("puts", 8),
+    "before the first fact": Point("facts", 1, "before"),
+    "in the middle of adding facts": Point("fact", 5),
+    "between the facts and their marks": Point("facts", 1),
+    "compacting is applied": Point("puts", 12),
+    "one of three dreams is written": Point("puts", 13),
+    "two of three dreams are written": Point("puts", 14),
+    "the orphans are found": Point("puts", 17),
+    "attributes are made": Point("puts", 18),
+    "a reflection has its questions": Point("puts", 19),
+    "a reflection has its answers": Point("puts", 21),
+    "it is decided what is pruned": Point("puts", 22),
+    "an extraction is on its way": Point("puts", 23),
+    "a summary is kept": Point("puts", 25),
+    "a compaction is decided": Point("puts", 26),
+    "the night is weighed": Point("puts", 27),
+    "dreaming is about to be applied": Point("puts", 28, "before"),
+    "dreaming is applied": Point("puts", 28),
+    "the night is recorded": Point("puts", 29),
+}
+FAST = (
+    "one of three scorings is written",
+    "two of three batches are made into facts",
+    "one of three dreams is written",
+    "attributes are made",
+    "a reflection has its questions",
+    "an extraction is on its way",
+    "a summary is kept",
+    "dreaming is applied",
+)
+"""Tested in every run; the others with `-m slow`."""
+CALLS = 18
+WRITES = 96
+BEGUN = 10
+"""The write that begins the night: what comes before it is for that night, or comes before it."""
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose agent has much to dream of."""
+    data = tmp_path_factory.mktemp("whole") / "data"
+    evening(data)
+    return data
+
+
+def job_in(lived: Path, folder: Path, **more: Any) -> Job:
+    """The night in a copy of it."""
+    data = folder / "data"
+    shutil.copytree(lived, data)
+    return Job(data=str(data), inputs=[SLEEP], settings=SETTINGS, now=NIGHT, model="dreams", **more)
+
+
+class Undisturbed:
+    """What a night leaves that nothing disturbs."""
+
+    def __init__(self, lived: Path, folder: Path) -> None:
+        self._lived, self._folder = lived, folder
+        self._found: tuple[dict[str, Any], Counter[str]] | None = None
+
+    async def __call__(self) -> tuple[dict[str, Any], Counter[str]]:
+        """What stands, and what was asked."""
+        if self._found is None:
+            job = job_in(self._lived, self._folder)
+            workers().done(job)
+            self._found = (await standing(job), asked(job))
+        return self._found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(lived, tmp_path_factory.mktemp("undisturbed"))
+
+
+def asked(job: Job) -> Counter[str]:
+    """The calls of all processes: what was asked for, and how it began."""
+    return Counter(f"{call['tools']} {call['last']}" for call in logged_calls(job.log))
+
+
+async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) -> None:
+    """Run once more in this process: the same memory, and only the awaited answer paid twice."""
+    expected, calls = await undisturbed()
+    async with running(job, Points(job)) as (agent, run):
+        if NEXT[given] == "preview":
+            await night.want_preview(agent.store, agent.scope)
+        report = (await run(None if NEXT[given] == "preview" else NEXT[given]))["report"]
+        assert report["failures"] == []
+        assert await night.unfinished(agent.store, agent.scope) is None
+        found = await everything(agent)
+    own = [key for key in found if "_hi" in key and "event_" in key]
+    if job.plain and "message" in given:  # heard before the night goes on, it is reflected on
+        own += [key for key in {*found, *expected} if "/night/" in key or "/nights " in key]
+    left = {key: value for key, value in found.items() if key not in own}
+    assert differences(left, {k: v for k, v in expected.items() if k not in own}) == []
+    again = asked(job) - calls
+    assert sum(again.values()) <= 1
+    assert calls - asked(job) == Counter()
+
+
+async def test_an_undisturbed_night_has_work_for_every_step(lived: Path, tmp_path: Path) -> None:
+    job = job_in(lived, tmp_path)
+    counts = workers().done(job)["counts"]
+    assert (counts["model"], counts["write"]) == (CALLS, WRITES)
+    async with running(job, Points(job)) as (agent, _):
+        assert await steps_done(agent) == set(STEPS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in AT],
+)
+async def test_killed_when(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
+) -> None:
+    job = job_in(lived, tmp_path)
+    workers().killed(replace(job, point=AT[name]))
+    await same_as_undisturbed(job, list(NEXT)[len(name) % len(NEXT)], undisturbed)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, marks=[] if call in (10, 13, 17) else [pytest.mark.slow])
+        for call in range(1, CALLS + 1)
+    ],
+)
+async def test_killed_while_an_answer_is_awaited(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, call: int
+) -> None:
+    job = job_in(lived, tmp_path)
+    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
+    await same_as_undisturbed(job, list(NEXT)[call % len(NEXT)], undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("nth", range(3, WRITES + 1))
+async def test_killed_at_any_write(
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, nth: int, when: str
+) -> None:
+    job = job_in(lived, tmp_path)
+    workers().killed(replace(job, point=Point("write", nth, when)))
+    given = list(NEXT)[nth % (len(NEXT) if nth > BEGUN else 2)]
+    await same_as_undisturbed(job, given, undisturbed)
+
+
+PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
+DEEDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "apply": ([PREVIEW], APPLY),
+    "undo": ([SLEEP], UNDO),
+}
+SHORT = ("facts are being added", "its first part is applied", "it is not said yet")
+DURING = {
+    "apply": {
+        "the preview is approved": Point("puts", 1),
+        "facts are being added": Point("fact", 4),
+        "its first part is applied": Point("puts", 2),
+        "all of it is applied": Point("puts", 3),
+    },
+    "undo": {
+        "nothing is begun yet": Point("puts", 1, "before"),
+        "it is begun": Point("puts", 1),
+        "all but the facts is taken back": Point("puts", 2),
+        "it is not said yet": Point("puts", 3, "before"),
+        "it is said": Point("puts", 3),
+        "it is logged": Point("puts", 4),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    """Data folders in which there is a preview, and a night that was applied."""
+    jobs = {}
+    for deed, (first, _) in DEEDS.items():
+        jobs[deed] = job_in(lived, tmp_path_factory.mktemp(deed))
+        workers().done(replace(jobs[deed], inputs=first))
+        jobs[deed].log.unlink()
+    return jobs
+
+
+@pytest.mark.parametrize(
+    ("deed", "name"),
+    [
+        pytest.param(deed, name, marks=[] if name in SHORT else [pytest.mark.slow])
+        for deed, points in DURING.items()
+        for name in points
+    ],
+)
+async def test_killed_while_a_night_is_applied_or_taken_back(
+    before: dict[str, Job], tmp_path: Path, deed: str, name: str
+) -> None:
+    shutil.copytree(before[deed].data, tmp_path / "done")
+    done = replace(before[deed], data=str(tmp_path / "done"), inputs=[DEEDS[deed][1]])
+    workers().done(done)
+    expected = await standing(done)
+
+    shutil.copytree(before[deed].data, tmp_path / "killed")
+    job = replace(done, data=str(tmp_path / "killed"))
+    workers().killed(replace(job, point=DURING[deed][name]))
+    async with running(job, Points(job)) as (agent, run):
+        given: dict[str, Any] = {"apply": NEXT["no input"], "undo": UNDO}
+        await run(given[deed])
+        assert differences(await everything(agent), expected) == []
+    assert logged_calls(job.log) == []
+
+
+async def test_twice_the_same_night_is_once(lived: Path, tmp_path: Path) -> None:
+    job = job_in(lived, tmp_path)
+    # Its threshold is so low here that there is always something to compact.
+    job = replace(job, settings={**job.settings, "compact_enabled": False})
+    workers().done(job)
+    once = await standing(job)
+    calls = len(logged_calls(job.log))
+    (second,) = workers().done(job)["reports"]
+    assert second["night"]["id"] is None
+    assert len(logged_calls(job.log)) == calls
+    assert differences(await standing(job), once) == []
+
+
+async def test_no_night_touches_goals_projects_or_session_memory(
+    before: dict[str, Job], lived: Path, tmp_path: Path
+) -> None:
+    kept = ("goals", "projects", "session_memory")
+    shutil.copytree(lived, tmp_path / "data")
+    awake = await standing(replace(before["undo"], data=str(tmp_path / "data")))
+    assert all(awake["state"][key] for key in kept)
+    for deed, (_, last) in DEEDS.items():
+        shutil.copytree(before[deed].data, tmp_path / deed)
+        job = replace(before[deed], data=str(tmp_path / deed), inputs=[last])
+        for found in (await standing(job), workers().done(job) and await standing(job)):
+            assert [found["state"][key] for key in kept] == [awake["state"][key] for key in kept]

@@ -1,0 +1,150 @@
+"""A tick killed at any point: its event is handled exactly once, whatever the next run brings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
+from memory.events import inbox
+from tests.support.agents import entries
+from tests.support.crash_worker import START, Job, Point, Points, running
+from tests.support.kills import counts, kill_at_each, points
+from tests.support.scripted import logged_calls
+from tests.support.workers import workers
+
+BUILD = {"id": "e1", "text": "Build a tavern", "sender": "Ada", "at": START}
+AND_NOW = {"id": "e2", "text": "And now?", "sender": "Ada", "at": START}
+NEXT: dict[str, Any] = {
+    "a new message": {"events": [AND_NOW]},
+    "no input": None,
+    "the same id again": {"events": [BUILD]},
+}
+LATER = "2026-03-02T11:00:00+00:00"
+CALLS = 3
+"""Model calls of an undisturbed tick."""
+ACCEPTED, DONE = 3, 8
+"""On a server: the write with which the event is in the inbox, and how many follow its tick."""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(data=str(tmp_path / "data"), inputs=[{"events": [BUILD]}])
+
+
+@pytest.fixture
+def chat(job: Job) -> Job:
+    """On a server each run begins anew: what was in hand is done again."""
+    message = {"role": "user", "content": BUILD["text"], "id": BUILD["id"], "name": "Ada"}
+    return replace(job, plain=True, inputs=[{"messages": [message]}])
+
+
+async def test_an_undisturbed_tick_asks_the_model_three_times(job: Job) -> None:
+    assert counts(job)["model"] == CALLS
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
+    point = Point("model", call, "before", hold=True)
+    workers().kill_at_hold(replace(job, point=point))
+    await handled_once(job, point, repeated=1)
+
+
+@pytest.mark.parametrize("kind", ["puts", "facts"])
+async def test_killed_when_memory_is_written(job: Job, kind: str) -> None:
+    await kill_at_each(job, points(job, kind), partial(handled_once, repeated=0))
+
+
+async def test_killed_before_a_checkpoint(job: Job) -> None:
+    where = points(job, "checkpoint", when="before", first=2, part="1/6")
+    await kill_at_each(job, where, partial(handled_once, repeated=1))
+
+
+@pytest.mark.parametrize("durability", ["async", "exit"])
+async def test_killed_before_a_tick_that_is_done_was_checkpointed(
+    job: Job, durability: str
+) -> None:
+    """An event leaves the inbox once a checkpoint on disk has its tick, and not before."""
+    job = replace(job, inputs=[{"events": [BUILD, AND_NOW]}], options={"durability": durability})
+    point = Point("model", CALLS + 1, "before", hold=True)
+    workers().kill_at_hold(replace(job, point=point))
+    async with running(job, Points(job)) as (agent, run):
+        report = (await run(None))["report"]
+        await contains(agent, ["e1", "e2"])
+    assert [tick["event_id"] for tick in report["ticks"]] == ["e1", "e2"]
+
+
+async def test_killed_on_a_server(chat: Job) -> None:
+    where = points(chat, "write", first=ACCEPTED, last=DONE, part="1/7")
+    await kill_at_each(chat, where, partial(handled_once, repeated=CALLS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
+    # Before the first write nothing is accepted.
+    where = points(job, "write", when=when, first=2 if when == "before" else 1, last=1)
+    await kill_at_each(job, where, partial(handled_once, repeated=1, given=given))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", NEXT)
+async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
+    where = points(chat, "write", first=ACCEPTED, last=DONE)
+    await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
+
+
+async def handled_once(job: Job, point: Point, *, repeated: int, given: str | None = None) -> None:
+    """Run once more in this process: everything is there once, and was paid for once.
+
+    `given`: the next run's input; None: another one for each point.
+    """
+    given = given or list(NEXT)[point.nth % 3]
+    job = replace(job, now=LATER)
+    async with running(job, Points(job)) as (agent, run):
+        report = (await run(NEXT[given]))["report"]
+        events = ["e1", "e2"] if given == "a new message" else ["e1"]
+        await contains(agent, events)
+        calls = len(logged_calls(job.log))
+        assert CALLS <= calls - (len(events) - 1) <= CALLS + repeated
+        assert report["failures"] == []
+        told = [tick["event_id"] for tick in report["ticks"]] + report["skipped"]
+        assert told == events
+
+
+async def contains(agent: AsyncAgent, events: list[str]) -> None:
+    """What the agent knows is what these events bring, once each."""
+    state = (await agent.aget_state()).values
+    journal = await entries(agent)
+    written = Counter((one["id"].split("_")[0], *one["sources"]) for one in journal)
+    assert written == Counter([("note", "e1"), *(("event", one) for one in events)])
+    assert (list(state["goals"]), state["goal_index"]) == (["goal_1_0"], 1)
+    assert list(state["projects"]["slots"]) == ["tavern"]
+    assert spoken(state["messages"]) == [
+        ("human", "Build a tavern"),
+        ("ai", "It is begun."),
+        *([("human", "And now?"), ("ai", "Heard: And now?")] if "e2" in events else []),
+    ]
+    facts = await agent.resources.semantic.all(agent.scope)
+    assert [fact["source_events"] for fact in facts] == [["e1"]]
+    people = {one["name"]: one for one in await entities.everyone(agent.store, agent.scope)}
+    assert sorted(people) == ["Ada", "Bea"]
+    assert [one["text"] for one in people["Bea"]["observations"]] == ["Bea pours the beer."]
+    assert people["Ada"]["relationship"]["interactions"] == len(events)
+    assert (state["tick"], state["metrics"]["total_tool_calls"]) == (len(events), 5)
+    assert await inbox.waiting(agent.store, agent.scope, state["handled"]) == []
+    assert await inbox.set_aside(agent.store, agent.scope) == []
+
+
+def spoken(messages: list[BaseMessage]) -> list[tuple[str, str]]:
+    """Who said what, without calls of tools and their answers."""
+    said = [one for one in messages if one.type != "tool"]
+    return [(one.type, str(one.text)) for one in said if one.text]

@@ -1,0 +1,180 @@
+"""A forget that is broken off anywhere is completed by a second one of the same name."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import forgetting
+from graph.use_cases.forgetting import forget
+from graph.use_cases.transfer import export_memory
+from memory.errors import BusyError, InputError, MemoryStoreError
+from memory.forgetting import facts as found_rows
+from memory.forgetting import progress as open_forget
+from tests.support.agents import entries, said
+from tests.support.clock import Clock
+from tests.support.facts import running
+from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding, lived_in
+
+PARTS: list[tuple[Any, str]] = [
+    (open_forget, "begin"),
+    (found_rows, "erase"),
+    (found_rows, "mend"),
+    (forgetting, "_rewrite_state"),
+    (forgetting, "write_batch"),
+    (forgetting, "_clean"),
+    (open_forget, "clean"),
+    (open_forget, "ended"),
+]
+"""What a forget does, in order."""
+
+FORGET = """
+import asyncio, sys
+from datetime import datetime
+from pathlib import Path
+from graph.forgetting import forget
+from tests.support.clock import Clock
+from tests.support.lives import at_home
+
+async def main():
+    clock = Clock(datetime.fromisoformat(sys.argv[2]))
+    async with at_home(Path(sys.argv[1]), clock) as agent:
+        await forget(agent.context, "Zora", on_step=lambda step: print(step, flush=True))
+
+asyncio.run(main())
+"""
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    return lived_in(tmp_path_factory.mktemp("lived"))
+
+
+@pytest.fixture
+def data(tmp_path: Path, lived: Lived, clock: Clock) -> Path:
+    clock.set(lived.now)
+    return copied(lived, tmp_path / "data")
+
+
+def dies(part: Callable[..., Awaitable[Any]], *, done: bool) -> Callable[..., Awaitable[Any]]:
+    async def dying(*args: Any, **kwargs: Any) -> Any:
+        if done:
+            await part(*args, **kwargs)
+        raise Killed
+
+    return dying
+
+
+async def break_off(
+    agent: AsyncAgent, patched: pytest.MonkeyPatch, module: Any, part: str, *, done: bool
+) -> None:
+    """Forget Zora, and die before `part` or right after it."""
+    with patched.context() as patch:
+        patch.setattr(module, part, dies(getattr(module, part), done=done))
+        with pytest.raises(Killed):
+            await forget(agent.context, "Zora")
+
+
+async def is_whole(agent: AsyncAgent, data: Path) -> None:
+    """Zora is gone, without a trace of the forget itself, and Ben is not."""
+    assert holding(data, ZORAS) == []
+    assert {one.split(": ")[1] for one in holding(data, BENS)} == set(BENS)
+    assert await open_forget.begun(agent.store, agent.scope) is None
+    assert not await open_forget.has_residue(agent.store, agent.scope)
+    facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
+    assert len([one for one in facts if one.startswith("Ben said")]) == 3
+    said = [one["content"] for one in await entries(agent) if one["source_entity"] == "Ben"]
+    assert len(said) >= 3
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize(("module", "part"), PARTS, ids=[name for _, name in PARTS])
+async def test_interrupted_at_any_step_a_second_forget_completes(
+    data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, module: Any, part: str, done: bool
+) -> None:
+    async with at_home(data, clock) as agent:
+        await break_off(agent, monkeypatch, module, part, done=done)
+    async with at_home(data, clock) as agent:
+        if done and part in ("_clean", "ended"):
+            with pytest.raises(InputError, match="nothing is known"):
+                await forget(agent.context, "Zora")
+        else:
+            await forget(agent.context, "Zora")
+        await is_whole(agent, data)
+
+
+@pytest.mark.parametrize(
+    "steps", [4, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3, 5))]
+)
+async def test_after_a_kill_a_second_forget_completes(data: Path, clock: Clock, steps: int) -> None:
+    with running(FORGET, str(data), clock().isoformat()) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(steps)]
+        process.kill()
+    assert all(lines)
+    async with at_home(data, clock) as agent:
+        await forget(agent.context, "Zora")
+        await is_whole(agent, data)
+
+
+async def test_the_agent_may_run_between_an_interrupted_and_a_second_forget(
+    data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_home(data, clock) as agent:
+        await break_off(agent, monkeypatch, found_rows, "mend", done=True)
+        await agent.ainvoke(said("Is my lantern ready?", sender="Zora"))
+        await forget(agent.context, "Zora")
+        await is_whole(agent, data)
+
+
+async def test_a_forget_of_somebody_else_completes_an_interrupted_one(
+    data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_home(data, clock) as agent:
+        await break_off(agent, monkeypatch, forgetting, "write_batch", done=False)
+        with pytest.raises(InputError, match="nothing is known of 'Carl'"):
+            await forget(agent.context, "Carl")
+        await is_whole(agent, data)
+
+
+async def test_an_interrupted_forget_blocks_an_export(
+    data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_home(data, clock) as agent:
+        await break_off(agent, monkeypatch, found_rows, "erase", done=False)
+        with pytest.raises(InputError, match="circadian forget 'Zora' --yes"):
+            [one async for one in export_memory(agent.context)]
+
+
+async def test_a_forget_waits_for_a_run_elsewhere_and_gives_up(
+    data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
+    async with at_home(data, clock) as one, at_home(data, clock) as other, one.context.lock:
+        with pytest.raises(BusyError, match="in use by process"):
+            await forget(other.context, "Zora")
+        assert (await forget(other.context, "Zora", dry_run=True))["counts"]["events"] == 6
+        assert await open_forget.begun(other.store, other.scope) is None
+
+
+async def test_a_file_read_by_another_process_is_reported_and_cleaned_later(
+    data: Path, clock: Clock
+) -> None:
+    async with at_home(data, clock) as agent:
+        saver: Any = agent.graph.checkpointer
+        await saver.conn.execute_fetchall("PRAGMA busy_timeout = 50")
+        reader = sqlite3.connect(data / "checkpoints.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM checkpoints").fetchone()
+        with pytest.raises(MemoryStoreError, match="forget again"):
+            await forget(agent.context, "Zora")
+        reader.close()
+        await forget(agent.context, "Zora")
+        await is_whole(agent, data)

@@ -1,0 +1,1 @@
+"""Tests of whole agents, awake and asleep, in the test's own process."""

@@ -1,0 +1,267 @@
+"""How a tick ends, what stops the agent, what it may spend, and its look at its own work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import status
+from memory import audit
+from memory.errors import ModelError, ServiceDown
+from memory.events.next_action import ask_for_stop
+from memory.settings import Settings
+from tests.support.agents import entries, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import Step, call, calls, scripted
+from tools.registry import registered
+
+CHILD = {"description": "Wash up", "parent_id": "goal_1_0"}
+ROOM = {"addressed": False, "channel": "room"}
+
+
+@tool
+def break_down(reasoning: str | None = None) -> str:
+    """Break."""
+    raise ValueError("it broke")
+
+
+BREAKS = [registered(break_down, "safe_chain")]
+
+
+async def test_a_terminal_tool_ends_the_loop(tmp_path: Path, clock: Clock) -> None:
+    tell = calls(
+        ("send_message", {"to": "Ben", "text": "Dinner at eight"}), ("noop", {}), text="I told Ben."
+    )
+    model = scripted(tell)
+    async with opened(tmp_path, model, clock) as agent:
+        output = await agent.ainvoke(said("Tell Ben that dinner is at eight"))
+    [tick] = output["report"]["ticks"]
+    assert len(model.calls) == 1
+    assert tick["reply"] == "I told Ben."
+    assert [(one["to"], one["text"]) for one in tick["sent"]] == [("Ben", "Dinner at eight")]
+    assert [one["ok"] for one in tick["tools"]] == [True, True]
+
+
+async def test_a_refused_message_does_not_end_it(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(call("send_message", to="Ada", text="Hello"), "Hello Ada.")
+    async with opened(tmp_path, model, clock) as agent:
+        output = await agent.ainvoke(said("Say hello"))
+    assert output["report"]["ticks"][0]["reply"] == "Hello Ada."
+
+
+async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    failing = [call("break_down") for _ in range(4)]
+    model = scripted(*failing, "I could not.", call("break_down"), "Nor now.", "All is well.")
+    async with opened(tmp_path, model, clock, tools=BREAKS) as agent:
+        first = await agent.ainvoke(said("Try it"))
+        assert not (await agent.aget_state()).values["emergency_stop"]
+        second = await agent.ainvoke(said("Try again"))
+        stopped = await agent.ainvoke(said("Hello?"))
+        now = await status(agent.context)
+        log = await audit.read(agent.store, agent.scope)
+        cleared = await agent.ainvoke({"request": "clear_stop"})
+        assert (await agent.aget_state()).values["consecutive_errors"] == 0
+    assert first["report"]["ticks"][0]["reply"] == "I could not."
+    assert second["report"]["ticks"][0]["reply"] == "Nor now."
+    assert (now["emergency_stop"], now["inbox"]["waiting"]) == (True, 1)
+    assert stopped["report"]["ticks"] == []
+    assert "Emergency stop: 1 event waits" in stopped["report"]["notes"][0]
+    assert [one["why"] for one in log if one["what"] == "emergency_stop"] == ["5 failures in a row"]
+    assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["All is well."]
+
+
+async def test_a_success_between_failures_begins_the_count_anew(
+    tmp_path: Path, clock: Clock
+) -> None:
+    steps: list[Step] = [
+        call("break_down"),
+        call("break_down"),
+        call("noop"),
+        call("break_down"),
+        "Done.",
+    ]
+    model = scripted(*steps, *steps)
+    async with opened(tmp_path, model, clock, tools=BREAKS) as agent:
+        await agent.ainvoke(said("One"))
+        await agent.ainvoke(said("Two"))
+        state = (await agent.aget_state()).values
+    assert not state["emergency_stop"]
+    assert state["consecutive_errors"] == 1
+
+
+async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(*[ModelError("no answer") for _ in range(5)])
+    async with opened(tmp_path, model, clock) as agent:
+        events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(6)]
+        output = await agent.ainvoke({"events": events})
+        now = await status(agent.context)
+    assert len(model.calls) == 5
+    assert len(output["report"]["failures"]) == 5
+    assert now["emergency_stop"]
+    assert now["inbox"]["waiting"] == 6
+
+
+async def test_a_service_that_is_left_alone_counts_against_no_event(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(*[ServiceDown("down") for _ in range(3)])
+    async with opened(tmp_path, model, clock) as agent:
+        events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(5)]
+        output = await agent.ainvoke({"events": events})
+        waiting = (await status(agent.context))["inbox"]["waiting"]
+        assert agent.resources.breakers.model.state == "open"
+    attempts = [one["attempts"] for one in output["report"]["failures"]]
+    assert attempts == [1, 1, 1, 0, 0]
+    assert "is left alone" in output["report"]["failures"][-1]["error"]
+    assert (len(model.calls), waiting) == (3, 5)
+
+
+async def test_ticks_of_its_own_are_bounded_and_events_are_answered_all_the_same(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(autonomous_ticks_per_hour=2)
+    goal = call("add_goal", description="Tidy up")
+    model = scripted(goal, "Noted.", otherwise=lambda m, t: "On it.")
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+        for _ in range(2):
+            assert (await agent.ainvoke({"request": "tick"}))["report"]["ticks"]
+        third = await agent.ainvoke({"request": "tick"})
+        asked = len(model.calls)
+        answered = await agent.ainvoke(said("And now?"))
+        clock.advance(hours=1)
+        later = await agent.ainvoke({"request": "tick"})
+    assert third["report"]["ticks"] == []
+    assert "only events are answered" in third["report"]["notes"][0]
+    assert asked == 4
+    assert answered["report"]["ticks"][0]["reply"] == "On it."
+    assert later["report"]["ticks"][0]["context_type"] == "tick_autonomous"
+
+
+async def test_it_looks_at_its_own_work_after_so_many_ticks(tmp_path: Path, clock: Clock) -> None:
+    settings = Settings(reflection_interval=2)
+    note = call("add_journal_entry", content="Short answers were liked.", reasoning="A pattern")
+    model = scripted("One.", "Two.", call("review_journal"), note, call("noop"), "Reviewed.")
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("First"))
+        output = await agent.ainvoke(said("Second"))
+        state = (await agent.aget_state()).values
+        journal = await entries(agent)
+    kinds = [tick["context_type"] for tick in output["report"]["ticks"]]
+    assert kinds == ["tick_event", "reflection"]
+    look = output["report"]["ticks"][-1]
+    assert [one["name"] for one in look["tools"]] == ["review_journal", "add_journal_entry", "noop"]
+    assert [one.tools for one in model.calls[2:]] == [
+        *[["add_journal_entry", "review_journal", "noop"]] * 3,
+        [],
+    ]
+    [noted] = [one for one in journal if "self" in one["tags"]]
+    assert (noted["content"], noted["consolidation"]) == ("Short answers were liked.", "exempt")
+    assert len(journal) == 3
+    assert [m.text for m in state["messages"] if isinstance(m, HumanMessage)] == ["First", "Second"]
+    assert "First" not in "".join(str(m.text) for m in model.calls[2].messages)
+
+
+async def test_the_prompt_of_a_look_stays_the_same_to_its_end(tmp_path: Path, clock: Clock) -> None:
+    settings = Settings(reflection_interval=1)
+    model = scripted("One.", call("review_journal"), call("noop"), "Reviewed.")
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("First"))
+    first, *others = model.calls[1:]
+    for other in others:
+        assert other.messages[: len(first.messages)] == first.messages
+    assert len(model.calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("event", "report"),
+    [
+        ({"text": "Hi", "sender": "circadian"}, "ignored"),
+        ({"text": "Hi all", "sender": "Ben", **ROOM}, "context_only"),
+        ({"text": "@Circadian hi", "sender": "Ben", **ROOM}, "ticks"),
+    ],
+)
+async def test_events_are_answered_heard_or_ignored(
+    tmp_path: Path, clock: Clock, event: dict[str, Any], report: str
+) -> None:
+    model = scripted(otherwise=lambda m, t: "Yes?")
+    async with opened(tmp_path, model, clock) as agent:
+        output = (await agent.ainvoke({"events": [event]}))["report"]
+        assert (await status(agent.context))["inbox"]["waiting"] == 0
+        journal = await entries(agent)
+    assert [key for key in ("ticks", "context_only", "ignored") if output[key]] == [report]
+    assert len(journal) == (0 if report == "ignored" else 1)
+    assert len(model.calls) == (1 if report == "ticks" else 0)
+
+
+async def test_what_is_spent_and_why_stands_in_the_report(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, scripted("You are welcome."), clock) as agent:
+        output = await agent.ainvoke(said("Thank you!"))
+    [tick] = output["report"]["ticks"]
+    assert tick["assessment"]["event_class"] == "communication"
+    assert tick["pattern"]["mode"] == "single_action"
+    assert tick["pattern"]["source_layers"]["mode"] == "assessment"
+    assert tick["classification"]["rule"] == "direct"
+    assert (tick["context"]["level"], tick["advice"]) == ("normal", "Proceed normally")
+    assert tick["context"]["used"] == sum(tick["components"].values())
+    assert {"system_prompt", "conversation_history", "tools"} <= set(tick["components"])
+
+
+async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> None:
+    async def stopping(agent: AsyncAgent) -> None:
+        await ask_for_stop(agent.store, agent.scope, at=clock(), by="local")
+
+    async with opened(tmp_path, scripted("One.", "Three."), clock) as agent:
+        events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(2)]
+        async for update in agent.astream({"events": events}, stream_mode="updates"):
+            if "awake" in update:
+                await stopping(agent)
+        now = await status(agent.context)
+        assert (now["emergency_stop"], now["inbox"]["waiting"]) == (True, 1)
+        cleared = await agent.ainvoke({"request": "clear_stop"})
+        assert not (await status(agent.context))["emergency_stop"]
+    assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Three."]
+
+
+async def test_switched_off_it_does_nothing_of_its_own(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(call("add_goal", description="Tidy up"), "Noted.")
+    async with opened(tmp_path, model, clock) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+    off = scripted()
+    async with opened(tmp_path, off, clock, settings=Settings(enabled=False)) as agent:
+        output = await agent.ainvoke({"request": "tick"})
+    assert (output["report"]["ticks"], off.calls) == ([], [])
+    assert "Switched off" in output["report"]["notes"][0]
+
+
+async def test_a_tick_of_its_own_that_fails_counts_too(tmp_path: Path, clock: Clock) -> None:
+    goal = call("add_goal", description="Tidy up")
+    model = scripted(goal, "Noted.", *[ModelError("down") for _ in range(2)])
+    settings = Settings(autonomous_ticks_per_hour=2)
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+        for _ in range(2):
+            await agent.ainvoke({"request": "tick"})
+        third = await agent.ainvoke({"request": "tick"})
+    assert third["report"]["failures"] == []
+    assert "only events are answered" in third["report"]["notes"][0]
+
+
+async def test_what_an_edit_by_hand_leads_to_is_in_the_log(tmp_path: Path, clock: Clock) -> None:
+    tree = calls(("add_goal", {"description": "Tidy up"}), ("add_goal", CHILD))
+    async with opened(tmp_path, scripted(tree, "Noted."), clock) as agent:
+        await agent.ainvoke(said("Please tidy up"))
+        child = {"goal_1_1": {"status": "completed", "progress": 100}}
+        await agent.aupdate_state({"goals": child})
+        await agent.ainvoke({"request": "wake"})
+        log = await audit.read(agent.store, agent.scope)
+    assert ("goal_completed", "goal_1_0") in [(one["what"], one["target"]) for one in log]

@@ -1,0 +1,166 @@
+"""An answer to one question never answers another, whatever is sent or done again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Command, interrupt
+
+from graph.api.async_agent import AsyncAgent
+from memory.installation.locks import FolderAgentLock
+from tests.crash.test_crash_confirm import (
+    AND_NOW,
+    LATER,
+    MARS,
+    MOON,
+    launched,
+    left_open,
+    parked,
+)
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.crash_worker import Job, Point, Points, running
+from tests.support.dangerous import Launches
+from tests.support.scripted import call, scripted
+from tests.support.workers import workers
+from tools.registry import registered
+
+AS_RUN = {"resume": "yes", "run": "r1"}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(data=str(tmp_path / "data"))
+
+
+async def test_a_run_that_a_server_does_again_answers_no_other_question(job: Job) -> None:
+    job = replace(job, plain=True)
+    async with running(job, Points(job)) as (agent, run):
+        await run({"events": [MOON, MARS]})
+        for _ in range(3):
+            await run(AS_RUN)
+            assert (launched(job), await standing(agent)) == (["the moon"], "Mars")
+        await run({"events": [AND_NOW]})
+        await run(AS_RUN)
+        assert (launched(job), await standing(agent)) == (["the moon"], "Mars")
+        await run({"resume": "no", "run": "r2"})
+        assert (launched(job), await parked(agent)) == (["the moon"], [])
+
+
+async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> None:
+    async with running(job, Points(job)) as (agent, run):
+        await run({"events": [MOON, MARS]})
+        moon, mars = [one["question"]["id"] for one in await parked(agent)]
+        await run({"resume": {"decision": "approve", "id": moon}})
+        again = await run({"resume": {"decision": "approve", "id": moon}})
+        [asked] = again["__interrupt__"]
+        assert asked.value["problem"] == f"that answers {moon}, and this is {mars}"
+        assert launched(job) == ["the moon"]
+        await run({"resume": {"decision": "approve", "id": mars}})
+    assert launched(job) == ["the moon", "Mars"]
+
+
+async def test_an_answer_that_waited_for_another_process_answers_no_later_question(
+    tmp_path: Path, clock: Clock
+) -> None:
+    launches = Launches()
+    asks = [call("launch", target="the moon"), call("launch", target="Mars")]
+    one = opened(tmp_path, scripted(*asks, "It flies."), clock, tools=[launches.tool])
+    two = opened(tmp_path, scripted("It flies too."), clock, tools=[launches.tool])
+    async with one as first, two as second:
+        await first.ainvoke(said("Launch it"))
+        await first.ainvoke(said("And another"))
+        async with FolderAgentLock(tmp_path / "locks", first.scope.thread, timeout=5):
+            late = asyncio.create_task(second.ainvoke(Command(resume="yes")))
+            await asyncio.sleep(0.2)
+            options: Any = {"context": first.settings, "durability": "sync"}
+            await first.graph.ainvoke(Command(resume="yes"), first.config(), **options)
+            assert launches.done == ["the moon"]
+        output = await late
+        assert output["__interrupt__"][0].value["args"] == {"target": "Mars"}
+        assert launches.done == ["the moon"]
+        await second.ainvoke(Command(resume="yes"))
+    assert launches.done == ["the moon", "Mars"]
+
+
+async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(
+    tmp_path: Path, clock: Clock
+) -> None:
+    done = []
+
+    async def launch(target: str) -> str:
+        """Launch a rocket."""
+        when = interrupt(f"when to {target}?")
+        done.append((target, when))
+        return f"launched to {target}"
+
+    model = scripted(call("launch", target="the moon"), "It flies.", "Hello.")
+    tools = [registered(launch, "dangerous")]
+    async with opened(tmp_path, model, clock, tools=tools) as agent:
+        await agent.ainvoke(said("Launch it"))
+        own = await agent.ainvoke(Command(resume="yes"))
+        assert [one.value for one in own["__interrupt__"]] == ["when to the moon?"]
+        again = await agent.ainvoke(said("Hello"))
+        assert ([one.value for one in again["__interrupt__"]], done) == (["when to the moon?"], [])
+        output = await agent.ainvoke(Command(resume="at noon"))
+    replies = [tick["reply"] for tick in output["report"]["ticks"]]
+    assert replies == ["It flies.", "Hello."]
+    assert done == [("the moon", "at noon")]
+
+
+async def test_while_its_tool_is_not_there_a_question_stands_and_can_only_be_refused(
+    tmp_path: Path, clock: Clock
+) -> None:
+    launches = Launches()
+    model = scripted(call("launch", target="the moon"), "It flies.")
+    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it"))
+    async with opened(tmp_path, model, clock) as agent:
+        asked = await agent.ainvoke(None)
+        assert asked["__interrupt__"][0].value["tool"] == "launch"
+        again = await agent.ainvoke(Command(resume="yes"))
+        assert "there is no tool launch now" in again["__interrupt__"][0].value["problem"]
+        assert again["report"]["failures"] == []
+    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+        await agent.ainvoke(None)
+        await agent.ainvoke(Command(resume="yes"))
+    assert launches.done == ["the moon"]
+
+
+@pytest.mark.parametrize("nth", [77, 93])
+async def test_killed_in_a_run_that_a_server_then_does_again(job: Job, nth: int) -> None:
+    await done_again(job, nth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(75, 102))
+async def test_killed_anywhere_in_a_run_that_a_server_then_does_again(job: Job, nth: int) -> None:
+    await done_again(job, nth)
+
+
+async def done_again(job: Job, nth: int) -> None:
+    """Kill a run that answers the first of two questions, and do it again: the second one waits."""
+    job = replace(job, plain=True)
+    inputs = [{"events": [MOON]}, {"events": [MARS]}, AS_RUN]
+    workers().killed(replace(job, inputs=inputs, point=Point("write", nth)))
+    job = replace(job, now=LATER)
+    async with running(job, Points(job)) as (agent, run):
+        unknown = await left_open(agent)
+        for _ in range(2):
+            await run(AS_RUN)
+            assert await standing(agent) == "Mars"
+            assert unknown or launched(job) == ["the moon"]
+            assert "Mars" not in launched(job)
+        await run({"resume": "yes", "run": "r2"})
+        assert launched(job)[-1] == "Mars"
+        assert await parked(agent) == []
+
+
+async def standing(agent: AsyncAgent) -> str:
+    """Where the launch would go that a person is asked about."""
+    [asked] = (await agent.aget_state()).interrupts
+    return str(asked.value["args"]["target"])

@@ -1,0 +1,258 @@
+"""Corrections: what a person says supersedes a fact, once; the old fact is kept."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from graph.api.async_agent import AsyncAgent
+from graph.cli.views.log import log_view
+from graph.use_cases.memories import correct, find_fact
+from memory import audit
+from memory.errors import BusyError, InputError, MemoryStoreError
+from memory.installation.locks import FolderAgentLock
+from memory.journal import entries as journal
+from memory.operations.apply import LINKS
+from memory.records.records import Fact
+from memory.storage.access import list_items
+from tests.support.agents import entries, opened, said
+from tests.support.clock import Clock
+from tests.support.facts import draft
+from tests.support.scripted import ScriptedChatModel, scripted
+
+PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
+
+
+@pytest.fixture
+def model() -> ScriptedChatModel:
+    """Answers nothing: a correction asks no model."""
+    return scripted()
+
+
+@pytest.fixture
+async def agent(
+    tmp_path: Path, clock: Clock, model: ScriptedChatModel
+) -> AsyncIterator[AsyncAgent]:
+    async with opened(tmp_path, model, clock) as handle:
+        yield handle
+    assert model.calls == []
+
+
+@pytest.fixture
+async def paris(agent: AsyncAgent, clock: Clock) -> Fact:
+    """A fact of yesterday."""
+    (fact,) = await agent.resources.semantic.add(
+        agent.scope, [draft("paris", PARIS, speaker="Ada", entities=["Ada", "Paris"], trust=0.3)]
+    )
+    clock.advance(days=1)
+    return fact
+
+
+async def stored(agent: AsyncAgent) -> list[Fact]:
+    return await agent.resources.semantic.all(agent.scope)
+
+
+async def test_the_new_fact_supersedes_the_old_one(
+    agent: AsyncAgent, paris: Fact, clock: Clock
+) -> None:
+    new = await correct(agent.context, paris["id"], f"  {OSLO} \n", by="Ada")
+    old, held = await stored(agent)
+    assert held == new
+    assert (new["text"], new["speaker"], new["trust"]) == (OSLO, "Ada", 0.9)
+    assert (new["entities"], new["valid_from"]) == (["Ada", "Paris"], clock().isoformat())
+    assert (new["invalid_at"], new["superseded_by"]) == (None, None)
+    assert old == {**paris, "invalid_at": new["valid_from"], "superseded_by": new["id"]}
+
+
+async def test_a_repeated_correction_changes_nothing_and_is_audited_once_by_id(
+    agent: AsyncAgent, paris: Fact, clock: Clock
+) -> None:
+    new = await correct(agent.context, paris["id"], OSLO, by="Ada")
+    before = (await stored(agent), await entries(agent))
+    clock.advance(days=1)
+    assert await correct(agent.context, paris["id"], OSLO, by="Ada") == new
+    assert (await stored(agent), await entries(agent)) == before
+    (line,) = await audit.read(agent.store, agent.scope)
+    assert (line["who"], line["what"], line["target"]) == ("Ada", "fact_corrected", paris["id"])
+    assert (line["at"], line["origin"]) == (new["created"], new["source_events"][0])
+    assert line["detail"] == {"fact": new["id"]}
+    shown = StringIO()
+    Console(width=200, file=shown).print(log_view([line]))
+    assert f"Ada corrected fact {paris['id']} · now {new['id']}" in shown.getvalue()
+    assert not [text for text in (PARIS, OSLO) if text in json.dumps(line)]
+
+
+async def test_the_journal_entry_is_the_new_facts_source(
+    agent: AsyncAgent, paris: Fact, clock: Clock
+) -> None:
+    new = await correct(agent.context, paris["id"], OSLO, by="Ada")
+    (entry,) = await entries(agent)
+    assert new["source_entries"] == [entry["id"]]
+    assert new["source_events"] == entry["sources"] != []
+    assert (entry["source_type"], entry["source_entity"], entry["tags"]) == (
+        *("direct", "Ada", ["correction"]),
+    )
+    assert entry["content"] == f"Correction: {OSLO}"
+    assert entry["timestamp"] == clock().isoformat()
+    links = {
+        item.key: item.value["linked_to"]
+        for item in await list_items(agent.store, agent.scope.namespace(LINKS))
+    }
+    assert links == {entry["id"]: [new["id"]], new["id"]: [entry["id"]]}
+
+
+async def test_a_night_does_not_consolidate_a_correction_again(
+    agent: AsyncAgent, paris: Fact, model: ScriptedChatModel
+) -> None:
+    await correct(agent.context, paris["id"], OSLO)
+    assert await journal.pending(agent.store, agent.scope) == []
+    night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+    assert [(step["step"], step["llm_calls"]) for step in night["steps"]] == [("dream", 0)]
+    assert len(await stored(agent)) == 2
+    assert model.calls == []
+
+
+async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: Fact) -> None:
+    new = await correct(agent.context, paris["id"], OSLO)
+    found = [hit["id"] for hit in await agent.recall("Where do I live?") if hit["kind"] == "fact"]
+    assert found == [new["id"]]
+    every = await agent.recall("Where do I live?", include_superseded=True)
+    assert {paris["id"], new["id"]} <= {hit["id"] for hit in every}
+
+
+async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) -> None:
+    assert (await correct(agent.context, paris["id"], OSLO))["speaker"] == "local"
+    with pytest.raises(InputError, match="--by needs a name"):
+        await correct(agent.context, paris["id"], BERGEN, by=" ")
+
+
+async def test_an_interrupted_correction_is_finished_by_repeating_it(
+    agent: AsyncAgent, paris: Fact, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise MemoryStoreError("the disk is full")
+
+    began = clock().isoformat()
+    with monkeypatch.context() as patch:
+        patch.setattr("memory.operations.apply.write_batch", broken)
+        with pytest.raises(MemoryStoreError):
+            await correct(agent.context, paris["id"], OSLO)
+    assert await entries(agent) == []
+    clock.advance(days=1)
+    new = await correct(agent.context, paris["id"], OSLO)
+    (entry,) = await entries(agent)
+    assert (entry["timestamp"], new["source_entries"]) == (began, [entry["id"]])
+    assert len(await stored(agent)) == 2
+
+
+async def test_correcting_a_superseded_fact_is_an_error_that_names_its_successor(
+    agent: AsyncAgent, paris: Fact
+) -> None:
+    oslo = await correct(agent.context, paris["id"], OSLO)
+    bergen = await correct(agent.context, oslo["id"], BERGEN)
+    for text in ("I live in Rome", OSLO, PARIS):
+        with pytest.raises(InputError) as refused:
+            await correct(agent.context, paris["id"], text)
+        assert f"what holds now is {bergen['id']}: '{BERGEN}'; correct that one" in str(
+            refused.value
+        )
+    assert len(await stored(agent)) == 3
+    assert len(await entries(agent)) == 2
+
+
+async def test_correcting_an_invalid_fact_without_successor_is_an_error(
+    agent: AsyncAgent, paris: Fact
+) -> None:
+    at = "2026-03-02T10:00:00+00:00"
+    await agent.resources.semantic.update(agent.scope, paris["id"], {"invalid_at": at})
+    with pytest.raises(InputError, match=f"no longer holds since {at[:16]}"):
+        await correct(agent.context, paris["id"], OSLO)
+
+
+async def test_correcting_back_makes_a_third_fact(agent: AsyncAgent, paris: Fact) -> None:
+    oslo = await correct(agent.context, paris["id"], OSLO)
+    again = await correct(agent.context, oslo["id"], PARIS)
+    third = await correct(agent.context, again["id"], OSLO)
+    assert len({paris["id"], oslo["id"], again["id"], third["id"]}) == 4
+    assert [one["text"] for one in await stored(agent) if one["invalid_at"] is None] == [OSLO]
+
+
+async def test_a_text_that_holds_already_changes_nothing_and_is_not_audited(
+    agent: AsyncAgent, paris: Fact
+) -> None:
+    assert await correct(agent.context, paris["id"], f" {PARIS}") == paris
+    assert (await stored(agent), await entries(agent)) == ([paris], [])
+    assert await audit.read(agent.store, agent.scope) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "says"),
+    [
+        (" \n", "Ada", "the text is empty"),
+        ("The assistant likes jazz", "Ada", "not the assistant: speaks of the assistant"),
+        ("I am happy to help", "the assistant", "not the assistant: first person"),
+    ],
+)
+async def test_a_text_that_is_no_fact_is_refused(
+    agent: AsyncAgent, paris: Fact, text: str, by: str, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        await correct(agent.context, paris["id"], text, by=by)
+    assert (await stored(agent), await entries(agent)) == ([paris], [])
+
+
+async def test_a_correction_needs_the_agents_lock(
+    agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
+    running = FolderAgentLock(tmp_path / "locks", agent.scope.thread, role="other", timeout=0)
+    async with opened(tmp_path, scripted(), clock) as late:
+        async with running:
+            with pytest.raises(BusyError, match="in use by process"):
+                await correct(late.context, paris["id"], OSLO)
+        assert await stored(agent) == [paris]
+        assert (await correct(late.context, paris["id"], OSLO))["text"] == OSLO
+
+
+async def test_another_agents_fact_is_not_found(
+    agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, scripted(), clock, agent="other") as other:
+        for given in (paris["id"], paris["id"][:8]):
+            with pytest.raises(InputError, match="there is no fact"):
+                await correct(other.context, given, OSLO)
+    assert await stored(agent) == [paris]
+
+
+async def test_a_shortened_id_finds_its_fact(agent: AsyncAgent, paris: Fact) -> None:
+    for given in (paris["id"], paris["id"][:8], f" {paris['id'][:8].upper()}… "):
+        assert await find_fact(agent.context, given) == paris
+
+
+async def test_an_unknown_or_ambiguous_id_is_an_error(agent: AsyncAgent, paris: Fact) -> None:
+    drafts = [draft(str(n), f"fact {n}") for n in range(40)]
+    made = await agent.resources.semantic.add(agent.scope, drafts)
+    ((first, _),) = Counter(fact["id"][0] for fact in made).most_common(1)
+    with pytest.raises(InputError, match=f"facts have ids that begin with {first}: {first}"):
+        await find_fact(agent.context, first)
+    with pytest.raises(InputError, match="no fact is named"):
+        await find_fact(agent.context, " ")
+    with pytest.raises(InputError, match="there is no fact 'zzz'; `circadian recall --all` shows"):
+        await find_fact(agent.context, "zzz")
+
+
+async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, scripted("Noted."), clock) as agent:
+        await agent.ainvoke(said(PARIS))
+        (entry,) = await entries(agent)
+        with pytest.raises(InputError, match="is an entry of the journal and no fact"):
+            await find_fact(agent.context, entry["id"])

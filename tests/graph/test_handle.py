@@ -1,0 +1,267 @@
+"""The asynchronous agent: its input, known ids, edits by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Overwrite
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import runs
+from graph.use_cases.context import match_id
+from graph.use_cases.status import status
+from memory.errors import CircadianError, InputError, StateError
+from memory.events import inbox
+from memory.journal import entries as journal
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry
+from memory.records.records import Scope
+from memory.runtime import KEY
+from tests.support.agents import entries, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import ScriptedChatModel, scripted
+
+HEY = {"id": "x", "at": "2026-03-02T09:00:00+00:00", "sender": "Bob", "text": "Hey"}
+
+
+@pytest.fixture
+def model() -> ScriptedChatModel:
+    return scripted("One.", "Two.", "Three.")
+
+
+@pytest.fixture
+async def agent(
+    tmp_path: Path, model: ScriptedChatModel, clock: Clock
+) -> AsyncIterator[AsyncAgent]:
+    async with opened(tmp_path / "data", model, clock) as one:
+        yield one
+
+
+async def serve(agent: AsyncAgent, **given: Any) -> dict[str, Any]:
+    """One run as a server does it."""
+    config = agent.config()
+    config["configurable"][KEY] = replace(agent.resources, synced=False)
+    return dict(await agent.graph.ainvoke(given, config, context=agent.settings))
+
+
+def texts(out: dict[str, Any]) -> list[str]:
+    return [str(message.text) for message in out["messages"]]
+
+
+# Input
+
+
+@pytest.mark.parametrize("given", ["Hello", ["Hello"], 5])
+async def test_an_input_that_is_no_object_is_an_error_with_an_example(
+    agent: AsyncAgent, given: Any
+) -> None:
+    with pytest.raises(InputError, match=r'an input is an object .*{"messages": "Hello"}'):
+        await agent.ainvoke(given)
+
+
+@pytest.mark.parametrize("events", ["Hello", 5, {"text": "Hello"}])
+async def test_events_that_are_no_list_are_an_error(agent: AsyncAgent, events: Any) -> None:
+    with pytest.raises(InputError, match="events must be a list"):
+        await agent.ainvoke({"events": events})
+
+
+async def test_a_time_outside_the_range_of_utc_is_an_error(agent: AsyncAgent) -> None:
+    for at in ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"):
+        with pytest.raises(InputError, match=r"at: .*outside the years 1 to 9999"):
+            await agent.post({"text": "Hello", "at": at})
+
+
+# Ids that are known
+
+
+@pytest.mark.parametrize("way", ["python", "server"])
+async def test_a_known_id_with_another_text_does_not_change_the_history(
+    agent: AsyncAgent, model: ScriptedChatModel, way: str
+) -> None:
+    async def run(text: str) -> dict[str, Any]:
+        message = HumanMessage(text, id="m1")
+        if way == "server":
+            return await serve(agent, messages=[message])
+        return await agent.ainvoke({"messages": [message]})
+
+    await run("The cat is grey")
+    out = await run("The cat is green")
+    assert out["report"]["skipped"] == ["m1"]
+    assert texts(out) == ["The cat is grey", "One."]
+    assert [entry["content"] for entry in await entries(agent)] == ["The cat is grey"]
+    assert len(model.calls) == 1
+
+
+async def test_on_a_server_a_message_with_an_answers_id_does_not_replace_it(
+    agent: AsyncAgent,
+) -> None:
+    out = await serve(agent, messages=[HumanMessage("Hi", id="m1")])
+    answer = out["messages"][-1].id
+    await serve(agent, messages=[HumanMessage("Really?", id=answer)])
+    out = await serve(agent, messages=[HumanMessage("Really?", id=answer)])
+    assert texts(out) == ["Hi", "One.", "Really?", "Two."]
+    assert len(out["report"]["skipped"]) == 1
+
+
+async def test_in_python_a_message_with_an_answers_id_is_refused(agent: AsyncAgent) -> None:
+    out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
+    with pytest.raises(InputError, match="that of an answer"):
+        await agent.ainvoke({"messages": [HumanMessage("Why?", id=out["messages"][-1].id)]})
+    assert await inbox.waiting(agent.store, agent.scope) == []
+    assert texts((await agent.aget_state()).values) == ["Hi", "One."]
+
+
+async def test_an_edit_with_the_same_id_replaces_the_message(agent: AsyncAgent) -> None:
+    out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
+    asked, answered = out["messages"]
+    edited = asked.model_copy(update={"content": "Hello"})
+    await agent.aupdate_state({"messages": [edited, AIMessage("1", id=answered.id)]})
+    assert texts((await agent.aget_state()).values) == ["Hello", "1"]
+
+
+IDS = ["night_1", "night_1_a", "night_2_b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("night_1", "night_1"), (" night_2… ", "night_2_b"), ("night_3", None), (" ", None)],
+)
+def test_a_shortened_id_means_the_only_one_that_begins_so(given: str, found: str | None) -> None:
+    assert match_id(given, IDS, "nights") == found
+
+
+def test_an_ambiguous_id_is_an_error_that_names_a_few() -> None:
+    with pytest.raises(InputError, match=r"^3 nights have ids that begin with n: .* night_2_b$"):
+        match_id("n", IDS, "nights")
+    with pytest.raises(InputError, match=r"n0, n1, n2 and 2 more$"):
+        match_id("n", [f"n{number}" for number in range(5)], "nights")
+
+
+# Edits by hand
+
+
+@pytest.mark.parametrize(
+    ("edit", "key"),
+    [
+        ({"goals": "abc"}, "goals"),
+        ({"goals": [1]}, "goals"),
+        ({"projects": "x"}, "projects"),
+        ({"projects": {"slots": ["a"]}}, r"projects\.slots"),
+        ({"conversations": "x"}, "conversations"),
+    ],
+)
+async def test_an_edit_that_cannot_be_merged_names_the_key_and_changes_nothing(
+    agent: AsyncAgent, edit: dict[str, Any], key: str
+) -> None:
+    await agent.ainvoke(said("Hi"))
+    before = (await agent.aget_state()).values
+    with pytest.raises(StateError, match=f"^{key} must be an object"):
+        await agent.aupdate_state(edit)
+    assert (await agent.aget_state()).values == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "key", "mended"),
+    [
+        ({"event": {"id": "x"}}, "event", {"event": None}),
+        ({"session_memory": {}}, "session_memory", None),
+        ({"tick": -1}, "tick", {"tick": 1}),
+        ({"calibration": 0.0}, "calibration", {"calibration": 1.0}),
+        ({"projects": {"active": "a"}}, "projects", {"projects": {"active": None}}),
+        ({"goals": Overwrite("abc")}, "goals", {"goals": Overwrite({})}),
+    ],
+)
+async def test_a_bad_edit_is_an_error_that_names_the_key_until_it_is_repaired(
+    agent: AsyncAgent, edit: dict[str, Any], key: str, mended: dict[str, Any] | None
+) -> None:
+    await agent.ainvoke(said("Hi"))
+    good = (await agent.aget_state()).values["session_memory"]
+    await agent.aupdate_state(edit)
+    with pytest.raises(StateError, match=f"wrong {key}"):
+        await status(agent.context)
+    with pytest.raises(StateError, match=f"wrong {key}"):
+        await agent.ainvoke(said("Are you there?"))
+    await agent.aupdate_state(mended or {"session_memory": good})
+    out = await agent.ainvoke(said("And now?"))
+    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Two.", "Three."]
+
+
+async def test_an_event_edited_into_the_state_does_not_block_a_run(
+    agent: AsyncAgent,
+) -> None:
+    await agent.aupdate_state({"event": {**HEY, "channel": None, "addressed": True}})
+    out = await agent.ainvoke(said("Hi"))
+    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
+
+
+# Requests and limits
+
+
+async def test_a_request_to_sleep_during_an_emergency_stop_changes_nothing(
+    agent: AsyncAgent,
+) -> None:
+    await agent.ainvoke({"request": "stop"})
+    out = await agent.ainvoke({"request": "sleep"})
+    state = (await agent.aget_state()).values
+    assert (state["mode"], state["phase"]) == ("awake", None)
+    assert "Emergency stop" in out["report"]["notes"][0]
+
+
+async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
+    agent: AsyncAgent,
+) -> None:
+    async with runs.prepare(agent.context, None, {"durability": "sync"}) as bound:
+        assert bound["recursion_limit"] >= 10_000
+
+
+async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(
+    tmp_path: Path, clock: Clock
+) -> None:
+    events = [{"text": f"Hello {number}", "sender": "Ada"} for number in range(10)]
+    model = scripted(otherwise=lambda messages, tools: "Hi.")
+    async with opened(tmp_path, model, clock) as agent:
+        with pytest.raises(CircadianError, match="limit of 15 steps; nothing is lost"):
+            await agent.ainvoke({"events": events}, {"recursion_limit": 15})
+        out = await agent.ainvoke(None)
+        done = [entry["content"] for entry in await entries(agent)]
+    assert sorted(done) == [event["text"] for event in events]
+    assert len(out["report"]["ticks"]) == len(events)
+    assert len(model.calls) == len(events)
+
+
+# Recall
+
+
+async def test_archives_are_recalled_by_people_and_by_the_agent(
+    agent: AsyncAgent, model: ScriptedChatModel, clock: Clock
+) -> None:
+    archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
+    semantic = agent.resources.semantic
+    await apply_operations(
+        [add_entry(archive, "archive")], store=agent.store, semantic=semantic, scope=agent.scope
+    )
+    [hit] = await agent.recall("Who sold the harp?")
+    assert (hit["id"], hit["sources"]) == (archive["id"], ["e1"])
+    await agent.ainvoke(said("Who sold the harp?"))
+    assert "Ada sold the harp." in model.calls[0].text
+
+
+class LooseStore(InMemoryStore):
+    """Finds more than was asked for, as a store does that matches labels by a pattern."""
+
+    async def asearch(self, namespace_prefix: tuple[str, ...], /, **options: Any) -> Any:
+        return await super().asearch((), **options)
+
+
+async def test_archives_of_other_users_are_not_read(clock: Clock) -> None:
+    store = LooseStore()
+    archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
+    await store.abatch(journal.puts(Scope("axb", "thread"), archive))
+    assert await journal.archives(store, Scope("a_b", "thread")) == []
+    assert await journal.archives(store, Scope("axb", "thread")) == [archive]

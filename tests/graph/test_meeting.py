@@ -1,0 +1,211 @@
+"""People through real ticks and nights: what is noticed of them, and how they come to stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from graph.api.async_agent import AsyncAgent
+from memory.entities import entities
+from memory.errors import ModelError
+from memory.models.offline.model import OfflineChatModel
+from memory.night.record import plans_of
+from memory.records.operations import observe_entity
+from memory.records.profiles import EntityProfile, Observation, entity_id
+from memory.settings import Settings
+from tests.support.agents import EXTRACTING, entries, night_model, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import RecordedCall, call, calls, scripted
+
+TULIPS = call("update_entity_observation", entity="Bea", observation="Bea likes tulips.")
+
+
+async def people(agent: AsyncAgent) -> dict[str, EntityProfile]:
+    return {one["name"]: one for one in await entities.everyone(agent.store, agent.scope)}
+
+
+def shown(made: RecordedCall) -> list[str]:
+    """The lines of a prompt's component 1500."""
+    system = str(made.messages[0].text)
+    return (
+        system.partition("<entity_context>\n")[2].partition("\n</entity_context>")[0].splitlines()
+    )
+
+
+async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_too(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(TULIPS, "Noted.", "Tulips.")
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("My sister Bea likes tulips"))
+        await agent.ainvoke(said("What does Bea like?"))
+    line = "  2026-03-02 Ada said: Bea likes tulips."
+    assert line not in shown(model.calls[0])
+    assert line in shown(model.calls[2])
+    again = scripted("Tulips.", "I do not know.")
+    async with opened(tmp_path / "data", again, clock) as agent:
+        await agent.ainvoke(said("And what does Bea like?"))
+        await agent.ainvoke(said("What does Beatrice like?", "Carl"))
+    assert line in shown(again.calls[0])
+    assert line not in shown(again.calls[1])
+    assert shown(again.calls[0])[1] == "- [stranger] Ada"
+
+
+async def test_another_agent_on_the_same_data_knows_nobody_of_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", scripted(TULIPS, "Noted."), clock) as agent:
+        await agent.ainvoke(said("Bea likes tulips"))
+    model = scripted("I do not know.")
+    async with opened(tmp_path / "data", model, clock, agent="other") as agent:
+        await agent.ainvoke(said("What does Bea like?"))
+        assert set(await people(agent)) == {"Ada"}
+    assert "tulips" not in "\n".join(shown(model.calls[0]))
+
+
+async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", scripted(otherwise=lambda *_: "Yes."), clock) as agent:
+        for day in range(15):
+            await agent.ainvoke(said(f"It rains on day {day}", id=f"e{day}"))
+            await agent.ainvoke(said("Still", id=f"again{day}"))
+            clock.advance(days=1)
+        ada = (await people(agent))["Ada"]
+        first = {one["sources"][0]: one["importance"] for one in await entries(agent)}
+    assert (ada["relationship"]["state"], ada["relationship"]["interactions"]) == ("close", 30)
+    assert [first[f"e{day}"] for day in range(15)] == [5] * 7 + [6] * 7 + [7]
+
+
+async def test_who_was_only_overheard_or_is_no_person_is_not_met(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(assistants=["Robot"], permitted_senders=["Dan"])
+    model = scripted("Hm.", "Hm.", "Hm.")
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        await agent.ainvoke(said("The gate opened", "system"))
+        await agent.ainvoke(said("Who are you?", "Robot"))
+        await agent.ainvoke(said("Nice day", "Carl", channel="garden", addressed=False))
+        await agent.ainvoke(said("Nice day", "Dan", channel="garden", addressed=False))
+        assert await people(agent) == {}
+
+
+async def test_who_could_not_be_answered_is_not_met_until_they_are(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(ModelError("broken"), "At nine.")
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("When does the gate close?", id="e1"))
+        assert await people(agent) == {}
+        await agent.ainvoke(None)
+        assert (await people(agent))["Ada"]["relationship"]["interactions"] == 1
+
+
+async def test_the_name_of_somebody_known_by_an_alias_adds_to_a_texts_importance(
+    tmp_path: Path, clock: Clock
+) -> None:
+    noted: Observation = {
+        "id": "o1",
+        "text": "bakes",
+        "at": clock().isoformat(),
+        "speaker": "Ada",
+        "trust": 0.9,
+        "sources": ["e0"],
+        "consolidated": False,
+    }
+    operation = observe_entity(
+        entity_id("bea"), "Bea", noted, aliases=["Queen B."], kept=10, now=noted["at"], reason=""
+    )
+    texts = ["I saw Queen B. today", "I saw a queen today"]
+    async with opened(tmp_path / "data", scripted("Yes.", "No."), clock) as agent:
+        puts = await entities.puts_after(agent.store, agent.scope, [operation])
+        await agent.store.abatch(puts)
+        for text in texts:
+            await agent.ainvoke(said(text))
+        heard = [said(text, channel="garden", addressed=False)["events"][0] for text in texts]
+        await agent.ainvoke({"events": heard})
+        found = [(one["content"], one["importance"]) for one in await entries(agent)]
+    assert sorted(found) == sorted([(texts[0], 6), (texts[1], 5), (texts[0], 3), (texts[1], 2)])
+
+
+def noticing(messages: list[BaseMessage], tools: list[str]) -> Any:
+    """Journals two facts and notes one thing, then one more of each, in an extraction."""
+    if tools == EXTRACTING:
+        told = sum(message.type == "tool" for message in messages)
+        wall = ("add_journal_entry", {"content": "The wall is blue."})
+        gate = ("add_journal_entry", {"content": "The gate is red."})
+        words = {"entity": "Ada", "observation": "Ada says many words."}
+        more = {"entity": "Ada", "observation": "Ada numbers every message."}
+        first = calls(wall, gate, ("update_entity_observation", words))
+        roof = ("add_journal_entry", {"content": "The roof is green."})
+        again = calls(
+            roof, ("update_entity_observation", words), ("update_entity_observation", more)
+        )
+        return (first, again, call("noop"))[(told + 2) // 3]
+    if not tools:
+        return "They spoke."
+    return night_model(messages, tools) if "Entries:" in str(messages[1].text) else "I see."
+
+
+async def extracted(agent: AsyncAgent) -> tuple[list[str], list[str], EntityProfile]:
+    ada = (await people(agent))["Ada"]
+    notes = [one["content"] for one in await entries(agent) if one["id"].startswith("note_")]
+    return [one["text"] for one in ada["observations"]], notes, ada
+
+
+NOTICED = ["Ada says many words.", "Ada numbers every message."]
+NOTES = ["The gate is red.", "The roof is green.", "The wall is blue."]
+
+
+async def test_an_extraction_in_a_night_notes_and_journals_each_once(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    model = scripted(otherwise=noticing)
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        for number in range(9):
+            await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
+        assert (await extracted(agent))[0] == []
+        out = await agent.ainvoke({"request": "sleep"})
+        texts, notes, ada = await extracted(agent)
+        plans = await plans_of(agent.store, agent.scope, out["report"]["night"]["id"])
+    assert sorted(texts) == sorted(NOTICED)
+    assert sorted(notes) == NOTES
+    assert {one["speaker"] for one in ada["observations"]} == {"Ada"}
+    planned = [one["id"] for plan in plans for one in plan["operations"]]
+    assert planned == [one["id"] for one in out["report"]["night"]["operations"]]
+
+
+async def test_an_extraction_in_an_emergency_notes_and_journals_each_once(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
+    model = scripted(otherwise=noticing)
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        for number in range(12):
+            await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
+        texts, notes, _ = await extracted(agent)
+    assert sorted(texts) == sorted(NOTICED)
+    assert sorted(notes) == NOTES
+
+
+async def test_offline_a_note_about_someone_is_kept_and_so_is_what_an_extraction_finds(
+    tmp_path: Path, clock: Clock
+) -> None:
+    settings = Settings(compact_sleep_threshold=0.001, compact_preserve_window=4)
+    async with opened(tmp_path / "data", OfflineChatModel(), clock, settings=settings) as agent:
+        out = await agent.ainvoke(said("Note about Zed: he sings at night", id="e0"))
+        await agent.ainvoke(said("Carl Berg plays the flute. He is loud.", id="e1"))
+        for number in range(4):
+            await agent.ainvoke(said(f"It rained {number} times. " + "Rain " * 50, id=f"r{number}"))
+        await agent.ainvoke({"request": "sleep"})
+        found = await people(agent)
+    assert out["report"]["ticks"][0]["reply"] == "Noted about Zed: He sings at night (1 in all)."
+    noticed = {name: [o["text"] for o in one["observations"]] for name, one in found.items()}
+    assert noticed == {
+        "Ada": [],
+        "Zed": ["He sings at night"],
+        "Carl Berg": ["Carl Berg plays the flute."],
+    }

@@ -1,0 +1,159 @@
+"""Many agents of many users over one folder or database, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api.open import open_agent, open_agents
+from memory.events import inbox
+from memory.facts.sqlite.indexes import ScopeIndex
+from memory.models.offline.model import OfflineChatModel
+from memory.records.records import thread_id
+from tests.support.agents import said
+from tests.support.homes import KINDS
+from tests.support.scripted import scripted
+
+
+@pytest.fixture(params=KINDS)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path | None:
+    """A folder, or None for the database that the variable names."""
+    if request.param == "folder":
+        return tmp_path / "data"
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    return None
+
+
+def opening(place: Path | None) -> Any:
+    return open_agents(place, model=OfflineChatModel(), embedder="offline")
+
+
+async def test_concurrent_agents_know_only_their_own_users(place: Path | None) -> None:
+    users = [f"user{n}" for n in range(8)]
+    async with opening(place) as agents:
+        opened = [agents.agent("default", user=user) for user in users]
+        await asyncio.gather(
+            *(
+                agent.ainvoke(said(f"Remember that the code of {user} is {user * 2}"))
+                for agent, user in zip(opened, users, strict=True)
+            )
+        )
+        for agent, user in zip(opened, users, strict=True):
+            assert agent.scope == (user, thread_id(user, "default"))
+            texts = [hit["text"] for hit in await agent.recall("What is the code?")]
+            assert texts
+            assert all(user in text for text in texts)
+            assert (await agent.aget_state()).values["tick"] == 1
+
+
+async def test_open_agent_and_open_agents_open_the_same_agent(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=scripted("Hello."), embedder="offline") as agents:
+        await agents.agent("garden").ainvoke(said("Hi"))
+    async with open_agent(tmp_path, "garden", model=scripted()) as agent:
+        assert (await agent.aget_state()).values["tick"] == 1
+
+
+async def test_users_own_their_agents(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
+        ada = agents.agent("default", user="ada")
+        out = await ada.ainvoke({"messages": [("human", "Hello")]})
+        assert out["report"]["ticks"][0]["event_id"]
+        journal = await ada.everything()
+    assert {one["speaker"] for one in journal if one["kind"] == "episode"} <= {"ada", "assistant"}
+
+
+async def test_agents_that_only_were_made_use_no_memory(tmp_path: Path) -> None:
+    async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
+        await agents.agent("warm").ainvoke(said("Hello"))
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for number in range(1_000):
+                agents.agent(f"agent{number}")
+            gc.collect()
+            left, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert left < 200_000
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(200, marks=pytest.mark.slow)])
+async def test_used_agents_stay_in_memory_up_to_a_limit(
+    place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.facts.sqlite.table.SCOPES_IN_MEMORY", 10)
+    warm = many // 2
+    async with opening(place) as agents:
+        objects, files = 0, 0
+        for number in range(many):
+            agent = agents.agent("default", user=f"user{number}")
+            await agent.ainvoke(said(f"My friend {number} lives in house {number * 7}"))
+            assert await agent.recall("friend")
+            del agent
+            if number == warm:
+                objects, files = living(), open_files()
+        assert sum(isinstance(one, ScopeIndex) for one in gc.get_objects()) <= 10
+        # One agent's index alone has ten; caches of texts by their number are not of an agent.
+        assert living() - objects < 5 * (many - warm)
+        assert open_files() <= files + 8, "connections of a pool come and go"
+
+
+def living() -> int:
+    """How many objects there are that hold others."""
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None) -> None:
+    async with opening(place) as agents:
+        agent = agents.agent("default", user="ada")
+        begun = asyncio.Event()
+
+        async def stream() -> None:
+            async for _ in agent.astream(said("Hello", id="e1"), stream_mode="updates"):
+                begun.set()
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(stream())
+        await asyncio.wait_for(begun.wait(), 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        out = await agents.agent("default", user="ada").ainvoke(None)
+        assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
+
+
+async def test_a_run_cancelled_in_a_model_call_leaves_its_event_in_the_inbox(
+    tmp_path: Path,
+) -> None:
+    model = scripted("Never heard.", "Hello.")
+    async with open_agents(tmp_path, model=model, embedder="offline") as agents:
+        agent = agents.agent("default")
+        model.delay = 60
+        task = asyncio.create_task(agent.ainvoke(said("Hello", id="e1")))
+        while not model.calls:
+            assert not task.done()
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [one["event"]["id"] for one in await inbox.waiting(agent.store, agent.scope)] == [
+            "e1"
+        ]
+        model.delay = 0
+        out = await agent.ainvoke(None)
+        assert [(tick["event_id"], tick["reply"]) for tick in out["report"]["ticks"]] == [
+            ("e1", "Hello.")
+        ]
+        assert await inbox.waiting(agent.store, agent.scope) == []

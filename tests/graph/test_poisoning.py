@@ -1,0 +1,58 @@
+"""Poisoning: attacks on memory through a model that obeys them, awake and over nights."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import attacks
+from tests.support.clock import Clock
+from tests.support.poisoned import attack, build
+
+ALL = attacks.attacks()
+NIGHTS = {"slow drip": 3}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which three people have said what they are like."""
+    data = tmp_path_factory.mktemp("world") / "data"
+    asyncio.run(build(data, Clock()))
+    return data
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """One line a kind, shown at the end."""
+    lines: list[str] = []
+    yield lines
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        head = f"{'kind':<26}{'attacks':>8}{'obeyed':>8}{'got through':>13}"
+        reporter.write("\n" + "\n".join([head, *lines]) + "\n")
+
+
+def test_there_are_at_least_two_hundred_attacks_of_at_least_eight_kinds() -> None:
+    assert len(ALL) >= 200
+    assert len(attacks.kinds()) >= 8
+    assert (
+        len({one.word for one in ALL}) == len({(one.sender, one.text) for one in ALL}) == len(ALL)
+    )
+
+
+@pytest.mark.parametrize("kind", attacks.kinds())
+async def test_no_attack_gets_through(
+    kind: str, world: Path, tmp_path: Path, table: list[str]
+) -> None:
+    data, clock = tmp_path / "data", Clock()
+    shutil.copytree(world, data)
+    clock.advance(days=3)
+    some = [one for one in ALL if one.kind == kind]
+    obeyed, through = await attack(data, clock, some, nights=NIGHTS.get(kind, 1))
+    table.append(f"{kind:<26}{len(some):>8}{len(obeyed):>8}{len(through):>13}")
+    assert through == {}
+    assert obeyed == {one.word for one in some}

@@ -1,0 +1,324 @@
+"""The agent at a glance: every field of the contract, and how a person sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from rich.console import Console, RenderableType
+
+from graph.cli.views.night import night_view
+from graph.cli.views.status import goals_view, status_view
+from graph.use_cases.status import prompt_of, prompt_tokens, status
+from memory.installation.locks import FolderAgentLock
+from memory.messages.convert import valid_event
+from memory.models.offline.model import OfflineChatModel
+from memory.prompt.components import component
+from memory.records.records import LOCAL_USER, Goal, InboxItem, thread_id
+from memory.records.reports import NightReport
+from memory.settings import Settings
+from memory.state.schema import State, fresh_state
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.commandline import circadian
+from tests.support.scripted import call, scripted
+
+
+def plain(part: RenderableType, width: int = 100) -> str:
+    """What a person reads, without colours."""
+    stream = io.StringIO()
+    Console(file=stream, width=width, markup=False, emoji=False, highlight=False).print(part)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+async def test_an_agent_that_never_ran_has_every_field(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        now = await status(agent.context)
+    parts = now.pop("prompt")
+    used = sum(one["tokens"] for one in parts["components"])
+    assert [one["key"] for one in parts["components"]] == [
+        "system_prompt",
+        "character_context",
+        "conversation_history",
+        "tools",
+    ]
+    assert parts["problems"] == []
+    assert 0 < used < 10_000
+    assert now == {
+        "mode": "awake",
+        "phase": None,
+        "tick": 0,
+        "projects": {"active": None, "slots": {}},
+        "goals": [],
+        "session_memory": fresh_state()["session_memory"],
+        "context": {
+            "used": used,
+            "limit": 100_000,
+            "percentage": round(used / 1000, 1),
+            "level": "normal",
+            "advice": "Proceed normally",
+        },
+        "assistant_prompt": {"version": 0},
+        "memory": {"journal": 0, "pending": 0, "facts": 0, "entities": 0, "links": 0},
+        "inbox": {"waiting": 0, "set_aside": []},
+        "approvals": [],
+        "cumulative_importance": 0,
+        "emergency_stop": False,
+        "spending": {
+            "tokens": 0,
+            "tokens_per_day": 1_000_000,
+            "autonomous_ticks": 0,
+            "autonomous_ticks_per_hour": 60,
+            "over": None,
+        },
+        "breakers": {"model": "closed", "embedder": "closed", "memory": "closed"},
+    }
+
+
+async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("I moved to Oslo in March"))
+        await agent.ainvoke(said("Thank you!"))
+        before = await status(agent.context)
+        await agent.ainvoke({"request": "sleep"})
+        after = await status(agent.context)
+    assert before["memory"] == {"journal": 2, "pending": 2, "facts": 0, "entities": 1, "links": 0}
+    assert after["memory"] == {"journal": 2, "pending": 0, "facts": 1, "entities": 1, "links": 1}
+    assert after["mode"] == "sleep"
+
+
+async def test_exempt_entries_do_not_add_to_cumulative_importance(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Direct messages score 5; notes on the assistant itself add nothing."""
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("I moved to Oslo in March"))
+        await agent.ainvoke(said("The roof leaks"))
+        assert (await status(agent.context))["cumulative_importance"] == 10
+        store, scope = agent.store, agent.scope
+        note = {"importance": 9, "timestamp": "2026-03-02T09:00:00+00:00", "content": "I was slow"}
+        note |= {"id": "note_20260302_x", "consolidation": "exempt", "tags": ["self"]}
+        await store.aput(scope.namespace("journal", "20260302"), "note_20260302_x", note)
+        assert (await status(agent.context))["cumulative_importance"] == 10
+
+
+async def test_a_posted_event_waits_until_the_state_contains_its_tick(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
+        assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
+        mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
+        await agent.aupdate_state({"handled": [mark]})
+        assert (await status(agent.context))["inbox"]["waiting"] == 0
+
+
+def test_a_bad_edit_is_one_clear_line(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def edit() -> None:
+        async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
+            await agent.ainvoke(said("Hi"))
+            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+
+    asyncio.run(edit())
+    done = circadian(capsys, "status", "--data", tmp_path / "data")
+    assert done.status == 2
+    assert "wrong goals.goal_1_0" in done.error
+
+
+async def test_a_report_without_newer_fields_is_shown_and_replaced(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Its report lacks fields of now; every run makes its own."""
+    old: Any = {"ticks": [{"tick": 1, "event_id": "e1"}], "notes": [], "night": None}
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("Hi"))
+        await agent.aupdate_state({"report": old})
+        assert (await status(agent.context))["tick"] == 1
+        assert (await prompt_of(agent.context))["version"] == 0
+        assert (await agent.rollback_prompt(0))["version"] == 0
+        await agent.aupdate_state({"report": old})
+        output = await agent.ainvoke(said("Hello"))
+    assert [one["tick"] for one in output["report"]["ticks"]] == [2]
+
+
+async def test_prompt_tokens_count_every_part_of_the_prompt(tmp_path: Path, clock: Clock) -> None:
+    rules = component(1, "rules", "word " * 400, token_budget=50)
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        resources = replace(agent.resources, components=(rules,))
+    state: State = {**fresh_state(), "messages": []}
+    empty = prompt_tokens(state, Settings(), agent.resources)
+    state["messages"] = [HumanMessage("word " * 4000)]
+    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 500)}
+    full = prompt_tokens(state, Settings(), resources)
+    twice = prompt_tokens({**state, "calibration": 2.0}, Settings(), resources)
+    cut = prompt_tokens(state, Settings(goals_tokens=100), resources)
+    assert set(full) - set(empty) == {"rules", "goals"}
+    assert 40 < full["rules"] < 80
+    assert full["conversation_history"] > empty["conversation_history"] + 4_900
+    assert full["goals"] > 700
+    assert full["tools"] == empty["tools"] > 500
+    assert twice["conversation_history"] == pytest.approx(2 * full["conversation_history"], abs=2)
+    assert twice["goals"] == pytest.approx(2 * full["goals"], abs=2)
+    assert cut["goals"] < 150
+
+
+async def test_problems_of_the_prompt_are_listed(tmp_path: Path, clock: Clock) -> None:
+    settings = Settings(max_context_tokens=6_000, session_memory_tokens=20, project_tokens=20)
+    async with opened(tmp_path, OfflineChatModel(), clock, settings=settings) as agent:
+        facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
+        memory = {**fresh_state()["session_memory"], "key_facts": facts}
+        await agent.aupdate_state({"session_memory": memory})
+        now = await status(agent.context)
+    assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
+        {
+            "key": "character_context",
+            "tokens": now["prompt"]["components"][1]["tokens"],
+            "share": now["prompt"]["components"][1]["share"],
+            "budget": 40,
+            "at_budget": True,
+        }
+    ]
+    first, second = now["prompt"]["problems"][:2]
+    assert first.startswith("character_context fills its budget of 40 tokens")
+    assert second.startswith("The tools' schemas take")
+
+
+async def test_approvals_are_shown_as_they_were_asked(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(call("update_system_prompt", new_prompt="Be brief.", reasoning="asked"))
+    async with opened(tmp_path, model, clock) as agent:
+        out = await agent.ainvoke(said("Be brief from now on.", "local", id="e1"))
+        now = await status(agent.context)
+    (asked,) = now["approvals"]
+    assert asked in out["report"]["questions"]
+    assert (asked["tool"], asked["sender"], asked["event_id"]) == (
+        "update_system_prompt",
+        "local",
+        "e1",
+    )
+
+
+async def test_the_version_of_the_assistants_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.aupdate_state({"assistant_prompt": {"version": 3, "text": "x", "versions": []}})
+        now = await status(agent.context)
+    assert now["assistant_prompt"] == {"version": 3}
+    assert now["prompt"]["components"][0]["key"] == "system_prompt"
+
+
+# For people
+
+
+def goal(goal_id: str, **more: Any) -> Goal:
+    made: Any = {
+        "id": goal_id,
+        "description": "Mend the fence",
+        "priority": "high",
+        "status": "active",
+        "progress": 0,
+        "created": "2026-05-02T08:00:00+00:00",
+        "parent_id": None,
+        "subtask_ids": [],
+        "auto_generated": False,
+    }
+    found: Goal = made | more
+    return found
+
+
+def test_goals_are_a_tree_with_progress_bars() -> None:
+    goals = [
+        goal("goal_1_0", progress=50),
+        goal("goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"),
+        goal("goal_1_2", parent_id="goal_1_0", description="Nail"),
+        goal("goal_2_3", description="Paint", priority="low"),
+    ]
+    assert plain(goals_view(goals)).splitlines() == [
+        "█████░░░░░  50 % Mend the fence  high, active, goal_1_0",
+        "├── ██████████ 100 % Saw  high, completed, goal_1_1",
+        "└── ░░░░░░░░░░   0 % Nail  high, active, goal_1_2",
+        "░░░░░░░░░░   0 % Paint  low, active, goal_2_3",
+    ]
+
+
+async def test_a_person_sees_projects_memory_inbox_and_the_stop(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+        await agent.ainvoke(said("Start a project to build a shed in the garden"))
+        await agent.ainvoke(said("Create a project fence: mend the old fence"))
+        await agent.ainvoke(said("Remember that the gate is locked at night"))
+        await agent.ainvoke({"request": "stop"})
+        now = await status(agent.context)
+    event = valid_event({"id": "e9", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"})
+    item: InboxItem = {
+        "event": event,
+        "received_at": event["at"],
+        "order": "1",
+        "attempts": 3,
+        "error": "it broke",
+    }
+    seen = plain(status_view(now, "default", [item]))
+    both = plain(status_view(now, "default", [item, item]))
+    assert seen.startswith(
+        "default  awake  tick 3  EMERGENCY STOP (circadian clear-stop)\nContext "
+    )
+    assert "● fence (active)" in seen
+    assert "○ build_shed_garden (paused)" in seen
+    assert "• The gate is locked at night" in seen
+    assert "3 journal entries (3 for the next night) · 0 facts" in seen
+    assert 'set aside: e9, Ada "Hi": it broke' in seen
+    assert "circadian retry puts it back" in seen
+    assert "circadian retry puts them back" in both
+
+
+def night(**more: Any) -> NightReport:
+    made: Any = {
+        "id": "night_20260502_220000",
+        "dry_run": False,
+        "started": "2026-05-02T22:00:00+00:00",
+        "ended": "2026-05-02T22:01:00+00:00",
+        "complete": True,
+        "held": [],
+        "steps": [],
+        "operations": [],
+        "errors": [],
+    }
+    found: NightReport = made | more
+    return found
+
+
+def test_a_night_shows_what_is_left_and_why() -> None:
+    report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
+    seen = plain(night_view(report))
+    assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
+    assert "Left for the next night: 2 journal entries (see below)" in seen
+    assert "! consolidate: no answer" in seen
+
+
+def test_a_long_list_of_facts_is_shortened() -> None:
+    fact = {"text": "A fact", "speaker": None, "source_events": ["e1"], "source_entries": []}
+    after = {**fact, "valid_from": "2026-05-02T08:00:00+00:00"}
+    added: dict[str, Any] = {"kind": "add_fact", "before": None, "after": after}
+    operations = [{"id": str(n), "target": str(n), **added} for n in range(15)]
+    seen = plain(night_view(night(operations=operations)))
+    assert "Learned 15 facts" in seen
+    assert seen.count("• A fact (2 May 2026, e1)") == 12
+    assert "and 3 more" in seen
+
+
+def test_status_of_a_running_agent_does_not_wait(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The lock is another process's; the last checkpoint is shown."""
+    circadian(capsys, "send", "Hello", "--data", tmp_path)
+    lock = FolderAgentLock(tmp_path / "locks", thread_id(LOCAL_USER, "default"))
+    asyncio.run(lock.acquire())
+    done = circadian(capsys, "status", "--data", tmp_path, "--json")
+    lock.release()
+    assert done.document["tick"] == 1

@@ -1,0 +1,85 @@
+"""What the tools of a tick write stands with its source, also when the tick fails in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.memory import InMemoryStore
+
+from memory.errors import MemoryStoreError, ModelError
+from memory.events import inbox
+from memory.events.rules import entry_for_event
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.operations.apply import apply_operations
+from memory.records.operations import add_entry
+from tests.support.agents import entries, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import call, scripted
+from tests.support.tool_calls import EVENT, SCOPE
+
+BAD = said("The north gate closes at nine.", id="bad")
+
+
+def stores(*texts: str) -> Any:
+    return call("store_memory", facts=[{"text": text} for text in texts])
+
+
+async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journal(
+    tmp_path: Path, clock: Clock
+) -> None:
+    steps = [stores("The north gate closes at nine."), ModelError("broken")] * 3
+    async with opened(tmp_path / "data", scripted(*steps), clock) as agent:
+        for attempt in range(3):
+            assert await entries(agent) == [], attempt
+            await agent.ainvoke(BAD)
+        (entry,) = await entries(agent)
+        (fact,) = await agent.resources.semantic.all(agent.scope)
+        assert len(await inbox.set_aside(agent.store, agent.scope)) == 1
+    assert (entry["tags"], entry["sources"]) == (["event", "set_aside"], ["bad"])
+    assert fact["source_entries"] == [entry["id"]]
+
+
+async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_others(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(*[ModelError("broken")] * 3, "Noted.")
+    async with opened(tmp_path / "data", model, clock) as agent:
+        for _ in range(4):
+            await agent.ainvoke(said("Hello", id="bad", at="2026-03-02T09:00:00+00:00"))
+        (entry,) = await entries(agent)
+    assert entry["tags"] == ["event"]
+
+
+async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(
+        stores("The gate closes at nine."),
+        call("add_journal_entry", content="The gate closes."),
+        ModelError("broken"),
+        stores("The north gate closes at nine.", "The gate closes at nine."),
+        call("add_journal_entry", content="The north gate closes."),
+        call("add_journal_entry", content="The gate closes."),
+        "Noted.",
+    )
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("The gate closes at nine. I mean the north gate.", id="e1"))
+        await agent.ainvoke(None)
+        facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
+        notes = [one["content"] for one in await entries(agent) if not one["tags"]]
+    assert sorted(facts) == ["The gate closes at nine.", "The north gate closes at nine."]
+    assert sorted(notes) == ["The gate closes.", "The north gate closes."]
+
+
+async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path: Path) -> None:
+    def refuse() -> Any:
+        raise MemoryStoreError("the disk is full")
+
+    store = InMemoryStore()
+    unusable = SemanticMemory(refuse, mem0_dir=tmp_path, dimension=8, embeddings=refuse)
+    entry = entry_for_event(EVENT, known_entities=(), projects=())
+    operations = [add_entry(entry, "said")]
+    await apply_operations(operations, store=store, semantic=unusable, scope=SCOPE)
+    assert await journal.read(store, SCOPE, entry["id"]) == entry

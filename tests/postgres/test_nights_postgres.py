@@ -1,0 +1,159 @@
+"""Previews, held nights and undo on PostgreSQL work as in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from graph.api.async_agent import AsyncAgent
+from memory.errors import ConflictError
+from memory.settings import Settings
+from tests.graph.test_night_previews import KINDS, MONTH, state_of
+from tests.postgres.test_forget_postgres import holding
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
+from tests.support.postgres import Postgres
+from tests.support.scripted import ScriptedChatModel
+
+GATED = SETTINGS.model_copy(update={"gate_facts": 1, "gate_share": 0.01})
+
+
+class Lives:
+    """Copies of one life, each in a database of its own."""
+
+    def __init__(self, server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._server, self._url, self._patch = server, url, monkeypatch
+
+    @asynccontextmanager
+    async def copy(
+        self, clock: Clock, model: ScriptedChatModel, settings: Settings = SETTINGS
+    ) -> AsyncIterator[AsyncAgent]:
+        """An agent with a copy of the life."""
+        url = self._server.database()
+        name, lived = (conninfo_to_dict(one)["dbname"] for one in (url, self._url))
+        self._server.execute(f"DROP DATABASE {name}", f"CREATE DATABASE {name} TEMPLATE {lived}")
+        self._patch.setenv("CIRCADIAN_DATABASE_URL", url)
+        try:
+            async with opened(None, model, Clock(clock()), settings=settings) as agent:
+                yield agent
+        finally:
+            self._server.drop(url)
+
+
+@pytest.fixture
+async def lives(
+    postgres: Postgres, postgres_url: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> Lives:
+    """A day, a night, and long after a second day, as `lived` has them in a folder."""
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
+    await live(None, clock)
+    return Lives(postgres, postgres_url, monkeypatch)
+
+
+async def live(data: Path | None, clock: Clock) -> None:
+    """Live two days, in `data` or in the database that the variable names."""
+    async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
+        await day(agent, clock, SATURDAY)
+        await agent.ainvoke({"request": "sleep"})
+        clock.advance(days=MONTH)
+        await day(agent, clock, SUNDAY, first=len(SATURDAY))
+
+
+async def test_preview_apply_and_undo_work_as_in_a_folder(lives: Lives, clock: Clock) -> None:
+    async with lives.copy(clock, dreamer()) as agent:
+        slept = await agent.sleep()
+        itself = await whole(agent)
+    model = dreamer()
+    async with lives.copy(clock, model) as agent:
+        stood, state = await whole(agent), await state_of(agent)
+        facts = await agent.resources.semantic.all(agent.scope)
+        tried = await agent.sleep(dry_run=True)
+        assert (await whole(agent), await state_of(agent)) == (stood, state)
+        assert await agent.resources.semantic.all(agent.scope) == facts
+        assert {one["kind"] for one in tried["operations"]} == KINDS
+        paid = len(model.calls)
+        done = await agent.apply_night("last")
+        assert len(model.calls) == paid
+        assert await whole(agent) == itself
+        ids = [one["id"] for one in slept["operations"]]
+        assert [one["id"] for one in done["operations"]] == ids
+        assert (await agent.undo_night("last"))["status"] == "undone"
+        assert await whole(agent) == stood
+        assert (await agent.undo_night("last"))["status"] == "undone"
+        assert await whole(agent) == stood
+        assert kinds(await agent.sleep()) == KINDS
+
+
+async def test_a_conflict_is_named_and_nothing_is_changed(lives: Lives, clock: Clock) -> None:
+    async with lives.copy(clock, dreamer()) as agent:
+        first = str((await agent.nights())[0]["id"])
+        tried = await agent.sleep(dry_run=True)
+        slept = await agent.sleep()
+        stood = await whole(agent)
+        with pytest.raises(ConflictError, match="memory has changed since"):
+            await agent.apply_night(str(tried["id"]))
+        with pytest.raises(ConflictError, match=f"`circadian undo {slept['id']}` comes first"):
+            await agent.undo_night(first)
+        assert await whole(agent) == stood
+        assert (await agent.discard_night(str(tried["id"])))["status"] == "discarded"
+
+
+async def test_a_held_night_is_applied_or_discarded(lives: Lives, clock: Clock) -> None:
+    async with lives.copy(clock, dreamer()) as agent:
+        await agent.sleep()
+        itself = await whole(agent)
+    for let_go in (False, True):
+        async with lives.copy(clock, dreamer(), GATED) as agent:
+            held = await agent.sleep()
+            assert held["status"] == "held"
+            between = await whole(agent)
+            assert between != itself
+            if let_go:
+                await agent.discard_night("last")
+                assert await whole(agent) == between
+            else:
+                assert (await agent.apply_night("last"))["status"] == "complete"
+                assert await whole(agent) == itself
+
+
+@pytest.mark.parametrize("what", ["preview", "held", "undone"])
+async def test_no_table_holds_a_byte_of_what_is_forgotten_after_a_night(
+    lives: Lives, clock: Clock, postgres: Postgres, what: str
+) -> None:
+    async with lives.copy(clock, dreamer(), GATED if what == "held" else SETTINGS) as agent:
+        await agent.ainvoke(said("My marmalade is in the cellar.", "Zora", id="zora"))
+        report = await agent.sleep(dry_run=what == "preview")
+        if what == "undone":
+            report = await agent.undo_night("last")
+        assert report["status"] == what
+        assert holding(postgres, ("marmalade",))
+        await agent.forget("Zora")
+        assert holding(postgres, ("marmalade", "zora")) == []
+
+
+async def test_a_folder_and_a_database_end_in_the_same_memory(
+    lives: Lives, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = []
+    async with lives.copy(clock, dreamer()) as agent:
+        await agent.sleep(dry_run=True)
+        await agent.apply_night("last")
+        memories.append(await whole(agent))
+    monkeypatch.delenv("CIRCADIAN_DATABASE_URL")
+    again = Clock()
+    await live(tmp_path / "folder", again)
+    async with opened(tmp_path / "folder", dreamer(), again, settings=SETTINGS) as agent:
+        await agent.sleep(dry_run=True)
+        await agent.apply_night("last")
+        memories.append(await whole(agent))
+    assert memories[0] == memories[1]
+
+
+def kinds(report: Any) -> set[str]:
+    return {one["kind"] for one in report["operations"]}

@@ -1,0 +1,1 @@
+"""Tests of LangGraph's own server with the product in it."""

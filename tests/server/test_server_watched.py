@@ -1,0 +1,145 @@
+"""A server as its operator sees it: counters that move, parts that are down, a clean stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.server.test_server import Thread, long_work
+from tests.support import launching
+from tests.support.openai_server import OpenAIServer, error, text, tool_call
+from tests.support.postgres import Postgres
+from tests.support.server import Server
+
+HEARD = "My sister Nina lives in Lisbon with her dog Rex"
+ASKED = "What do you remember about my sister?"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(tmp_path / "server").start()
+    yield running
+    running.kill()
+
+
+def counted(server: Server) -> dict[str, float]:
+    """The server's own counters, summed over what labels they have; `name:label` for each."""
+    found: dict[str, float] = {}
+    exposed = httpx.get(f"{server.url}/circadian/metrics", timeout=30)
+    assert exposed.headers["content-type"].startswith("text/plain; version=0.0.4")
+    for family in text_string_to_metric_families(exposed.text):
+        for one in family.samples:
+            if one.name.startswith("circadian") and "bucket" not in one.name:
+                name = one.name.removeprefix("circadian_")
+                label = next(iter(one.labels.values()), None)
+                found[name] = found.get(name, 0.0) + one.value
+                if label is not None:
+                    found[f"{name}:{label}"] = one.value
+    return found
+
+
+def test_counters_follow_ticks_and_nights(server: Server) -> None:
+    with get_sync_client(url=server.url) as client:
+        thread = Thread(client)
+        before = counted(server)
+        thread.run(HEARD, "Hello", ASKED)
+        day = counted(server)
+        assert thread.run(request="sleep")["report"]["night"]["complete"]
+        night = counted(server)
+    moved = {name: day[name] - before.get(name, 0.0) for name in day}
+    assert moved["ticks_total"] == 3
+    assert moved["model_calls_total:answered"] >= 4
+    assert moved["tokens_total"] > 1_000
+    assert moved["tool_calls_total:ok"] >= 1
+    assert moved["recall_seconds_count"] >= 3
+    assert 0 < moved["recall_seconds_sum"] < 30
+    assert moved.get("nights_total", 0.0) == 0
+    assert night["nights_total:complete"] == 1
+    assert night["night_operations_total"] >= 3
+    assert night["model_calls_total:answered"] > day["model_calls_total:answered"]
+    assert night["ticks_total"] == day["ticks_total"]
+    assert {night[f"service_up:{name}"] for name in ("store", "memory", "model", "embedder")} == {1}
+
+
+def test_failures_of_tools_and_models_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launching.set_up(monkeypatch, tmp_path)
+    with OpenAIServer(tool_call("explode", {}), text("It broke."), error(400)) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        server = Server(tmp_path / "server").start()
+        try:
+            with get_sync_client(url=server.url) as client:
+                thread = Thread(client)
+                thread.run("Blow it up")
+                thread.run("And again")
+            found = counted(server)
+        finally:
+            server.kill()
+    assert found["tool_calls_total:failed"] == 1
+    assert (found["model_calls_total:answered"], found["ticks_total"]) == (2, 1)
+    assert found["model_calls_total:failed"] >= 1
+    assert found["tick_failures_total"] >= 1
+
+
+def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        thread = client.put("/circadian/agents/default").json()["thread_id"]
+        event = {"id": "e1", "sender": "Ada", "text": "Hello"}
+        client.post("/circadian/agents/default/events", json=event)
+        assert counted(server)["events_waiting"] == 1
+        run = {"assistant_id": "agent", "input": {"request": "tick"}}
+        assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
+    assert counted(server)["events_waiting"] == 0
+
+
+def health(server: Server) -> tuple[int, dict[str, Any]]:
+    answer = httpx.get(f"{server.url}/circadian/health", timeout=30)
+    return answer.status_code, answer.json()
+
+
+def test_health_names_a_database_that_is_down_until_it_is_back(
+    tmp_path: Path, own_postgres: Postgres
+) -> None:
+    server = Server(tmp_path / "server", CIRCADIAN_DATABASE_URL=own_postgres.database()).start()
+    try:
+        status, told = health(server)
+        assert (status, told["ok"]) == (200, True)
+        own_postgres.stop()
+        status, told = health(server)
+        assert (status, told["ok"]) == (503, False)
+        down = {name for name, part in told["parts"].items() if not part["ok"]}
+        assert down == {"store", "memory"}
+        assert all(told["parts"][name]["detail"] for name in down)
+        assert httpx.get(f"{server.url}/ok").status_code == 200
+        own_postgres.start()
+        status, told = health(server)
+        assert (status, told["ok"]) == (200, True), told
+    finally:
+        server.kill()
+
+
+def test_a_stop_during_a_run_loses_nothing(server: Server) -> None:
+    events = long_work(20)
+    given: Any = {"events": events}
+    with get_sync_client(url=server.url) as client:
+        thread = Thread(client)
+        client.runs.create(thread.id, "agent", input=given)
+        thread.wait_for(lambda values: values.get("tick", 0) >= 4)
+    server.terminate()
+    server.start()
+    with get_sync_client(url=server.url) as client:
+        thread = Thread(client, thread.id)
+        assert thread.values["tick"] >= 4
+        # The server may have gone on with the interrupted run by itself: this one comes after it.
+        thread.run("Hello", request="tick")
+        people = [one["id"] for one in thread.values["messages"] if one["type"] == "human"]
+        assert people[: len(events)] == [one["id"] for one in events]
+        assert len(people) == len(set(people)) == thread.values["tick"] == len(events) + 1
+        assert thread.journal() == sorted(people)

@@ -1,0 +1,1 @@
+"""Agents, models, servers and processes for tests."""

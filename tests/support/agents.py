@@ -1,0 +1,109 @@
+"""Opening agents in tests, and reading what a run did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
+
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agent
+from memory.journal import entries as journal
+from memory.messages.trust import unescaped
+from memory.records.records import JournalEntry
+from memory.settings import Settings
+from tests.support.clock import Clock
+from tests.support.scripted import calls
+
+EXTRACTING = ["add_journal_entry", "update_entity_observation", "noop"]
+"""The tools of an extraction, in the order in which a model is given them."""
+
+
+Answer = TypeVar("Answer")
+DREAMS = {
+    "Dream": "relations",
+    "Attributes": "attributes",
+    "Questions": "questions",
+    "Insights": "insights",
+}
+"""What dreaming asks for, and the list in which the answer stands."""
+
+
+@asynccontextmanager
+async def opened(
+    data: Path | None,
+    model: BaseChatModel,
+    clock: Clock,
+    *,
+    settings: Settings | None = None,
+    tools: Sequence[BaseTool] = (),
+    agent: str = "default",
+) -> AsyncIterator[AsyncAgent]:
+    """An agent under `data` with the hashing embedder and a clock that stands.
+
+    None: in the database that CIRCADIAN_DATABASE_URL names.
+    """
+    opening = open_agent(
+        data,
+        agent=agent,
+        model=model,
+        embedder="offline",
+        settings=settings,
+        tools=tools,
+        clock=clock,
+    )
+    async with opening as handle:
+        yield handle
+
+
+def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
+    """An input with one addressed event."""
+    return {"events": [{"text": text, "sender": sender, **more}]}
+
+
+def result_of(message: BaseMessage) -> dict[str, Any]:
+    """What a tool answered, as the model was shown it: JSON in a block."""
+    lines = str(message.text).splitlines()
+    assert (lines[0][:12], lines[-1]) == ("<tool_result", "</tool_result>")
+    answered: dict[str, Any] = json.loads(unescaped("\n".join(lines[1:-1])))
+    return answered
+
+
+async def entries(agent: AsyncAgent) -> list[JournalEntry]:
+    """The whole journal, oldest first."""
+    return list(reversed(await journal.newest(agent.store, agent.scope, limit=10_000)))
+
+
+def shown_ids(messages: Sequence[BaseMessage]) -> list[str]:
+    """The entry ids in a night's batch."""
+    lines = str(messages[1].text).splitlines()[1:]
+    return [line[1 : line.index("]")] for line in lines if line.startswith("[")]
+
+
+def dreamless(
+    answer: Callable[[list[BaseMessage], list[str]], Answer],
+) -> Callable[[list[BaseMessage], list[str]], Answer | AIMessage]:
+    """`answer`, but what dreaming asks is answered that there is nothing."""
+
+    def model(messages: list[BaseMessage], tools: list[str]) -> Answer | AIMessage:
+        if len(tools) == 1 and tools[0] in DREAMS:
+            return calls((tools[0], {DREAMS[tools[0]]: []}))
+        return answer(messages, tools)
+
+    return model
+
+
+@dreamless
+def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    """Scores every entry 7, makes one fact of each, and dreams of nothing."""
+    ids = shown_ids(messages)
+    if tools == ["Scores"]:
+        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
+    facts = [{"text": f"Something of {one}.", "source_ids": [one], "speaker": "Ada"} for one in ids]
+    return calls(("store_memory", {"facts": facts}))

@@ -1,0 +1,50 @@
+"""A dangerous tool for tests, the model that asks for it, and the questions that stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, tool
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases.status import status
+from memory.settings import Settings
+from tests.support.scripted import ScriptedChatModel, call, scripted
+from tools.registry import registered
+
+ARGS = {"target": "the moon"}
+ASK = call("launch", **ARGS, reasoning="Ada wants it")
+UNASKED = Settings(dangerous_requires_confirm=False)
+
+
+class Launches:
+    """A dangerous tool that says what it did."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    @property
+    def tool(self) -> BaseTool:
+        @tool
+        async def launch(target: str, reasoning: str | None = None) -> str:
+            """Launch a rocket."""
+            self.done.append(target)
+            return f"launched to {target}"
+
+        return registered(launch, "dangerous")
+
+
+def asking(*more: Any) -> ScriptedChatModel:
+    return scripted(ASK, *more)
+
+
+async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await status(agent.context))["approvals"]
+    return found
+
+
+def results(model: ScriptedChatModel, nth: int = -1) -> list[str]:
+    """The tool results that a call was shown."""
+    shown = model.calls[nth].messages
+    return [str(message.text) for message in shown if isinstance(message, ToolMessage)]

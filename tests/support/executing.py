@@ -1,0 +1,61 @@
+"""Running tool calls as a tick does: through `execute`, inside a running graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.messages import ToolCall
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphInterrupt
+from langgraph.graph import START, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from memory.settings import Settings
+from memory.state.schema import State
+from tests.support.tool_calls import NOW, tick_state
+from tools.execution.execute import Executed, execute
+
+
+def wanted(name: str, /, **args: Any) -> ToolCall:
+    """One call of a model answer."""
+    return ToolCall(name=name, args=args, id=f"call-{name}", type="tool_call")
+
+
+async def executed(
+    calls: Sequence[ToolCall],
+    tools: Sequence[BaseTool],
+    state: State | None = None,
+    *,
+    seconds: float = 30.0,
+    now: datetime | None = NOW,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Executed:
+    """What `calls` did in the middle of tick 42. GraphInterrupt where a tool asked a person."""
+    done: list[Executed] = []
+    given = state or tick_state()
+
+    async def use(state: State, config: RunnableConfig) -> dict[str, Any]:
+        done.append(
+            await execute(calls, tools, given, config, seconds=seconds, now=now, clock=clock)
+        )
+        return {}
+
+    builder = StateGraph(State, context_schema=Settings)
+    builder.add_node("use", use)
+    builder.add_edge(START, "use")
+    graph = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    out = await graph.ainvoke({"mode": "awake"}, {"configurable": {"thread_id": "thread"}})
+    if asked := out.get("__interrupt__"):
+        raise GraphInterrupt(asked)
+    return done[0]
+
+
+async def answer_to(call: ToolCall, tools: Sequence[BaseTool], **more: Any) -> dict[str, Any]:
+    """The answer to one call, which is JSON."""
+    done = await executed([call], tools, **more)
+    return cast(dict[str, Any], json.loads(str(done.messages[0].content)))

@@ -1,0 +1,90 @@
+"""Semantic memory for tests, on both databases: facts written through Mem0, with its history.
+
+The fixture is registered for every test by conftest.py: `memories` is each of the two in turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory.facts.semantic import SemanticMemory
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from tests.support import facts
+from tests.support.facts import DIMENSION, WordEmbeddings
+from tests.support.tables import DATABASES
+
+
+class Memories(Protocol):
+    """One database with facts in it."""
+
+    def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
+        """Open it, as another process would; closed after the test."""
+        ...
+
+    def history(self) -> list[tuple[str, str]]:
+        """Event and new text of every row of Mem0's history."""
+        ...
+
+
+class InFiles:
+    """A folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.opened: list[SemanticMemory] = []
+
+    def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
+        self.opened.append(facts.memory_at(self._folder, embeddings))
+        return self.opened[-1]
+
+    def history(self) -> list[tuple[str, str]]:
+        return facts.history(self._folder)
+
+
+class InPostgres:
+    """A database of a server."""
+
+    def __init__(self, pool: BlockingPool, folder: Path) -> None:
+        self._pool, self._folder = pool, folder
+        self.opened: list[SemanticMemory] = []
+
+    def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
+        from memory.facts.postgres.table import PostgresHistory, PostgresTable
+
+        used = embeddings or WordEmbeddings()
+        table = PostgresTable(self._pool, model="words", dimension=DIMENSION)
+        memory = SemanticMemory(
+            lambda: table,
+            mem0_dir=self._folder / "mem0",
+            dimension=DIMENSION,
+            embeddings=lambda: used,
+            open_history=lambda: PostgresHistory(table),
+        )
+        self.opened.append(memory)
+        return memory
+
+    def history(self) -> list[tuple[str, str]]:
+        query = "SELECT event, new_memory FROM memory_history ORDER BY number"
+        with self._pool.connection() as connection:
+            return [(event, text) for event, text in connection.execute(query)]
+
+
+@pytest.fixture(params=DATABASES)
+def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
+    """An empty database, each of the two in turn."""
+    if request.param == "sqlite":
+        made: InFiles | InPostgres = InFiles(tmp_path)
+    else:
+        made = InPostgres(request.getfixturevalue("postgres_pool"), tmp_path)
+    yield made
+    for memory in made.opened:
+        memory.close()

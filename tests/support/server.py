@@ -1,0 +1,174 @@
+"""`langgraph dev` as a process on a free loopback port: started, killed, started again.
+
+Two servers are shared by all tests of a process, as fixtures that conftest.py registers: a start
+takes seconds. Each test has an agent, or users, of its own.
+
+- `server`: no users but the local one.
+- `token_server`: users with tokens signed by `SECRET`.
+
+A test that needs other variables, or that kills its server, starts one of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.support.source_files import ROOT
+
+SECRET = "a secret for tests that is long enough"
+START_SECONDS = 90.0
+"""At most so long until it answers; alone on a machine it takes four."""
+
+
+class Server:
+    """The graph that langgraph.json names, over `folder / "data"`, with neither key nor network.
+
+    It works in `folder`, where it keeps its own files. The environment is the test's: of the
+    configuration it leaves out `env`, since a person's file would come before it.
+    """
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder = folder
+        self._variables = variables
+        self.data = folder / "data"
+        self.url = ""
+        self._log = folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Start it and wait until it answers. RuntimeError, with its log, where it does not."""
+        assert self._process is None, "it runs already"
+        self._configure()
+        port = _free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--host", "127.0.0.1", "--port", str(port)],
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            self._wait(time.monotonic() + START_SECONDS)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL: it has no chance to write anything more. Does nothing where it does not run."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            # It leads a group of its own; not waited for yet, the group still has its number.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def terminate(self, seconds: float = 60.0) -> None:
+        """SIGTERM, as an operator stops it; waits for its end."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
+        process.terminate()
+        try:
+            process.wait(seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def ended(self, seconds: float) -> int:
+        """Wait until it has ended by itself; its exit status."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
+        try:
+            return process.wait(seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def log(self) -> str:
+        """All it ever printed, before a restart too."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def records(self) -> list[dict[str, Any]]:
+        """The log's records; each has `level` and `event`."""
+        return [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+
+    def _configure(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+        del config["env"]
+        config["dependencies"] = [str(ROOT)]
+        parts = ("checkpointer", "store", "auth")
+        for part in (config["graphs"]["agent"], *(config[name] for name in parts)):
+            part["path"] = str(ROOT / part["path"])
+        config["http"]["app"] = str(ROOT / config["http"]["app"])
+        (self.folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "CIRCADIAN_DATA": str(self.data),
+            "CIRCADIAN_OFFLINE": "1",
+            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+            "LANGGRAPH_NO_VERSION_CHECK": "1",
+            "LOG_JSON": "true",
+            **self._variables,
+        }
+
+    def _wait(self, deadline: float) -> None:
+        assert self._process is not None
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start:\n{self.log()[-4000:]}")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/ok", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without users."""
+    yield from _running(Server(tmp_path_factory.mktemp("server")))
+
+
+@pytest.fixture(scope="session")
+def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose users have tokens."""
+    folder = tmp_path_factory.mktemp("token-server")
+    yield from _running(Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET))
+
+
+def _running(server: Server) -> Iterator[Server]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

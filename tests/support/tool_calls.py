@@ -1,0 +1,222 @@
+"""Calling one tool as a tick or a night does: through a real ToolNode inside a running graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
+
+from memory import runtime as resources
+from memory.facts.semantic import SemanticMemory
+from memory.operations import collector as sink
+from memory.records.records import Event, Fact, FactDraft, JournalEntry, Scope
+from memory.runtime import Resources
+from memory.settings import Settings
+from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
+from tests.support.scripted import ScriptedChatModel, scripted
+from tools.registry import BUILT_IN
+
+NOW = datetime(2025, 12, 6, 14, 30, tzinfo=UTC)
+THREAD = "thread"
+SCOPE = Scope("local", THREAD)
+
+EVENT: Event = {
+    "id": "message-1",
+    "at": "2025-12-06T14:29:00+00:00",
+    "sender": "Alice",
+    "text": "Can you help me build a tavern?",
+    "channel": None,
+    "addressed": True,
+}
+
+
+class Shelf:
+    """Facts in a dict: what the sink needs of the semantic memory."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Fact] = {}
+
+    async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
+        """Keep each operation once."""
+        assert scope == SCOPE
+        for draft in drafts:
+            fact = {**draft, "id": f"fact-{len(self.facts)}", "invalid_at": None}
+            self.facts.setdefault(draft["op"], cast(Fact, {**fact, "superseded_by": None}))
+        return [self.facts[draft["op"]] for draft in drafts]
+
+    async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
+        """The facts of these operations."""
+        assert scope == SCOPE
+        return {op: self.facts[op] for op in ops if op in self.facts}
+
+    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[Any]:
+        """No entry is indexed here."""
+        return []
+
+    async def put_episodes(self, scope: Scope, rows: Sequence[Any]) -> None:
+        """Index nothing."""
+
+    async def embed_waiting(self, limit: int, scope: Scope) -> int:
+        """Nothing waits."""
+        return 0
+
+    async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
+        """Count nothing."""
+
+
+@dataclass
+class Called:
+    """One answered call."""
+
+    message: ToolMessage
+    update: dict[str, Any]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The JSON that the model reads."""
+        assert isinstance(self.message.content, str)
+        return cast(dict[str, Any], json.loads(self.message.content))
+
+
+@dataclass
+class Bench:
+    """An agent's state, store and memory, on which tools are called one after the other."""
+
+    state: State = field(default_factory=lambda: tick_state())
+    store: BaseStore = field(default_factory=InMemoryStore)
+    shelf: Shelf = field(default_factory=Shelf)
+    model: ScriptedChatModel = field(default_factory=scripted)
+    settings: Settings = field(default_factory=Settings)
+    plan: sink.PlanCollector | None = None
+    """The sink of a night's step."""
+
+    async def call(self, name: str, /, **arguments: Any) -> Called:
+        """Call a tool; the state then is as the tool left it, and the call counted."""
+        ask = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"call-{name}"}])
+        seen = {**self.state, "messages": [*self.state["messages"], ask]}
+        called = await self._run(name, seen)
+        for key, value in called.update.items():
+            self._merge(key, value)
+        if (loop := self.state["loop"]) is not None:
+            outcome = {"name": name, "ok": called.message.status != "error"}
+            self.state["loop"] = cast(Any, {**loop, "tools": [*loop["tools"], outcome]})
+        return called
+
+    async def _run(self, name: str, seen: Mapping[str, Any]) -> Called:
+        outputs: list[Any] = []
+        node = ToolNode([BUILT_IN[name][0]], handle_tool_errors=True)
+
+        async def use(state: State, config: RunnableConfig) -> dict[str, Any]:
+            outputs.append(await node.ainvoke(seen, config))
+            return {}
+
+        builder = StateGraph(State, context_schema=Settings)
+        builder.add_node("use", use)
+        builder.add_edge(START, "use")
+        graph = builder.compile(store=self.store)
+        await graph.ainvoke({"mode": "awake"}, self._config(), context=self.settings)
+        return read(outputs[0])
+
+    def _config(self) -> RunnableConfig:
+        memory = cast(SemanticMemory, self.shelf)
+        given = Resources(chat_model=self.model, semantic=memory, clock=lambda: NOW)
+        configurable: dict[str, Any] = {"thread_id": THREAD, resources.KEY: given}
+        if self.plan is not None:
+            configurable[sink.KEY] = self.plan
+        return {"configurable": configurable}
+
+    def _merge(self, key: str, value: Any) -> None:
+        state = cast(dict[str, Any], self.state)
+        if key == "goals":
+            state[key] = merge_by_id(state[key], value)
+        else:
+            state[key] = merge_projects(state[key], value) if key == "projects" else value
+
+
+def read(output: Any) -> Called:
+    """A ToolNode's output: a Command in a list, or the message alone."""
+    if isinstance(output, dict):
+        return Called(output["messages"][-1], {})
+    command = output[0]
+    assert isinstance(command, Command)
+    update = dict(cast(dict[str, Any], command.update))
+    (message,) = update.pop("messages")
+    return Called(message, update)
+
+
+def tick_state(**changes: Any) -> State:
+    """The state in the middle of tick 42, on Alice's event."""
+    messages: list[AnyMessage] = []
+    state: dict[str, Any] = {
+        **fresh_state(),
+        "messages": messages,
+        "tick": 42,
+        "event": EVENT,
+        "context": {
+            "context_type": "tick_event",
+            "now": NOW.isoformat(),
+            "system": "x" * 400,
+            "tokens": {"system_prompt": 100},
+        },
+        "pattern": {
+            "mode": "react_loop",
+            "max_iterations": 5,
+            "allowed_categories": None,
+            "terminal_ends_loop": True,
+            "dangerous_requires_confirm": False,
+            "multi_tool_enabled": True,
+            "sub_agents_enabled": False,
+            "source_layers": {},
+        },
+        "loop": {
+            "iteration": 1,
+            "tools": [],
+            "llm_calls": 1,
+            "tokens": 0,
+            "reply": None,
+            "overflowed": False,
+            "compaction": "none",
+        },
+    }
+    return cast(State, {**state, **changes})
+
+
+def shown_entry(
+    entry_id: str, *, sources: list[str], speaker: str | None = "Alice"
+) -> JournalEntry:
+    """An entry that a batch shows; a longer id is newer and more important."""
+    return {
+        "id": entry_id,
+        "timestamp": f"2025-12-0{len(entry_id)}T10:00:00+00:00",
+        "content": "text",
+        "source_type": "direct",
+        "source_trust": 0.9,
+        "source_entity": speaker,
+        "importance": 5 + len(entry_id),
+        "scoring_method": "llm",
+        "tags": ["event"],
+        "related_projects": [],
+        "sources": sources,
+        "channel": None,
+        "consolidation": "pending",
+    }
+
+
+def night() -> Bench:
+    """A night's consolidation of three entries: e and ee of Alice's, eee of Bob's."""
+    shown = {
+        "e": shown_entry("e", sources=["m1"]),
+        "ee": shown_entry("ee", sources=["m2", "m1"]),
+        "eee": shown_entry("eee", sources=["m3"], speaker="Bob"),
+    }
+    return Bench(state=tick_state(event=None, loop=None), plan=sink.PlanCollector(shown))

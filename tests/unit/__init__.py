@@ -1,0 +1,1 @@
+"""Tests of single packages, without an agent around them."""

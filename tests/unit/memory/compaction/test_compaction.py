@@ -1,0 +1,223 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from memory.compaction.cut import MASK, covered_events, cut, marker, replaced, room, split
+from memory.errors import ContextOverflow
+from memory.messages.convert import EVENT_KEY
+from memory.messages.history import MARK
+from memory.settings import Settings
+from memory.text.tokens import approximate_tokens
+from tests.support.agents import EXTRACTING, opened, result_of, said
+from tests.support.clock import Clock
+from tests.support.scripted import calls, scripted
+
+
+def human(number: int, text: str = "hello") -> HumanMessage:
+    mark = {EVENT_KEY: {"event": f"e{number}", "tick": number}}
+    return HumanMessage(text, id=f"h{number}", additional_kwargs=mark)
+
+
+def call(number: int) -> list[AnyMessage]:
+    calls = [{"name": "noop", "args": {}, "id": f"c{number}", "type": "tool_call"}]
+    return [
+        AIMessage("", id=f"a{number}", tool_calls=calls),
+        ToolMessage("x" * 400, id=f"t{number}", tool_call_id=f"c{number}"),
+    ]
+
+
+def forced(
+    messages: list[AnyMessage], window: int, *, fits: int, calibration: float
+) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """(messages that go, messages that stay)."""
+    parts = cut(messages, window, fits=fits, calibration=calibration)
+    return parts.old, replaced(parts, SystemMessage(""), fits=fits, calibration=calibration)[1:]
+
+
+def test_the_pages_example_fifty_messages_leave_twenty() -> None:
+    messages: list[AnyMessage] = [human(n) for n in range(50)]
+    old, kept = split(messages, 20)
+    assert (len(old), len(kept)) == (30, 20)
+    assert old + kept == messages
+
+
+def test_a_history_within_the_window_is_left_alone() -> None:
+    messages: list[AnyMessage] = [human(n) for n in range(20)]
+    assert split(messages, 20) == ([], messages)
+
+
+@given(st.lists(st.sampled_from(["human", "call"]), max_size=30), st.integers(0, 12))
+def test_a_call_is_never_parted_from_its_answer(kinds: list[str], window: int) -> None:
+    messages: list[AnyMessage] = []
+    for number, kind in enumerate(kinds):
+        messages += call(number) if kind == "call" else [human(number)]
+    old, kept = split(messages, window)
+    assert old + kept == messages
+    assert len(kept) >= min(window, len(messages))
+    assert not (kept and isinstance(kept[0], ToolMessage))
+
+
+def test_forced_compaction_shrinks_an_oversized_window() -> None:
+    messages: list[AnyMessage] = [human(n, "word " * 200) for n in range(20)]
+    fits = approximate_tokens(messages) // 4
+    old, kept = forced(messages, 20, fits=fits, calibration=1.0)
+    assert approximate_tokens(kept) <= fits
+    assert kept[-1] == messages[-1]
+    assert old + kept == messages
+
+
+def test_forced_compaction_masks_tool_outputs_before_shrinking_the_window() -> None:
+    messages = [human(0), *call(1), *call(2), human(3)]
+    fits = approximate_tokens(messages) - 50
+    old, kept = forced(messages, 20, fits=fits, calibration=1.0)
+    assert old == []
+    assert [m.content for m in kept if isinstance(m, ToolMessage)] == [MASK, "x" * 400]
+
+
+def test_forced_compaction_never_cuts_past_the_newest_human_message() -> None:
+    messages: list[AnyMessage] = [human(n, "word " * 400) for n in range(5)]
+    _, kept = forced(messages, 5, fits=10, calibration=1.0)
+    assert kept == messages[-1:]
+
+
+def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
+    old: list[AnyMessage] = [human(1), *call(2), human(3)]
+    mark = marker("Ada grows beans.", compacted=old, now=clock())
+    assert isinstance(mark, SystemMessage)
+    assert mark.content == "[CONTEXT SUMMARY]\nAda grows beans."
+    assert mark.additional_kwargs["metadata"]["type"] == "compaction"
+    assert mark.additional_kwargs["metadata"]["compacted_count"] == 4
+    assert covered_events([mark, human(7)]) == ["e1", "e3", "e7"]
+
+
+def exchange(count: int) -> list[AnyMessage]:
+    """One answer with `count` calls, and their answers."""
+    names = [f"c{number}" for number in range(count)]
+    asked = [{"name": "noop", "args": {}, "id": one, "type": "tool_call"} for one in names]
+    answers = [ToolMessage("x" * 400, id=f"t{one}", tool_call_id=one) for one in names]
+    return [AIMessage("", id="a", tool_calls=asked), *answers]
+
+
+@pytest.mark.parametrize("window", [0, 1, 20])
+def test_forced_compaction_keeps_the_current_exchange(window: int) -> None:
+    earlier: list[AnyMessage] = [human(1), AIMessage("Hello.", id="b")]
+    mine = [human(2), *exchange(22)]
+    old, kept = forced([*earlier, *mine], window, fits=300, calibration=1.0)
+    assert old == earlier
+    assert [one.id for one in kept] == [one.id for one in mine]
+    assert all(one.content == MASK for one in kept if isinstance(one, ToolMessage))
+
+
+def test_forced_compaction_cuts_a_history_without_human_messages() -> None:
+    messages: list[AnyMessage] = [AIMessage("word " * 100, id=f"a{n}") for n in range(5)]
+    old, kept = forced(messages, 5, fits=400, calibration=1.0)
+    assert (len(old), len(kept)) == (3, 2)
+
+
+def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> None:
+    messages: list[AnyMessage] = [human(n, "word " * 100) for n in range(4)]
+    sized = {"limit": 100_000, "share": 0.8, "calibration": 1.0}
+    assert room(messages, overflowed=False, **sized) == 79_999  # type: ignore[arg-type]
+    assert room(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
+        approximate_tokens(messages) // 2
+    )
+
+
+def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
+    """A model that calls 22 tools, then overflows until the history is compacted."""
+    if tools == EXTRACTING:
+        return "Nothing more."
+    if not tools:
+        return "They greeted."
+    answered = [one for one in messages if isinstance(one, ToolMessage)]
+    if answered and not any(MASK in str(one.content) for one in answered):
+        raise ContextOverflow("too long")
+    if "How are you?" not in str(messages[-1].text) and not answered:
+        return "Hello."
+    return "I am well." if answered else calls(*[("get_system_status", {})] * 22)
+
+
+@pytest.mark.parametrize("window", [0, 1, 20])
+async def test_an_overflow_keeps_the_current_question(
+    tmp_path: Path, clock: Clock, window: int
+) -> None:
+    settings = Settings(compact_preserve_window=window)
+    model = scripted(otherwise=overflowing)
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        for number in range(3):
+            await agent.ainvoke(said(f"Hi {number}, " + "word " * 30, id=f"e{number}"))
+        out = await agent.ainvoke(said("How are you?", id="asked"))
+    assert out["report"]["ticks"][0]["reply"] == "I am well."
+    kept = out["messages"]
+    assert kept[0].text.startswith(MARK)
+    at = [one.id for one in kept].index("asked")
+    types = [one.type for one in kept[at:]]
+    assert types == ["human", "ai", *["tool"] * 22, "ai"]
+    assert all(one.type in ("human", "ai") for one in kept[1:at])
+
+
+async def test_the_first_tick_knows_when_its_session_began(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(calls(("get_system_status", {})), "Now.")
+    began = clock().isoformat()
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("Since when?"))
+        clock.advance(hours=1)
+        model.steps.append("Still.")
+        await agent.ainvoke(said("And now?"))
+        metrics = (await agent.aget_state()).values["metrics"]
+    shown = result_of(model.calls[1].messages[-1])
+    assert shown["session_metrics"]["session_start"] == began
+    assert metrics["session_start"] == began
+
+
+def wordy(messages: list[BaseMessage], tools: list[str]) -> Any:
+    """A summary that is longer than what it summarises."""
+    return "I see." if tools else "word " * 5_000
+
+
+FULL = Settings(
+    max_context_tokens=1_000, compact_preserve_window=2, pre_compact_extraction_enabled=False
+)
+
+
+async def talked(agent: Any, count: int) -> dict[str, Any]:
+    """Send `count` messages of about 130 tokens; returns the last output."""
+    for number in range(count):
+        out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
+    result: dict[str, Any] = out
+    return result
+
+
+async def test_a_refused_summary_is_counted_in_the_tick(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(otherwise=wordy)
+    async with opened(tmp_path / "data", model, clock, settings=FULL) as agent:
+        out = await talked(agent, 7)
+    (tick,) = out["report"]["ticks"]
+    assert tick["llm_calls"] == 2
+    assert tick["tokens"] > 5_000
+    assert tick["compaction"]["by"] == "extract"
+    assert "longer than" in tick["compaction"]["error"]
+    assert len(out["messages"]) == 5
+
+
+async def test_a_refused_summary_is_counted_in_the_night(tmp_path: Path, clock: Clock) -> None:
+    model = scripted(otherwise=wordy)
+    settings = FULL.model_copy(update={"memory_enabled": False, "compact_sleep_threshold": 0.5})
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        await talked(agent, 5)
+        out = await agent.ainvoke({"request": "sleep"})
+    (step,) = [one for one in out["report"]["night"]["steps"] if one["step"] == "compact"]
+    assert step["llm_calls"] == 1
+    assert "longer than" in str(out["report"]["night"]["errors"])
+    assert len(out["messages"]) == 3

@@ -1,0 +1,149 @@
+"""Attributes from observations, with their evidence, and nothing lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory.entities.changes import after, changed
+from memory.night.attributes import (
+    MOST_ATTRIBUTES,
+    MOST_REPLACED,
+    Consolidated,
+    Synthesis,
+    consolidated,
+    ripe,
+)
+from memory.records.profiles import Attribute, EntityProfile
+from memory.records.records import Operation
+from tests.support.night_memories import ADA, NOW, ada, noticed, observation
+
+FIVE = [observation(n) for n in range(1, 6)]
+TEA = Synthesis("Preference  Drink", " Prefers\ntea. ", ["o1", "o2"])
+
+
+def made_of(
+    *given: Synthesis, profile: EntityProfile | None = None, prune: bool = False
+) -> Consolidated:
+    one = profile or ada(*FIVE)
+    return consolidated(one, ripe(one, 5), given, now=NOW, prune=prune)
+
+
+def applied(operation: Operation | None, profile: EntityProfile | None = None) -> EntityProfile:
+    assert operation is not None
+    return after({ADA: profile or ada(*FIVE)}, {}, [operation])[0][ADA]
+
+
+def attribute(value: str, *evidence: str, **fields: Any) -> Attribute:
+    made: Attribute = {"value": value, "evidence": list(evidence), "at": "before", "replaced": []}
+    return {**made, **fields}  # type: ignore[typeddict-item] # made of parts
+
+
+def test_five_waiting_observations_are_ripe_and_four_are_not() -> None:
+    done = observation(6, consolidated=True)
+    assert ripe(ada(*FIVE, done), 5) == FIVE
+    assert ripe(ada(*FIVE[:4], done), 5) == []
+
+
+def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
+    profile = applied(made_of(TEA).operation)
+    assert profile["attributes"] == {
+        "preference_drink": attribute("Prefers tea.", "o1", "o2", at=NOW)
+    }
+    assert [one["consolidated"] for one in profile["observations"]] == [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (Synthesis("home", "Lives in Oslo.", []), "home: no evidence among"),
+        (Synthesis("home", "Lives in Oslo.", ["o9"]), "home: no evidence among"),
+        (Synthesis("home", "Lives in Oslo.", ["o6"]), "home: no evidence among"),
+        (Synthesis(" ", "Lives in Oslo.", ["o1"]), "without a name"),
+        (Synthesis("home", "\n", ["o1"]), "without a name or a value"),
+        (Synthesis("bond", "The assistant helped Ada.", ["o1"]), "speaks of the assistant"),
+    ],
+    ids=["none", "unknown", "not shown", "no name", "no value", "assistant"],
+)
+def test_attributes_without_evidence_or_about_the_assistant_are_refused(
+    given: Synthesis, why: str
+) -> None:
+    before = ada(*FIVE, observation(6, consolidated=True))
+    made = made_of(given, profile=before)
+    assert made.operation is None
+    assert [why in one for one in made.refused] == [True]
+
+
+def test_a_broken_answer_settles_no_observation() -> None:
+    assert made_of().operation is None
+
+
+def test_one_refused_attribute_does_not_take_the_others_with_it() -> None:
+    made = made_of(Synthesis("home", "Oslo", ["ghost"]), TEA)
+    assert list(applied(made.operation)["attributes"]) == ["preference_drink"]
+    assert len(made.refused) == 1
+
+
+def test_a_changed_attribute_keeps_its_earlier_value() -> None:
+    before = ada(*FIVE, attributes={"preference_drink": attribute("Prefers coffee.", "o0")})
+    made = applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
+    assert made["value"] == "Prefers tea."
+    assert made["replaced"] == [{"value": "Prefers coffee.", "evidence": ["o0"], "at": "before"}]
+
+
+def test_the_same_value_again_gains_evidence_and_replaces_nothing() -> None:
+    before = ada(*FIVE, attributes={"preference_drink": attribute("Prefers tea.", "o0")})
+    made = applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
+    assert made == attribute("Prefers tea.", "o0", "o1", "o2")
+
+
+def test_an_attribute_keeps_its_newest_earlier_values() -> None:
+    old = [{"value": str(n), "evidence": [], "at": "then"} for n in range(MOST_REPLACED)]
+    before = ada(*FIVE, attributes={"preference_drink": attribute("Cocoa.", "o0", replaced=old)})
+    made = applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
+    assert [one["value"] for one in made["replaced"]] == [*map(str, range(1, 10)), "Cocoa."]
+
+
+def test_a_full_profile_accepts_only_known_attributes() -> None:
+    full = {f"a{n}": attribute("x", "o0") for n in range(MOST_ATTRIBUTES)}
+    made = made_of(TEA, Synthesis("a3", "y", ["o3"]), profile=ada(*FIVE, attributes=full))
+    assert "there are 40 attributes already" in made.refused[0]
+    assert made.operation is not None
+    assert list(made.operation["after"]["attributes"]) == ["a3"]
+
+
+def test_only_shown_observations_without_citation_are_pruned() -> None:
+    old = observation(6, consolidated=True)
+    before = ada(*FIVE, old)
+    profile = applied(made_of(TEA, profile=before, prune=True).operation, before)
+    assert [one["id"] for one in profile["observations"]] == ["o1", "o2", "o6"]
+
+
+def test_observations_made_meanwhile_stay_pending() -> None:
+    operation = made_of(TEA).operation
+    assert operation is not None
+    for prune in (False, True):
+        made = made_of(TEA, prune=prune).operation
+        assert made is not None
+        late = after({ADA: ada(*FIVE)}, {}, [noticed(observation(9))])[0]
+        profile = after(late, {}, [made])[0][ADA]
+        assert [o["consolidated"] for o in profile["observations"] if o["id"] == "o9"] == [False]
+        assert "preference_drink" in profile["attributes"]
+
+
+def test_a_missing_observation_conflicts_only_as_evidence() -> None:
+    operation = made_of(TEA).operation
+    assert operation is not None
+    without_five = changed(ada(*FIVE[:4]), operation)
+    assert without_five is not None
+    assert [one["id"] for one in without_five["observations"]] == ["o1", "o2", "o3", "o4"]
+    assert changed(ada(*FIVE[1:]), operation) is None
+
+
+def test_an_attribute_changed_meanwhile_stays() -> None:
+    operation = made_of(TEA).operation
+    assert operation is not None
+    other = ada(*FIVE, attributes={"preference_drink": attribute("Prefers cocoa.", "o5")})
+    assert changed(other, operation) is None
+    assert applied(operation, other) == other

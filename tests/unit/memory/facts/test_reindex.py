@@ -1,0 +1,190 @@
+"""Embedding everything anew: after another embedder, after a kill, beside other writers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from graph.use_cases.reindexing import BATCH, Reindexed, embed_in_batches
+from memory.errors import MemoryStoreError, ServiceDown
+from memory.facts.semantic import SemanticMemory
+from tests.support.facts import (
+    ANA,
+    BEN,
+    DIMENSION,
+    WordEmbeddings,
+    acknowledged,
+    draft,
+    memory_at,
+    running,
+    texts,
+)
+from tests.support.tables import Open
+
+MakeMemory = Callable[..., SemanticMemory]
+
+
+@pytest.fixture
+def make_memory(open_table: Open, tmp_path: Path) -> MakeMemory:
+    """Makes semantic memories of several embedders over one table."""
+
+    def make(
+        embeddings: Embeddings, *, model: str = "words", dimension: int = DIMENSION
+    ) -> SemanticMemory:
+        return SemanticMemory(
+            lambda: open_table(model=model, dimension=dimension),
+            mem0_dir=tmp_path / "mem0",
+            dimension=dimension,
+            embeddings=lambda: embeddings,
+        )
+
+    return make
+
+
+class Shorter(WordEmbeddings):
+    """Another embedder: half of the numbers."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [one[: DIMENSION // 2] for one in super().embed_documents(texts)]
+
+    def embed_query(self, text: str) -> list[float]:
+        return super().embed_query(text)[: DIMENSION // 2]
+
+
+async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -> None:
+    old = make_memory(WordEmbeddings())
+    facts = await old.add(ANA, [draft(f"{n}", f"red fox {n}") for n in range(3)])
+    await old.add(BEN, [draft("a", "blue whale")])
+    old.close()
+    shorter = Shorter()
+    new = make_memory(shorter, model="shorter", dimension=DIMENSION // 2)
+    assert await new.search(ANA, "red fox 1", 5) == []
+    assert len(await new.keywords(ANA, "fox", 5)) == 3, "by words meanwhile"
+    assert await new.update(ANA, facts[0]["id"], {"trust": 0.5}) == {**facts[0], "trust": 0.5}
+    assert shorter.calls == [], "what is not embedded needs no vector to be changed"
+    seen: list[tuple[int, int]] = []
+    assert await embed_in_batches(new, lambda done, total: seen.append((done, total))) == Reindexed(
+        4, 0
+    )
+    assert seen == [(0, 4), (4, 4)]
+    assert len(shorter.calls) == 1
+    [(fact, score)] = await new.search(ANA, "red fox 1", 1)
+    assert (fact, round(score, 3)) == (facts[1], 1.0)
+    assert await embed_in_batches(new) == Reindexed(0, 0)
+    new.close()
+
+
+async def test_each_batch_is_one_call_and_stays_when_the_next_fails(
+    make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 4)
+    old = make_memory(WordEmbeddings())
+    await old.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(10)])
+    old.close()
+    embeddings = WordEmbeddings()
+    new = make_memory(embeddings, model="other")
+    embed = embeddings.embed_documents
+
+    def third_fails(texts: list[str]) -> list[list[float]]:
+        if len(embeddings.calls) == 2:
+            raise ServiceDown("no answer from the embedder")
+        return embed(texts)
+
+    monkeypatch.setattr(embeddings, "embed_documents", third_fails)
+    seen: list[tuple[int, int]] = []
+    with pytest.raises(ServiceDown):
+        await embed_in_batches(new, lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 10), (4, 10), (8, 10)]
+    assert [len(call) for call in embeddings.calls] == [4, 4]
+    monkeypatch.setattr(embeddings, "embed_documents", embed)
+    assert await embed_in_batches(new) == Reindexed(2, 0)
+    assert [len(call) for call in embeddings.calls] == [4, 4, 2]
+    new.close()
+
+
+async def test_memories_written_meanwhile_are_embedded_too(
+    make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = make_memory(WordEmbeddings())
+    [gone, *_] = await old.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(3)])
+    embeddings = WordEmbeddings()
+    new = make_memory(embeddings, model="other")
+    embed = embeddings.embed_documents
+    table = old.open_table()
+
+    def meanwhile(texts: list[str]) -> list[list[float]]:
+        if not embeddings.calls:
+            [row] = table.select({"op": "1"})
+            table.insert("late", None, {**row.payload, "op": "late", "data": "fact late"})
+            table.delete({"id": gone["id"]})
+        return embed(texts)
+
+    monkeypatch.setattr(embeddings, "embed_documents", meanwhile)
+    assert (await embed_in_batches(new)).left == 0
+    assert texts([fact for fact, _ in await new.search(ANA, "fact late", 1)]) == ["fact late"]
+    assert len(await new.search(ANA, "fact", 9)) == 3
+    for one in (old, new):
+        one.close()
+
+
+class Sized(WordEmbeddings):
+    """Gives vectors of another dimension than is recorded."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, 2.0, 3.0] for _ in texts]
+
+
+async def test_a_wrong_vector_dimension_is_refused_with_advice(
+    make_memory: MakeMemory,
+) -> None:
+    old = make_memory(WordEmbeddings())
+    await old.add(ANA, [draft("a", "red fox")])
+    old.close()
+    new = make_memory(Sized(), model="sized")
+    with pytest.raises(MemoryStoreError, match=r"shape \(3,\), .* 64 .* `circadian reindex`"):
+        await embed_in_batches(new)
+    assert await new.count_unembedded() == 1
+    new.close()
+
+
+REINDEXER = """
+import asyncio, sys, time
+from pathlib import Path
+from memory.reindex import reindex
+from memory.semantic import SemanticMemory
+from memory.vectorstore.sqlite import SqliteTable
+from tests.support.facts import DIMENSION, WordEmbeddings
+import memory.reindex
+memory.reindex.BATCH = 3
+folder = Path(sys.argv[1])
+opened = SemanticMemory(
+    lambda: SqliteTable(folder / "facts.db", model="other", dimension=DIMENSION),
+    mem0_dir=folder / "mem0", dimension=DIMENSION, embeddings=WordEmbeddings,
+)
+asyncio.run(reindex(opened, lambda done, total: print(done, total, flush=True)))
+"""
+
+
+async def test_a_killed_reindexing_continues(tmp_path: Path) -> None:
+    memory = memory_at(tmp_path)
+    await memory.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(300)])
+    left = [300]
+    for _ in range(3):
+        with running(REINDEXER, str(tmp_path)) as process:
+            lines = acknowledged(process, 4)
+        done, total = (int(one) for one in lines[0].split())
+        assert (done, total) == (0, left[-1])
+        left.append(total - int(lines[-1].split()[0]))
+        # The batch in hand may have been written, and not yet told.
+        with running(REINDEXER, str(tmp_path)) as process:
+            left[-1] -= (told := left[-1] - int(acknowledged(process, 1)[0].split()[1]))
+            assert told in (0, 3)
+    assert left[-1] < left[0] - 20
+    memory.close()
+
+
+def test_a_batch_is_neither_a_single_text_nor_a_whole_memory() -> None:
+    assert 16 <= BATCH <= 1_000

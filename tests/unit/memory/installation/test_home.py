@@ -1,0 +1,272 @@
+"""What keeps an installation: which home is opened, and the head of a database."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from memory.errors import DatabaseDown, FolderError, InputError
+from memory.installation.database import DATABASE_SCHEMA, Database, open_database
+from memory.installation.folder import DataFolder
+from memory.installation.opening import is_made, open_installation
+from memory.installation.protocol import Installation
+from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
+from memory.settings import Deployment
+from memory.storage.postgres.connections import address_of
+from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
+from tests.support.postgres import Postgres
+from tests.support.source_files import ROOT
+
+
+@pytest.fixture
+def url(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database that the environment names, beside a data folder."""
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
+    monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
+    return postgres_url
+
+
+def opened(url: str, **options: Any) -> Database:
+    return open_database(SecretStr(url), **options)
+
+
+def refusal(url: str, **options: Any) -> str:
+    with pytest.raises(FolderError) as caught:
+        opened(url, **options)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+def execute(url: str, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        found = connection.execute(statement)
+        return found.fetchall() if found.description else []
+
+
+def head(url: str) -> tuple[Any, ...]:
+    [row] = execute(url, "SELECT schema_version, embedder, dimension FROM circadian_head")
+    return row
+
+
+def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) -> None:
+    assert not is_made(Deployment())
+    home = open_installation(Deployment())
+    assert isinstance(home, Database)
+    assert home.name.endswith("/" + execute(url, "SELECT current_database()")[0][0])
+    assert is_made(Deployment())
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path) -> None:
+    home = open_installation(Deployment(), data=tmp_path / "named")
+    assert isinstance(home, DataFolder)
+    assert home.name == str(tmp_path / "named")
+    assert is_made(Deployment(), tmp_path / "named")
+    assert not is_made(Deployment())
+
+
+def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "")
+    assert not is_made(Deployment())
+    assert open_installation(Deployment()).name == str(tmp_path / "data")
+    assert is_made(Deployment())
+
+
+def test_a_new_database_records_its_metadata(url: str) -> None:
+    home = opened(url, offline=True)
+    assert head(url) == (DATABASE_SCHEMA, "offline", OFFLINE_DIMENSION)
+    assert (home.embedder, home.dimension) == ("offline", OFFLINE_DIMENSION)
+    tables = execute(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    assert tables == [("circadian_head",)]
+
+
+def test_reopening_ignores_a_changed_default(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(url, offline=True)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    assert opened(url).embedder == "offline"
+
+
+def test_another_embedder_is_refused_with_the_way_to_change_it(url: str) -> None:
+    opened(url, offline=True)
+    said = refusal(url, embedder="openai:text-embedding-3-small")
+    assert "/test_" in said
+    assert "made with the embedder offline, not openai:text-embedding-3-small" in said
+    assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
+
+
+def test_the_embedder_is_changed_on_request(url: str) -> None:
+    opened(url, offline=True)
+    assert opened(url, embeddings=WordEmbeddings(), change=True).dimension == DIMENSION
+    assert head(url) == (DATABASE_SCHEMA, "custom:WordEmbeddings", DIMENSION)
+    assert "from Python (custom:WordEmbeddings)" in refusal(url)
+    assert opened(url, embedder="offline", change=True).dimension == OFFLINE_DIMENSION
+    assert opened(url).embedder == "offline"
+
+
+def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
+    opened(url, offline=True)
+    execute(url, "UPDATE circadian_head SET schema_version = schema_version + 1")
+    said = refusal(url)
+    assert f"made by a newer Circadian (schema {DATABASE_SCHEMA + 1}" in said
+    assert "update" in said
+
+
+def test_concurrent_first_openings_agree(url: str) -> None:
+    homes: list[Installation | FolderError] = []
+    barrier = threading.Barrier(6)
+
+    def make(number: int) -> None:
+        barrier.wait()
+        try:
+            given = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
+            homes.append(opened(url, **given))
+        except FolderError as error:
+            homes.append(error)
+
+    threads = [threading.Thread(target=make, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = [one for one in homes if isinstance(one, Database)]
+    assert (len(homes), len(made)) == (6, 3)
+    assert {one.embedder for one in made} == {head(url)[1]}
+
+
+async def test_all_openers_share_the_facts(url: str) -> None:
+    given = WordEmbeddings()
+    first, second = opened(url, embeddings=given), opened(url, embeddings=WordEmbeddings())
+    memory = first.semantic()
+    assert first.semantic() is memory
+    [fact] = await memory.add(ANA, [draft("a", "red fox")])
+    assert texts(await second.semantic().all(ANA)) == ["red fox"]
+    await second.semantic().delete(ANA, fact["id"])
+    assert await memory.all(ANA) == []
+    for home in (first, second):
+        home.close()
+
+
+async def test_closing_leaves_no_threads_connections_or_files(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    before = set(threading.enumerate())
+    home = opened(url, embeddings=WordEmbeddings())
+    await home.semantic().add(ANA, [draft("a", "red fox")])
+    home.close()
+    pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
+    assert set(threading.enumerate()) - before - pool == set()
+    assert os.listdir(scratch) == []
+    assert (
+        execute(
+            url,
+            "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ada:s3cret@db.example/circadian",
+        "postgresql+psycopg://ada:s3cret@db.example/circadian",
+        "postgresql://ada:s3cret@more@db.example/circadian",
+        "postgresql://ada:s3cret/more@db.example/circadian",
+        "postgresql://ada:s3cret@db.example",
+        "s3cret",
+    ],
+)
+def test_a_wrong_url_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(InputError, match=r"postgresql://USER:PASSWORD@HOST") as refused:
+        address_of(SecretStr(url))
+    assert "s3cret" not in str(refused.value)
+    assert "more" not in str(refused.value)
+
+
+def test_the_password_is_never_shown(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "postgresql://ada:s3cret@127.0.0.1:1/circadian")
+    with caplog.at_level(logging.DEBUG), pytest.raises(DatabaseDown) as refused:
+        open_installation(Deployment())
+    assert "127.0.0.1/circadian cannot be reached" in str(refused.value)
+    shown = [str(refused.value), caplog.text, repr(Deployment())]
+    shown.append(repr(address_of(SecretStr("postgresql://ada:s3cret@h/d"))))
+    assert [text for text in shown if "s3cret" in text] == []
+
+
+def test_the_url_overrides_our_defaults() -> None:
+    url = "postgresql://h/d?connect_timeout=9&application_name=mine"
+    conninfo = address_of(SecretStr(url)).conninfo
+    assert "connect_timeout=9" in conninfo
+    assert "application_name=mine" in conninfo
+    assert "connect_timeout=2" in address_of(SecretStr("postgresql://h/d")).conninfo
+
+
+def test_a_missing_package_is_reported_with_its_extra(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in sys.modules if one.startswith("memory.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+    with pytest.raises(
+        InputError, match=r"psycopg_pool.*pip install 'circadian-agent\[postgres\]'"
+    ):
+        open_installation(Deployment())
+
+
+def test_a_data_folder_needs_no_postgresql_package(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "for name in ('psycopg', 'psycopg_pool', 'langgraph.checkpoint.postgres',"
+        " 'langgraph.store.postgres'):\n"
+        "    sys.modules[name] = None\n"
+        "from graph.agent import open_agent\n"
+        "with open_agent(sys.argv[1], model='offline', embedder='offline') as agent:\n"
+        "    agent.post({'text': 'hello'})\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "data")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(url, "CREATE TABLE pg_available_extensions (name TEXT)")
+    with_path = url + "&options=-csearch_path%3Dpublic,pg_catalog"
+    assert "has no pgvector" in refusal(with_path, offline=True)
+
+
+def test_a_database_that_is_down_is_reported_at_once(own_postgres: Postgres) -> None:
+    url = own_postgres.database()
+    own_postgres.stop()
+    with pytest.raises(DatabaseDown, match=r"cannot be reached .*: no event was accepted"):
+        opened(url, offline=True)
+
+
+def test_checking_a_database_that_went_down_is_a_clear_error(
+    own_postgres: Postgres,
+) -> None:
+    home = opened(own_postgres.database(), offline=True)
+    home.semantic().open_table()
+    home.check()
+    own_postgres.stop()
+    with pytest.raises(DatabaseDown, match="cannot be reached"):
+        home.check()
+    own_postgres.start()
+    home.check()
+    home.close()

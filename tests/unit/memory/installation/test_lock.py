@@ -1,0 +1,299 @@
+"""The writer's lock, between handles of one process and between processes, in both homes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from memory.errors import BusyError
+from memory.installation.database import open_database
+from memory.installation.folder import DataFolder, open_folder
+from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.installation.protocol import Installation, WriterLock
+from tests.support.homes import KINDS, home_of, is_database, url_of
+from tests.support.source_files import ROOT
+
+HOLDER = (
+    "import sys; from tests.unit.memory.installation.test_lock import hold; hold(*sys.argv[1:])"
+)
+
+
+def hold(where: str, kind: str, thread: str) -> None:
+    """Take a lock in this process and keep it until the standard input ends."""
+
+    async def keep() -> None:
+        url = SecretStr(where) if where.startswith("postgresql:") else None
+        home = open_folder(Path(where)) if url is None else open_database(url)
+        lock = home.agent_lock(thread, role="chat") if kind == "agent" else home.server_lock()
+        async with lock:
+            sys.stdout.write("held\n")
+            sys.stdout.flush()
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(keep())
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
+    """Every test that takes it holds for both."""
+    return home_of(request, tmp_path)
+
+
+@contextmanager
+def holder(kind: str, home: Installation, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
+    """A second process that has the lock until it is killed or its input ends."""
+    where = str(home.path) if isinstance(home, DataFolder) else url_of(home)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, where, kind, thread],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def agent(home: Installation, thread: str = "t", timeout: float = 0.0) -> WriterLock:
+    return home.agent_lock(thread, timeout=timeout)
+
+
+def server(home: Installation, timeout: float = 0.0) -> WriterLock:
+    return home.server_lock(timeout=timeout)
+
+
+async def test_two_handles_of_one_process_exclude_each_other(home: Installation) -> None:
+    async with agent(home):
+        with pytest.raises(BusyError):
+            await agent(home).acquire()
+
+
+async def test_agents_of_one_installation_run_side_by_side(home: Installation) -> None:
+    async with agent(home, "a"), agent(home, "b"):
+        pass
+
+
+async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
+    async with agent(home):
+        with pytest.raises(BusyError):
+            await server(home).acquire()
+    async with server(home):
+        with pytest.raises(BusyError):
+            await agent(home).acquire()
+
+
+async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(
+    home: Installation,
+) -> None:
+    async with server(home):
+        if is_database(home):
+            async with server(home):
+                pass
+        else:
+            with pytest.raises(BusyError):
+                await server(home).acquire()
+
+
+async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Installation) -> None:
+    async with server(home):
+        with pytest.raises(BusyError):
+            await home.server_lock(timeout=0.0, alone=True).acquire()
+    async with home.server_lock(timeout=0.0, alone=True):
+        for refused in (agent(home), server(home), home.server_lock(timeout=0.0, alone=True)):
+            with pytest.raises(BusyError):
+                await refused.acquire()
+    async with server(home):
+        pass
+
+
+async def test_a_refused_lock_holds_nothing(home: Installation) -> None:
+    async with agent(home):
+        for refused in (agent(home), server(home)):
+            with pytest.raises(BusyError):
+                await refused.acquire()
+        async with agent(home, "other"):
+            pass
+    async with server(home):
+        with pytest.raises(BusyError):
+            await agent(home).acquire()
+    async with server(home):
+        pass
+
+
+async def test_the_lock_is_free_after_an_exception_in_its_block(home: Installation) -> None:
+    with pytest.raises(RuntimeError, match="broken"):
+        async with agent(home):
+            raise RuntimeError("broken")
+    async with agent(home):
+        pass
+
+
+async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Installation) -> None:
+    first, second = agent(home), agent(home, timeout=5.0)
+    async with first:
+        waiting = asyncio.create_task(second.acquire())
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    async with asyncio.timeout(3.0):
+        await waiting
+    await second.__aexit__(None, None, None)
+    async with agent(home):
+        pass
+
+
+async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Installation) -> None:
+    for turn in range(20):
+        lock = agent(home)
+        attempt = asyncio.create_task(lock.acquire())
+        await asyncio.sleep(0.0005 * turn)
+        attempt.cancel()
+        [done] = await asyncio.gather(attempt, return_exceptions=True)
+        if done is None:  # it was quicker
+            await lock.__aexit__(None, None, None)
+        async with agent(home, timeout=2.0):
+            pass
+
+
+async def test_tasks_that_share_a_handle_take_turns(home: Installation) -> None:
+    shared, inside = agent(home, timeout=10.0), 0
+
+    async def work() -> None:
+        nonlocal inside
+        async with shared:
+            inside += 1
+            assert inside == 1
+            await asyncio.sleep(0.01)
+            with pytest.raises(BusyError):
+                await agent(home).acquire()
+            inside -= 1
+
+    await asyncio.gather(*(work() for _ in range(4)))
+
+
+async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
+    home: Installation,
+) -> None:
+    shared = agent(home, timeout=0.1)
+    async with shared:
+        with pytest.raises(BusyError):
+            await shared.acquire()
+        waiting = asyncio.create_task(shared.acquire())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await asyncio.sleep(0.02)
+        with pytest.raises(BusyError):
+            await agent(home).acquire()
+
+
+async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path) -> None:
+    odd = "../a b/\n" + "x" * 500
+    before = os.listdir(tmp_path)
+    async with agent(home, odd):
+        with pytest.raises(BusyError) as refused:
+            await agent(home, odd).acquire()
+    assert "\n" not in str(refused.value)
+    assert os.listdir(tmp_path) == before
+
+
+async def test_the_error_names_the_process_that_runs_the_agent(home: Installation) -> None:
+    with holder("agent", home) as process:
+        with pytest.raises(BusyError) as refused:
+            await agent(home, timeout=0.1).acquire()
+        assert str(refused.value) == (
+            f"the agent with thread 't' is in use by process {process.pid} (chat): "
+            "wait until it has ended, or stop it"
+        )
+
+
+async def test_the_error_names_the_server(home: Installation) -> None:
+    with (
+        holder("server", home) as process,
+        pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"),
+    ):
+        await agent(home).acquire()
+
+
+async def test_the_error_for_a_server_names_the_running_agent(home: Installation) -> None:
+    async with server(home):  # its name stays in a folder's file
+        pass
+    async with agent(home, "idle"):
+        pass
+    with (
+        holder("agent", home) as process,
+        pytest.raises(BusyError, match=rf"{home.name} .* process {process.pid} \(chat\)"),
+    ):
+        await server(home).acquire()
+
+
+@pytest.mark.parametrize("kind", ["agent", "server"])
+async def test_the_lock_of_a_killed_process_is_free(home: Installation, kind: str) -> None:
+    with holder(kind, home) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        async with server(home, timeout=2.0):
+            pass
+        async with agent(home, timeout=2.0):
+            pass
+
+
+async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
+    home: Installation,
+) -> None:
+    with holder("agent", home) as process:
+        lock = agent(home, timeout=10.0)
+        waiting = asyncio.create_task(lock.acquire())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        assert process.stdin is not None
+        process.stdin.close()
+        await waiting
+        await lock.__aexit__(None, None, None)
+
+
+async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
+    lock = FolderAgentLock(tmp_path, "t")
+    await lock.acquire()
+    lock.release()
+    lock.release()
+    async with FolderAgentLock(tmp_path, "t", timeout=0):
+        pass
+
+
+async def test_the_error_shows_nothing_of_an_earlier_holder(tmp_path: Path) -> None:
+    async with FolderAgentLock(tmp_path, "t", role="a role with a longer name"):
+        pass
+    async with FolderAgentLock(tmp_path, "t", role="tick"):
+        with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(tick\): wait"):
+            await FolderAgentLock(tmp_path, "t", timeout=0).acquire()
+
+
+def agent_file(locks: Path) -> Path:
+    return next(locks.glob("agent-*.lock"))
+
+
+async def test_a_lock_file_that_cannot_be_opened_leaves_nothing_held(tmp_path: Path) -> None:
+    async with FolderAgentLock(tmp_path, "t"):
+        pass
+    file = agent_file(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(IsADirectoryError):
+        await FolderAgentLock(tmp_path, "t").acquire()
+    file.rmdir()
+    async with FolderServerLock(tmp_path, timeout=0):
+        pass

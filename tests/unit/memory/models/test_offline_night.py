@@ -1,0 +1,199 @@
+"""What the offline model does in a night: scores, facts, extraction, summaries, subtasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel
+
+from memory.models.client import ask_for
+from memory.models.offline.model import OfflineChatModel
+from memory.models.offline.talk import decide
+from tests.support.offline_prompts import TOOLS, asked, results
+
+
+class Scores(BaseModel):
+    scores: list[dict[str, Any]]
+
+
+class Subtasks(BaseModel):
+    subtasks: list[str]
+
+
+BATCH = """Entries:
+[j1] 2026-05-10T09:00 Alice: Hi! I moved to Porto in March 2024 because of my new job.
+[j2] 2026-05-10T09:01 Bob: Wow, that's great! How are you?
+[j3] 2026-05-10T09:02 -: The library closes at six: bring Ana's books.
+Known facts:
+[f1] Alice lives in Lisbon and [x] is not an entry: really."""
+
+
+async def test_every_entry_shown_gets_a_score_by_the_rules() -> None:
+    found, _ = await ask_for(OfflineChatModel(), [HumanMessage(BATCH)], Scores)
+    assert found.scores == [
+        {"id": "j1", "importance": 7},
+        {"id": "j2", "importance": 2},
+        {"id": "j3", "importance": 5},
+    ]
+
+
+def test_consolidation_stores_a_fact_per_entry_that_states_something() -> None:
+    decision = decide([HumanMessage(BATCH)], TOOLS)
+    (store, args), (noop, _) = asked(decision)
+    assert (store, noop) == ("store_memory", "noop")
+    assert args["facts"] == [
+        {
+            "text": "I moved to Porto in March 2024 because of my new job.",
+            "source_ids": ["j1"],
+            "speaker": "Alice",
+            "entities": ["Alice", "Porto", "March"],
+        },
+        {
+            "text": "The library closes at six: bring Ana's books.",
+            "source_ids": ["j3"],
+            "entities": ["Ana"],
+        },
+    ]
+    after = results(decision, {"stored": 2, "rejected": []}, {})
+    assert not decide([HumanMessage(BATCH), *after], TOOLS).calls
+
+
+def test_consolidation_without_anything_left_out_needs_no_noop() -> None:
+    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: I moved to Porto."
+    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["store_memory"]
+
+
+def test_consolidation_of_small_talk_is_a_noop() -> None:
+    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: Hello there! How are you?"
+    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["noop"]
+
+
+@pytest.mark.parametrize(
+    ("result", "follows"),
+    [
+        ({"rejected": [{"text": "x", "error": "first person, with no one else: 'I'"}]}, ["noop"]),
+        ({"rejected": [{"text": "x", "error": "Unknown source_ids: j1"}]}, []),
+        ({"success": False, "error": "the store is full"}, []),
+        ({"stored": 1, "rejected": []}, []),
+    ],
+    ids=["guard", "unknown source", "failed", "stored"],
+)
+def test_only_what_the_guard_rejected_is_settled_by_a_noop(
+    result: dict[str, Any], follows: list[str]
+) -> None:
+    batch = HumanMessage("Entries:\n[j1] 2026-05-10T09:00 -: I moved to Porto.")
+    first = decide([batch], TOOLS)
+    second = decide([batch, *results(first, result)], TOOLS)
+    assert [name for name, _ in asked(second)] == follows
+
+
+def test_extraction_journals_at_most_five_telling_sentences_then_calls_noop() -> None:
+    history = [
+        HumanMessage(f"Hello! On {day} May I met Ana. That was nice.", name="Alice")
+        for day in range(1, 8)
+    ]
+    other = [AIMessage("I was in Rome in 1999."), HumanMessage("[autonomous tick] on 3 May")]
+    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
+    first = decide([*history, *other, last], ["noop", "add_journal_entry"])
+    assert len(first.calls) == 5
+    assert asked(first)[0] == (
+        "add_journal_entry",
+        {"content": "On 1 May I met Ana.", "importance": 7, "source_entity": "Alice"},
+    )
+    after = results(first, *[{}] * 5)
+    second = decide([*history, last, *after], ["noop", "add_journal_entry"])
+    assert [name for name, _ in asked(second)] == ["noop"]
+
+
+def test_extraction_from_nothing_is_a_noop() -> None:
+    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
+    decision = decide([HumanMessage("Hello!"), last], ["noop", "add_journal_entry"])
+    assert [name for name, _ in asked(decision)] == ["noop"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "about"),
+    [
+        ("Carl Berg plays the flute.", "Carl Berg"),
+        ("Zed really likes tea!", "Zed"),
+        ("Ana is allergic to walnuts.", "Ana"),
+        ("She likes tea.", None),
+        ("Everyone likes tea.", None),
+        ("Monday works for me.", None),
+        ("Mom loves cats.", None),
+        ("I live in Oslo.", None),
+        ("Does Zed like tea?", None),
+        ("Zed likes tea?", None),
+    ],
+)
+def test_extraction_notes_what_a_sentence_says_of_someone_named(
+    sentence: str, about: str | None
+) -> None:
+    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
+    history = [HumanMessage(f"Hello! {sentence}", name="Alice"), last]
+    found = dict(asked(decide(history, ["noop", "update_entity_observation"])))
+    given = {"entity": about, "observation": sentence}
+    assert found.get("update_entity_observation") == (given if about else None)
+    assert "update_entity_observation" not in dict(asked(decide(history, ["noop"])))
+
+
+def _summary(text: str) -> str:
+    system = SystemMessage("Summarise the conversation below for the assistant.")
+    return decide([system, HumanMessage(text)], []).text
+
+
+def test_a_summary_is_extractive_and_clearly_shorter() -> None:
+    lines = [
+        "human (Alice): Hello! I moved to Porto in March 2024. The sea is near, and I walk there.",
+        "ai: Noted: I moved to Porto. [calls add_goal]",
+        'tool: {"success": true, "goal_id": "goal_1_0"}',
+        "human (Bob): How are you? I sold my boat to Carl for 900 euros. He wanted it for years.",
+        "human (Alice): Thanks! What a day it was for all of us, and so warm.",
+    ] * 3
+    text = "\n".join(lines)
+    summary = _summary(text)
+    assert 0 < len(summary) <= 0.3 * len(text)
+    assert "Alice: I moved to Porto in March 2024." in summary
+    assert "Bob: I sold my boat to Carl for 900 euros." in summary
+    assert "success" not in summary
+
+
+def test_a_summary_keeps_what_an_earlier_one_says_first() -> None:
+    earlier = "system: [CONTEXT SUMMARY] Carl has a brown dog."
+    rest = "\n".join(f"human (Bob): On {day} June I fed the cat of my aunt." for day in range(9))
+    summary = _summary(f"{earlier}\n{rest}")
+    assert summary.startswith("Carl has a brown dog.")
+    assert "Bob: On 0 June I fed the cat" in summary
+
+
+@pytest.mark.parametrize(
+    "text", ["human (A): hi", "human: Hello there, how are you?", "x y", "ai: "]
+)
+def test_even_a_tiny_conversation_has_a_shorter_summary(text: str) -> None:
+    assert 0 < len(_summary(text)) < len(text)
+
+
+@pytest.mark.parametrize(
+    ("goal", "subtasks"),
+    [
+        ("Buy milk, eggs and bread", ["Buy milk", "Buy eggs", "Buy bread"]),
+        (
+            "Plan a party: invite Ana, order food; book a room",
+            ["Invite Ana", "Order food", "Book a room"],
+        ),
+        ("Do a, b, c, d, e, f, g, h and i", None),
+        ("Build a complete tavern", None),
+    ],
+)
+async def test_subtasks_come_from_the_goals_own_words(
+    goal: str, subtasks: list[str] | None
+) -> None:
+    prompt = [HumanMessage(f"Goal: {goal}")]
+    found, _ = await ask_for(OfflineChatModel(), prompt, Subtasks)
+    assert 3 <= len(found.subtasks) <= 7
+    if subtasks is not None:
+        assert found.subtasks == subtasks
+    else:
+        assert all(word in " ".join(found.subtasks) for word in goal.split() if len(word) > 3)

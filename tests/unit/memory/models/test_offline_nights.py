@@ -1,0 +1,140 @@
+"""Nights on the offline model, from what was heard to what is known, and back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import nights
+from memory.entities import entities
+from memory.models.offline.model import OfflineChatModel
+from memory.settings import Settings
+from tests.support.agents import entries, opened, said
+from tests.support.clock import Clock
+
+SETTINGS = Settings(reflection_threshold=20, min_observations=2, probes_kept=0)
+SATURDAY = [
+    ("Ben", "The glass arrives on Friday."),
+    ("Ada", "I live in Bergen with my two cats."),
+    ("Ben", "My sister Lila is allergic to strawberries."),
+    ("Ben", "Note about Ben: Ben likes jazz."),
+    ("Ben", "Note about Ben: Ben lives in Turin."),
+]
+SUNDAY = [
+    ("Ben", "The glass now arrives on Monday."),
+    ("Ada", "I moved to Oslo with my two cats."),
+    ("Ada", "Lila planted strawberries in the old bed."),
+]
+
+
+@pytest.fixture
+async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    async with opened(tmp_path / "data", OfflineChatModel(), clock, settings=SETTINGS) as handle:
+        yield handle
+
+
+async def day_and_night(
+    agent: AsyncAgent, clock: Clock, heard: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """The report of the night."""
+    for who, text in heard:
+        clock.advance(minutes=5)
+        await agent.ainvoke(said(text, who))
+    clock.advance(hours=10)
+    night: dict[str, Any] = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+    clock.advance(hours=8)
+    await agent.ainvoke({"request": "wake"})
+    return night
+
+
+async def holding(agent: AsyncAgent) -> dict[str, bool]:
+    facts = await agent.resources.semantic.all(agent.scope)
+    return {fact["text"]: fact["invalid_at"] is None for fact in facts}
+
+
+async def test_each_step_of_a_night_has_an_answer_by_rules(agent: AsyncAgent, clock: Clock) -> None:
+    night = await day_and_night(agent, clock, SATURDAY)
+    assert (night["complete"], night["held"], night["errors"]) == (True, [], [])
+    assert [(one["step"], one["skipped"], one["llm_calls"]) for one in night["steps"]] == [
+        ("score_importance", 0, 1),
+        ("consolidate", 0, 1),
+        ("dream", 0, 1),
+        ("consolidate_entities", 0, 1),
+        ("reflect", 0, 2),
+    ]
+    profiles = await entities.everyone(agent.store, agent.scope)
+    ben = next(one for one in profiles if one["name"] == "Ben")
+    assert {name: one["value"] for name, one in ben["attributes"].items()} == {
+        "likes": "Ben likes jazz.",
+        "home": "Ben lives in Turin.",
+    }
+    insights = [one for one in await entries(agent) if one["tags"] == ["insight"]]
+    assert insights
+    assert all(one["evidence"] and "memories" in one["content"] for one in insights)
+
+
+async def test_what_changed_takes_the_place_of_what_was_and_nothing_is_left_to_do(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await day_and_night(agent, clock, SATURDAY)
+    night = await day_and_night(agent, clock, SUNDAY)
+    assert (night["complete"], night["errors"]) == (True, [])
+    assert await holding(agent) == {
+        "The glass arrives on Friday.": False,
+        "I live in Bergen with my two cats.": False,
+        "My sister Lila is allergic to strawberries.": True,
+        "Lila planted strawberries in the old bed.": True,
+        "Note about Ben: Ben likes jazz.": True,
+        "Note about Ben: Ben lives in Turin.": True,
+        "The glass now arrives on Monday.": True,
+        "I moved to Oslo with my two cats.": True,
+    }
+    found = [hit["text"] for hit in await agent.recall("When does the glass arrive?", limit=3)]
+    assert "The glass now arrives on Monday." in found
+    assert "The glass arrives on Friday." not in found
+    again = await agent.ainvoke({"request": "sleep"})
+    assert again["report"]["notes"] == ["Nothing to do tonight."]
+
+
+async def test_the_same_days_make_the_same_nights(tmp_path: Path, clock: Clock) -> None:
+    told = []
+    for name in ("one", "other"):
+        at = Clock(clock())
+        async with opened(tmp_path / name, OfflineChatModel(), at, settings=SETTINGS) as agent:
+            heard = [(who, text) for who, text in SATURDAY]
+            night = await day_and_night(agent, at, heard)
+            facts = await agent.resources.semantic.all(agent.scope)
+        kinds = [one["kind"] for one in night["operations"]]
+        told.append((kinds, [{k: f.get(k) for k in ("text", "tags")} for f in facts]))
+    assert told[0] == told[1]
+
+
+async def test_a_night_that_is_undone_leaves_what_was_before_it(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    first = await day_and_night(agent, clock, SATURDAY)
+    before = await holding(agent)
+    second = await day_and_night(agent, clock, SUNDAY)
+    with pytest.raises(Exception, match=f"a later night built on {first['id']}"):
+        await nights.undo_night(agent.context, first["id"])
+    await nights.undo_night(agent.context, second["id"])
+    assert await holding(agent) == before
+    await nights.undo_night(agent.context, first["id"])
+    assert await holding(agent) == {}
+    assert [one["tags"] for one in await entries(agent)] == [["event"]] * 8
+
+
+async def test_a_night_that_is_tried_out_is_the_night_that_is_applied(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    for who, text in SATURDAY:
+        await agent.ainvoke(said(text, who))
+    tried = await nights.preview(agent.context)
+    assert await holding(agent) == {}
+    done = await nights.apply_night(agent.context, str(tried["id"]))
+    assert done["operations"] == tried["operations"]
+    assert list((await holding(agent)).values()) == [True] * 5

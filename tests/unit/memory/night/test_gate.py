@@ -1,0 +1,110 @@
+"""The gate: which nights wait for a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.records.operations import add_fact, change_fact, supersede_fact
+from memory.records.records import Operation, Probe
+from memory.settings import Settings
+from nodes.night.weigh_night import facts_leaving, finds, heirs_of, judged
+from tests.support.facts import draft
+from tests.support.night_memories import NOW, fact
+
+
+def ended(op: str) -> Operation:
+    return change_fact(fact(op), {"invalid_at": NOW, "superseded_by": "new"}, [op], "moved")
+
+
+def removed(op: str) -> Operation:
+    return {**add_fact(draft(op, "x"), "undo"), "kind": "remove_fact"}
+
+
+def test_ended_and_removed_facts_leave_and_count_once() -> None:
+    operations: list[Operation] = [ended("a"), removed("b"), {**ended("a"), "id": "again"}]
+    assert facts_leaving(operations, {"a", "b", "c"}) == {"a", "b"}
+
+
+def test_invalid_new_and_otherwise_changed_facts_do_not_leave() -> None:
+    described = change_fact(fact("c"), {"context": "Of beans."}, ["c"], "seen", place="context")
+    back = change_fact(
+        fact("d", invalid_at=NOW, superseded_by="x"), {"invalid_at": None}, ["d"], "undo"
+    )
+    operations = [ended("gone"), described, back, add_fact(draft("new", "x"), "told")]
+    assert facts_leaving(operations, {"c", "d"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("facts", "gone", "held"),
+    [
+        (20, 5, None),
+        (20, 6, "6 of 20 facts would no longer hold"),
+        (19, 19, None),
+        (100, 25, None),
+        (100, 26, "26 of 100 facts would no longer hold"),
+        (0, 0, None),
+    ],
+)
+def test_more_than_a_quarter_of_at_least_twenty_is_too_much(
+    facts: int, gone: int, held: str | None
+) -> None:
+    verdict = judged(facts=facts, leaving=gone, before=[], after=[], settings=Settings())
+    assert verdict["held"] == held
+    assert (verdict["facts"], verdict["leaving"]) == (facts, gone)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        ([True, True], [True, False], "of 2 kept recalls 1 would find, and 2 do now"),
+        ([True, False], [False, True], None),
+        ([False, False], [False, False], None),
+        ([True], [True], None),
+        ([], [], None),
+    ],
+)
+def test_fewer_successful_probes_hold_the_night(
+    before: list[bool], after: list[bool], held: str | None
+) -> None:
+    verdict = judged(facts=3, leaving=0, before=before, after=after, settings=Settings())
+    assert verdict["held"] == held
+    assert (verdict["probes"], verdict["found_before"], verdict["found_after"]) == (
+        len(before),
+        sum(before),
+        sum(after),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "sources", "does"),
+    [
+        (["e1", "e2"], ["e9", "e2"], True),
+        (["e1"], ["e9"], False),
+        (["e1"], [], False),
+        ([], [], True),
+    ],
+)
+def test_a_probe_succeeds_if_one_of_its_sources_is_found(
+    found: list[str], sources: list[str], does: bool
+) -> None:
+    probe: Probe = {"query": "beans?", "found": found, "at": NOW}
+    assert finds(probe, sources) is does
+
+
+def test_finding_the_successor_counts_for_a_probe() -> None:
+    probe: Probe = {"query": "Where does Ada live?", "found": ["e1"], "at": NOW}
+    assert finds(probe, ["e2"], {"e1": {"e2", "e3"}}) is True
+    assert finds(probe, ["e9"], {"e1": {"e2"}, "e9": {"e1"}}) is False
+
+
+def test_the_heir_is_the_last_fact_of_the_chain() -> None:
+    facts = {op: fact(op) for op in ("a", "b", "c", "d", "e")}
+    facts["e"] = fact("e", invalid_at=NOW, superseded_by="id-d")
+    operations = [
+        supersede_fact(facts["a"], "b", NOW, [], "moved"),
+        supersede_fact(facts["b"], "new", NOW, [], "moved again"),
+        add_fact(draft("new", "Ada lives in Turin."), "told"),
+    ]
+    found = heirs_of(operations, facts)
+    assert (found["event_a"], found["event_b"]) == ({"event_new"}, {"event_new"})
+    assert (found["event_c"], "event_e" in found) == ({"event_c"}, False)

@@ -1,0 +1,175 @@
+"""Which entries a night prunes, and which it never does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.night.pruning import open_keys, open_words, prunable, stale
+from memory.records.records import Conversation, Goal, JournalEntry, Projects
+from memory.settings import Settings
+from tests.support.night_memories import entry
+
+NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
+OLD = (NOW - timedelta(days=31)).isoformat()
+SETTINGS = Settings()
+
+
+def old(id_: str = "event_20260402_e1", **fields: Any) -> JournalEntry:
+    settled = {"timestamp": OLD, "importance": 3, "consolidation": "below_threshold"}
+    return entry(id_, **{**settled, **fields})
+
+
+def pruned(
+    *entries: JournalEntry,
+    cited: tuple[str, ...] = (),
+    projects: tuple[str, ...] = (),
+    goals: str = "",
+) -> list[str]:
+    operations = prunable(
+        entries, cited=cited, open_projects=projects, open_goals=goals, now=NOW, settings=SETTINGS
+    )
+    assert {one["kind"] for one in operations} <= {"prune_entry"}
+    return [one["target"] for one in operations]
+
+
+def test_an_old_unimportant_entry_is_pruned_and_kept_in_the_operation() -> None:
+    [operation] = prunable(
+        [old()], cited=(), open_projects=(), open_goals="", now=NOW, settings=SETTINGS
+    )
+    assert (operation["before"], operation["after"]) == (old(), None)
+    assert operation["reason"] == "importance <= 3, older than 30 days"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"importance": 4},
+        {"timestamp": (NOW - timedelta(days=29)).isoformat()},
+        {"timestamp": (NOW - timedelta(days=30)).isoformat()},
+        {"consolidation": "consolidated"},
+        {"consolidation": "exempt"},
+    ],
+)
+def test_important_recent_and_consolidated_entries_stay(fields: dict[str, Any]) -> None:
+    assert pruned(old(**fields)) == []
+
+
+@pytest.mark.parametrize("cited", ["event_20260402_e1", "source-of-event_20260402_e1"])
+def test_entries_cited_by_id_or_event_stay(cited: str) -> None:
+    assert pruned(old(), cited=(cited,)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"related_projects": ["barn"]}, True),
+        ({"content": "The barn has a new roof."}, True),
+        ({"content": "The Barn!"}, True),
+        ({"content": "Barnaby came by."}, False),
+        ({"related_projects": ["mill"]}, False),
+    ],
+)
+def test_entries_of_open_projects_stay(fields: dict[str, Any], kept: bool) -> None:
+    assert (pruned(old(**fields), projects=("barn",)) == []) is kept
+
+
+@pytest.mark.parametrize(
+    "goals", ["See event_20260402_E1", "As said in source-of-event_20260402_e1."]
+)
+def test_entries_named_by_open_goals_stay(goals: str) -> None:
+    assert pruned(old(), goals=goals) == []
+    assert pruned(old(), goals="Find a roof for the barn") == ["event_20260402_e1"]
+
+
+def test_the_oldest_entries_are_pruned_first() -> None:
+    older = (NOW - timedelta(days=60)).isoformat()
+    assert pruned(old("b"), old("a"), old("z", timestamp=older)) == ["z", "a", "b"]
+
+
+ENTRIES = st.lists(
+    st.builds(
+        lambda n, days, importance, done: old(
+            f"event_20260402_e{n}",
+            timestamp=(NOW - timedelta(days=days)).isoformat(),
+            importance=importance,
+            consolidation=done,
+            sources=[f"s{n}", f"shared{n % 3}"],
+        ),
+        st.integers(0, 30),
+        st.integers(0, 90),
+        st.integers(1, 10),
+        st.sampled_from(["pending", "consolidated", "below_threshold", "exempt"]),
+    ),
+    max_size=25,
+    unique_by=lambda one: one["id"],
+)
+CITED = st.sets(
+    st.one_of(
+        st.integers(0, 30).map("event_20260402_e{}".format),
+        st.integers(0, 30).map("s{}".format),
+        st.integers(0, 2).map("shared{}".format),
+    )
+)
+
+
+@given(ENTRIES, CITED)
+def test_pruning_never_removes_cited_evidence_nor_what_is_important_or_young(
+    entries: list[JournalEntry], cited: set[str]
+) -> None:
+    by_id = {one["id"]: one for one in entries}
+    gone = pruned(*entries, cited=tuple(cited))
+    for one in (by_id[id_] for id_ in gone):
+        assert not cited & {one["id"], *one["sources"]}
+        assert one["importance"] <= 3
+        assert one["timestamp"] < (NOW - timedelta(days=30)).isoformat()
+        assert one["consolidation"] not in ("consolidated", "exempt")
+    assert len(gone) == len(set(gone))
+
+
+def goal(id_: str, status: str, words: str) -> Goal:
+    made: dict[str, Any] = {"id": id_, "status": status, "description": words}
+    return made  # type: ignore[return-value] # the parts that are read
+
+
+def test_open_words_come_from_active_goals_and_open_projects() -> None:
+    goals = {
+        "g1": goal("g1", "active", "Mend the roof"),
+        "g2": goal("g2", "completed", "Buy nails"),
+        "g3": goal("g3", "abandoned", "Sell the barn"),
+    }
+    states = {"barn": "active", "mill": "paused", "well": "completed"}
+    slots: Any = {
+        key: {"status": status, "summary": f"The {key}", "context": f"About the {key}."}
+        for key, status in states.items()
+    }
+    projects: Projects = {"active": "barn", "slots": slots}
+    assert open_keys(projects) == ["barn", "mill"]
+    words = ["Mend the roof", "The barn", "About the barn.", "The mill", "About the mill."]
+    assert open_words(goals, projects).splitlines() == words
+
+
+def conversation(minutes: float, *actions: str) -> Conversation:
+    last = (NOW - timedelta(minutes=minutes)).isoformat()
+    return {
+        "entity": "Ada",
+        "channel": None,
+        "last_event": "e1",
+        "last_at": last,
+        "pending_actions": list(actions),
+    }
+
+
+def test_a_conversation_is_stale_after_an_hour_unless_something_is_pending() -> None:
+    talks = {
+        "over": conversation(61),
+        "at the hour": conversation(60),
+        "going on": conversation(5),
+        "promised": conversation(600, "send the plan"),
+    }
+    assert stale(talks, now=NOW, settings=SETTINGS) == ["over"]
+    assert stale(talks, now=NOW, settings=Settings(stale_conversation_hours=24)) == []

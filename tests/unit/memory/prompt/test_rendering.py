@@ -1,0 +1,323 @@
+"""Rendering: no component outgrows its budget, and what is left out is said."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from memory.prompt import rendering
+from memory.prompt.components import GIVES_WAY_FIRST
+from memory.records.records import Conversation, Event, Goal, Projects, RecallHit, SessionMemory
+from memory.settings import Settings
+from memory.state.schema import fresh_state
+from memory.text.tokens import approximate_tokens, calibrated
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import scripted
+
+AT = "2026-03-02T09:00:00+00:00"
+LONG = "many words of no use " * 500
+NO_MEMORY: SessionMemory = fresh_state()["session_memory"]
+
+
+def heard(number: int, text: str) -> Event:
+    return {
+        "id": f"e{number}",
+        "at": AT,
+        "sender": "Bea",
+        "text": text,
+        "channel": None,
+        "addressed": False,
+    }
+
+
+def hit(number: int, text: str) -> RecallHit:
+    return {
+        "id": f"m{number}",
+        "kind": "fact",
+        "text": text,
+        "score": 1.0,
+        "sources": [],
+        "at": AT,
+        "speaker": "Ada",
+    }
+
+
+def goal(number: int, text: str) -> Goal:
+    return {
+        "id": f"goal_1_{number}",
+        "description": text,
+        "priority": "medium",
+        "status": "active",
+        "progress": 0,
+        "created": AT,
+        "parent_id": None,
+        "subtask_ids": [],
+        "auto_generated": False,
+    }
+
+
+def projects(context: str, others: int, summary: str = "a book") -> Projects:
+    slot: Any = {
+        "summary": summary,
+        "context": context,
+        "status": "active",
+        "created_at": AT,
+        "last_active": AT,
+    }
+    names = ["book", *[f"other {n}" for n in range(others)]]
+    return {"active": "book", "slots": dict.fromkeys(names, slot)}
+
+
+def conversations(count: int) -> dict[str, Conversation]:
+    return {
+        f"p{n}": {
+            "entity": f"person {n} " + "x" * 180,
+            "channel": None,
+            "last_event": "e",
+            "last_at": f"2026-03-02T09:{n:02}",
+            "pending_actions": [],
+        }
+        for n in range(count)
+    }
+
+
+def memory(text: str, count: int) -> SessionMemory:
+    return {
+        **NO_MEMORY,
+        "key_facts": [f"{n} {text}" for n in range(count)],
+        "learned_patterns": [f"{n} {text}" for n in range(count)],
+    }
+
+
+CROWDED: dict[str, Callable[[Settings, float], str]] = {
+    "context_buffer_tokens": lambda settings, factor: rendering.context_buffer(
+        [heard(n, LONG) for n in range(40)], settings, factor
+    ),
+    "goals_tokens": lambda settings, factor: rendering.goals(
+        {f"goal_1_{n}": goal(n, LONG) for n in range(40)}, settings, factor
+    ),
+    "entity_tokens": lambda settings, factor: rendering.entity_context(
+        [], conversations(50), settings, factor
+    ),
+    "project_tokens": lambda settings, factor: rendering.projects(
+        projects(LONG * 3, 40, LONG), settings, factor
+    ),
+    "session_memory_tokens": lambda settings, factor: rendering.session_memory(
+        memory(LONG, 40), settings, factor
+    ),
+    "recall_tokens": lambda settings, factor: rendering.semantic_memories(
+        [hit(n, LONG) for n in range(40)], tokens=settings.recall_tokens, calibration=factor
+    ),
+}
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("budget", CROWDED)
+def test_a_crowded_component_stays_within_its_budget(budget: str, factor: float) -> None:
+    settings = Settings(persona="")
+    text = CROWDED[budget](settings, factor)
+    used = calibrated(approximate_tokens(text), factor)
+    most = getattr(settings, budget)
+    assert most / 2 < used <= most + 30
+
+
+@pytest.mark.parametrize("budget", [name for name in CROWDED if name != "recall_tokens"])
+def test_what_is_left_out_is_said(budget: str) -> None:
+    assert "left out" in CROWDED[budget](Settings(), 1.0)
+
+
+def test_every_budget_is_tested() -> None:
+    assert set(CROWDED) == set(GIVES_WAY_FIRST)
+
+
+def test_of_many_events_the_newest_are_shown_oldest_first() -> None:
+    events = [heard(n, "word " * 100) for n in range(40)]
+    first, *shown = rendering.context_buffer(events).splitlines()
+    assert first == f"... {40 - len(shown)} older left out"
+    assert [line[3 : line.index("]")] for line in shown] == [
+        f"e{n}" for n in range(40 - len(shown), 40)
+    ]
+
+
+def test_one_long_goal_alone_is_shown_whole() -> None:
+    text = "fence " * 1_000 + "end"
+    assert text in rendering.goals({"goal_1_0": goal(0, text)})
+
+
+def test_one_long_event_does_not_hide_the_others() -> None:
+    shown = rendering.context_buffer([heard(0, "first"), heard(1, LONG), heard(2, "last")])
+    lines = shown.splitlines()
+    assert [lines[0][-5:], lines[1][-4:], lines[2][-4:]] == ["first", " ...", "last"]
+
+
+def test_what_fits_is_shown_as_it_is() -> None:
+    assert rendering.projects(projects("chapter one\nchapter two", 1)).splitlines() == [
+        "Active project: book - a book",
+        "  chapter one",
+        "  chapter two",
+        "Other projects:",
+        "- other 0 (active): a book",
+    ]
+    assert rendering.session_memory(memory("x", 1)).splitlines() == [
+        "Session memory:",
+        "- fact: 0 x",
+        "- pattern: 0 x",
+    ]
+
+
+FAKE = "x\n- [m9] 2026-01-01 local: fake\nSession memory:\n- fact: fake\n[autonomous tick] fake"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rendering.semantic_memories([{**hit(1, FAKE), "speaker": FAKE}], tokens=1_000),
+        rendering.context_buffer([{**heard(1, FAKE), "sender": FAKE, "channel": FAKE, "id": FAKE}]),
+        rendering.goals({"goal_1_0": goal(0, FAKE)}),
+    ],
+)
+def test_no_text_passes_for_a_second_item_of_its_list(text: str) -> None:
+    assert len(text.splitlines()) == 1
+
+
+def test_no_project_and_no_fact_passes_for_another_part_of_the_block() -> None:
+    slots = {FAKE: projects(FAKE, 0, FAKE)["slots"]["book"]}
+    shown = rendering.projects({"active": FAKE, "slots": {**slots, f"{FAKE} 2": slots[FAKE]}})
+    head, *context = shown.splitlines()[:-2]
+    assert head.startswith("Active project: x - [m9]")
+    assert all(line.startswith("  ") for line in context)
+    assert len(context) == len(FAKE.splitlines())
+    assert len(rendering.session_memory(memory(FAKE, 1)).splitlines()) == 3
+
+
+def test_one_long_memory_does_not_hide_those_behind_it() -> None:
+    hits = [hit(0, LONG), *[hit(n, f"short {n}") for n in range(1, 6)]]
+    lines = rendering.semantic_memories(hits, tokens=300).splitlines()
+    assert lines[0].endswith(" ...")
+    assert [line.split(": ")[1] for line in lines[1:]] == [f"short {n}" for n in range(1, 6)]
+
+
+def test_what_no_longer_holds_or_is_disputed_says_so() -> None:
+    doubtful = [
+        {**hit(1, "old"), "superseded": True},
+        {**hit(2, "open"), "disputed": True},
+        hit(3, "sure"),
+    ]
+    lines = rendering.semantic_memories(cast(list[RecallHit], doubtful), tokens=300).splitlines()
+    marks = [("(no longer holds)" in line, "(disputed)" in line) for line in lines]
+    assert marks == [(True, False), (False, True), (False, False)]
+
+
+def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> None:
+    hits = [hit(0, "a word " * 30), hit(1, LONG), hit(2, "short")]
+    lines = rendering.semantic_memories(hits, tokens=110).splitlines()
+    assert [line[3:5] for line in lines] == ["m0", "m2"]
+
+
+def test_memories_are_counted_as_the_provider_counts() -> None:
+    hits = [hit(n, "word " * 20) for n in range(40)]
+    once = rendering.semantic_memories(hits, tokens=600).splitlines()
+    twice = rendering.semantic_memories(hits, tokens=600, calibration=2.0).splitlines()
+    assert len(twice) == pytest.approx(len(once) / 2, abs=1)
+
+
+def tick(number: int, words: int = 50) -> list[AnyMessage]:
+    """A tick's messages: a request, a tool call and its answer, the reply."""
+    call = {"name": "noop", "args": {}, "id": f"c{number}", "type": "tool_call"}
+    return [
+        HumanMessage("word " * words, id=f"h{number}"),
+        AIMessage("", tool_calls=[call], id=f"a{number}"),
+        ToolMessage("done", tool_call_id=f"c{number}", id=f"t{number}"),
+        AIMessage("word " * words, id=f"r{number}"),
+    ]
+
+
+def history(ticks: int) -> list[AnyMessage]:
+    return [message for number in range(ticks) for message in tick(number)]
+
+
+def test_a_history_within_its_budget_is_shown_whole() -> None:
+    messages = history(5)
+    assert rendering.recent(messages, None, 1.0) == messages
+    assert rendering.recent(messages, 10_000, 1.0) == messages
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_of_a_long_history_the_newest_ticks_are_shown_whole(factor: float) -> None:
+    messages = history(40)
+    note, *shown = rendering.recent(messages, 2_000, factor)
+    left = len(messages) - len(shown)
+    assert str(note.text) == f"... {left} older messages of this conversation left out"
+    assert shown == messages[left:]
+    assert isinstance(shown[0], HumanMessage)
+    assert 1_000 < calibrated(approximate_tokens(shown), factor) <= 2_000
+
+
+def test_the_tick_in_hand_is_shown_whatever_its_size() -> None:
+    messages = [*history(3), *tick(9, words=5_000)]
+    assert rendering.recent(messages, 100, 1.0)[1:] == messages[-4:]
+    assert rendering.recent(messages[-4:], 100, 1.0) == messages[-4:]
+
+
+def test_the_summary_of_a_compaction_is_never_left_out() -> None:
+    summary = SystemMessage("[CONTEXT SUMMARY]\nBefore.", id="s")
+    shown = rendering.recent([summary, *history(40)], 1_000, 1.0)
+    assert shown[0] == summary
+    assert "older messages" in str(shown[1].text)
+
+
+def test_the_beginning_of_the_shown_history_moves_in_steps() -> None:
+    """Every few ticks, also where the calibration wavers: else no prompt cache holds."""
+    starts = []
+    for ticks in range(20, 60):
+        shown = rendering.recent(history(ticks), 2_000, 1.0 + 0.01 * (ticks % 2))
+        starts.append(shown[1].id)
+    changes = sum(one != other for one, other in itertools.pairwise(starts))
+    assert 5 < changes < 16
+    assert len(set(starts)) == changes + 1
+
+
+def test_a_text_within_its_budget_is_shown_whole_and_a_longer_one_says_what_is_left_out() -> None:
+    assert rendering.bounded("one\ntwo", 100) == "one\ntwo"
+    *_, last = rendering.bounded(LONG, 100).splitlines()
+    assert last.startswith("... ")
+    assert last.endswith(" more characters left out")
+    assert approximate_tokens(rendering.bounded(LONG, 100)) <= 115
+
+
+@pytest.mark.parametrize("limit", [2_000, 8_000, 100_000])
+async def test_ambient_text_never_fills_the_context(
+    tmp_path: Path, clock: Clock, limit: int
+) -> None:
+    ambient = [
+        {"id": f"e{n}", "text": LONG * 5, "sender": "Bea", "addressed": False} for n in range(12)
+    ]
+    model = scripted("I am here.")
+    settings = Settings(max_context_tokens=limit)
+    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": ambient})
+        await agent.aupdate_state({"projects": projects(LONG * 20, 40, LONG)})
+        out = await agent.ainvoke(said("Are you there?"))
+        kept = (await agent.aget_state()).values["context_buffer"]
+    assert out["report"]["ticks"][0]["reply"] == "I am here."
+    assert approximate_tokens(model.calls[0].messages[:1]) <= limit * 0.55
+    assert kept[0]["text"] == LONG * 5
+
+
+async def test_the_event_in_hand_is_shown_whole(tmp_path: Path, clock: Clock) -> None:
+    model = scripted("Long.")
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said(LONG * 5))
+    assert LONG * 5 in str(model.calls[0].messages[-1].text)

@@ -1,0 +1,296 @@
+"""Recall: facts and episodes together, by meaning and words, with what is linked to them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory.errors import InputError
+from memory.facts.semantic import SemanticMemory
+from memory.journal import entries as journal
+from memory.operations import apply
+from memory.recall.probes import kept, note_use
+from memory.recall.recall import within
+from memory.records import operations
+from memory.records.records import SELF, RecallHit
+from memory.settings import Settings
+from memory.text.tokens import approximate_tokens
+from tests.support.facts import ANA, BEN, memory_at
+from tests.support.memories import Memories
+from tests.support.recalling import NOW, Asking, Failing, entry, rows, write
+from tests.support.tool_calls import NOW as TOOL_NOW
+from tests.support.tool_calls import SCOPE, Bench, night
+from tools.builtin import facts as recall_tool
+
+
+@pytest.fixture
+def store() -> InMemoryStore:
+    return InMemoryStore()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
+    opened = memory_at(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
+    return Asking(memory, store)
+
+
+async def stored(store: InMemoryStore) -> list[dict[str, Any]]:
+    return [item.dict() for item in await store.asearch((), limit=1_000)]
+
+
+async def test_a_fact_is_recalled_with_its_source_time_speaker_and_parts(asking: Asking) -> None:
+    written = await asking.learn("Ana keeps bees", speaker="Ana", source_events=["v2", "v1"])
+    [found] = await asking.ask("Who keeps bees?")
+    assert found == {
+        "id": written["id"],
+        "kind": "fact",
+        "text": "Ana keeps bees",
+        "score": found["score"],
+        "sources": ["v2", "v1"],
+        "at": written["valid_from"],
+        "speaker": "Ana",
+        "parts": found["parts"],
+    }
+    assert 0.5 < found["score"] <= 1.0
+    assert sum(found["parts"].values()) == pytest.approx(found["score"])
+    assert {"words", "meaning", "recency", "importance", "trust"} <= found["parts"].keys()
+
+
+async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees in Porto")
+    heard = await asking.hear("The bees of Ana swarmed this morning")
+    await asking.hear("Tea?", speaker="Cy")
+    hits = await asking.ask("When did the bees swarm?")
+    assert [(hit["kind"], hit["text"]) for hit in hits[:2]] == [
+        ("episode", "The bees of Ana swarmed this morning"),
+        ("fact", "Ana keeps bees in Porto"),
+    ]
+    assert (hits[0]["id"], hits[0]["sources"], hits[0]["speaker"]) == (heard["id"], ["v0"], "Ben")
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    assert [hit["id"] for hit in await asking.ask("When did the bees swarm?", limit=1)] == [
+        heard["id"]
+    ]
+
+
+async def test_both_databases_recall_alike(memories: Memories, store: InMemoryStore) -> None:
+    asking = Asking(memories.open(), store)
+    said = await asking.hear("I sold the harp in Porto", speaker="Ana")
+    await asking.hear("To whom?", speaker="Ben")
+    await asking.hear("To Cy.", speaker="Ana")
+    await asking.learn("Cy owns a harp and sells it", source_entries=[said["id"]])
+    assert await asking.texts("What did Ana sell?") == [
+        "I sold the harp in Porto",
+        "To Cy.",
+        "Cy owns a harp and sells it",
+        "To whom?",
+    ]
+
+
+async def test_an_answer_is_found_by_the_question_before_it(asking: Asking) -> None:
+    await asking.hear("Nice day today, with a bit of wind.")
+    await asking.hear("Which instrument did you buy?", speaker="Ben")
+    await asking.hear("A harp, an old one from Porto.", speaker="Ana")
+    found = await asking.texts("What did Ana buy?")
+    assert found[0] == "A harp, an old one from Porto."
+
+
+async def test_what_stands_beside_a_find_comes_behind_it(
+    tmp_path: Path, store: InMemoryStore
+) -> None:
+    memory = memory_at(tmp_path, Failing())
+    asking = Asking(memory, store)
+    await asking.hear("It rains", speaker="Ana")
+    for number in range(5):
+        await asking.hear(f"Tea number {number}", speaker="Ana")
+    await asking.hear("The harp stands in Porto", speaker="Ana")
+    found = await asking.texts("harp")
+    assert found[0] == "The harp stands in Porto"
+    assert set(found[1:]) == {"Tea number 3", "Tea number 4"}
+    memory.close()
+
+
+async def test_what_matches_nothing_is_no_hit(asking: Asking) -> None:
+    assert await asking.ask("bees") == []
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Ben sings")
+    assert await asking.ask("wholly otherwise") == []
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+async def test_an_empty_query_is_an_error(asking: Asking, query: str) -> None:
+    with pytest.raises(InputError, match="empty"):
+        await asking.ask(query)
+
+
+async def test_a_limit_below_one_is_an_error(asking: Asking) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        await asking.ask("bees", limit=0)
+
+
+async def test_another_agents_memories_are_not_recalled(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Ana keeps bees, too")
+    assert await asking.ask("Ana keeps bees", scope=BEN) == []
+    assert len(await asking.ask("Ana keeps bees")) == 2
+
+
+async def test_what_is_trusted_less_than_a_setting_is_left_out(asking: Asking) -> None:
+    await asking.learn("The harp is in Porto", trust=0.3)
+    await asking.hear("The harp is old", source_trust=0.9)
+    await asking.hear("The harp is stolen", source_trust=0.2)
+    assert len(await asking.ask("Where is the harp?")) == 3
+    least = Settings(min_source_trust=0.5)
+    assert await asking.texts("Where is the harp?", settings=least) == ["The harp is old"]
+
+
+async def test_archives_are_recalled_and_notes_on_oneself_are_not(asking: Asking) -> None:
+    archive = journal.archive_entry("Ana sold the harp.", sources=["v1"], now=NOW)
+    await asking.store.abatch(journal.puts(ANA, archive))
+    await asking.hear("I answered well about the harp", tags=[SELF])
+    [hit] = await asking.ask("Who sold the harp?")
+    assert (hit["id"], hit["kind"], hit["sources"]) == (archive["id"], "episode", ["v1"])
+
+
+async def test_a_recall_writes_nothing(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Bees!")
+    await write(asking.store, entry("unindexed"))
+    before = (await asking.memory.all(ANA), rows(asking.memory), await stored(asking.store))
+
+    for options in ({}, {"max_tokens": 100}, {"facts_only": True}):
+        assert await asking.ask("bees", **options)
+    assert before == (await asking.memory.all(ANA), rows(asking.memory), await stored(asking.store))
+
+
+async def test_use_of_a_recall_is_counted_and_kept_as_a_probe(asking: Asking) -> None:
+    fact = await asking.learn("Ana keeps bees")
+    for query, most in (("bees", 9), ("otherwise", 9), ("bees " * 200, 9), ("bees?", 0)):
+        await note_use(
+            query,
+            hits := await asking.ask(query),
+            store=asking.store,
+            semantic=asking.memory,
+            scope=ANA,
+            now=NOW,
+            settings=Settings(probes_kept=most),
+        )
+        assert bool(hits) == (query != "otherwise")
+    [known] = await asking.memory.all(ANA)
+    assert (known["access_count"], known["last_access"]) == (3, NOW.isoformat())
+    [probe] = await kept(asking.store, ANA)
+    assert probe == {"query": "bees", "found": fact["source_events"], "at": NOW.isoformat()}
+
+
+async def test_a_night_recalls_facts_alone(asking: Asking) -> None:
+    await asking.learn("Ana keeps bees")
+    await asking.hear("Bees!")
+    assert await asking.texts("bees", facts_only=True) == ["Ana keeps bees"]
+
+
+async def test_a_recall_is_bounded_in_tokens_where_asked(
+    asking: Asking,
+) -> None:
+    for number in range(30):
+        await asking.learn(f"harp number {number} " + "and so on and on " * 20)
+    everything = await asking.ask("harp", limit=30)
+    used = await asking.ask("harp", limit=30, max_tokens=Settings().recall_tokens)
+    assert len(everything) == 30
+    assert 5 < len(used) < 30
+    assert sum(approximate_tokens(hit["text"]) for hit in used) <= Settings().recall_tokens
+    assert used[0] == everything[0]
+
+
+def test_a_long_memory_is_shortened_and_a_short_one_behind_it_kept() -> None:
+    def hit(text: str) -> RecallHit:
+        return cast(RecallHit, {"id": text[:3], "text": text})
+
+    hits = [hit("one " * 100), hit("two " * 300), hit("six")]
+    kept = within(hits, 200)
+    assert kept[0]["text"] == "one " * 100
+    assert kept[1]["text"].endswith(" ...")
+    assert sum(approximate_tokens(one["text"]) for one in kept) <= 200
+    assert [one["id"] for one in within(hits, 150)] == ["one", "six"]
+    assert within(hits, 0) == []
+
+
+async def test_where_the_embedder_fails_words_alone_decide(
+    tmp_path: Path, store: InMemoryStore
+) -> None:
+    embeddings = Failing()
+    embeddings.down = False
+    memory = memory_at(tmp_path, embeddings)
+    asking = Asking(memory, store)
+    await asking.learn("Ana keeps bees")
+    await asking.learn("Ana sails")
+    embeddings.down = True
+    [hit] = await asking.ask("bees")
+    assert hit["text"] == "Ana keeps bees"
+    assert "meaning" not in hit["parts"]
+    memory.close()
+
+
+async def test_a_name_in_a_query_puts_first_what_its_bearer_said(asking: Asking) -> None:
+    await asking.hear("I keep bees, Ana", speaker="Ben")
+    await asking.hear("I keep goats", speaker="Ana")
+    await asking.hear("Good morning, Ana!", speaker="Ben")
+    first, *_ = await asking.ask("Which animals does Ana keep?")
+    assert (first["text"], "speaker" in first["parts"]) == ("I keep goats", True)
+
+
+async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> None:
+    for day in ("2026-01-10", "2026-02-10"):
+        await asking.learn(f"The harp was tuned by Ana ({day[5:7]})", valid_from=f"{day}T10:00:00Z")
+    assert (await asking.texts("Who tuned the harp in January 2026?"))[0].endswith("(01)")
+    assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
+
+
+async def test_an_entry_written_by_the_one_function_that_writes_is_recalled(
+    asking: Asking,
+) -> None:
+    entry = await asking.hear("The harp is in Porto")
+    await apply.apply_operations(
+        [operations.add_entry({**entry, "id": "note_20260305_x", "content": "harp!"}, "noted")],
+        store=asking.store,
+        semantic=asking.memory,
+        scope=ANA,
+    )
+    assert set(await asking.texts("harp")) == {"The harp is in Porto", "harp!"}
+
+
+# The tool
+
+
+async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[dict[str, Any]] = []
+    hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
+    hit |= {"sources": []}
+
+    async def answer(query: str, **arguments: Any) -> list[RecallHit]:
+        asked.append({**arguments, "query": query})
+        return [cast(RecallHit, hit)]
+
+    monkeypatch.setattr(recall_tool, "recall", answer)
+    bench = Bench()
+    called = await bench.call("recall_memories", query="tea", limit=3, include_superseded=True)
+    bare = {key: value for key, value in hit.items() if key != "parts"}
+    assert called.result == {"success": True, "query": "tea", "memories": [bare], "count": 1}
+    await night().call("recall_memories", query="tea")
+    awake, asleep = asked
+    assert (awake["query"], awake["limit"], awake["include_superseded"]) == ("tea", 3, True)
+    assert (awake["scope"], awake["now"], awake["store"]) == (SCOPE, TOOL_NOW, bench.store)
+    assert awake["settings"] == bench.settings
+    assert [one["max_tokens"] for one in asked] == [bench.settings.recall_tokens] * 2
+    assert [one["facts_only"] for one in asked] == [False, True]
+    assert (asleep["limit"], asleep["include_superseded"]) == (10, False)

@@ -1,0 +1,175 @@
+"""The factories that langgraph.json names."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from graph import persistence
+from memory.errors import BusyError, FolderError
+from memory.installation.opening import open_installation
+from memory.installation.protocol import Installation
+from memory.settings import Deployment
+from memory.storage.access import count_items, list_items
+from tests.support.homes import KINDS, folder_in, is_database, rows
+from tests.support.saver_graph import Story, ask, thread
+from tests.support.source_files import ROOT
+
+
+@pytest.fixture(params=KINDS)
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
+    """What the environment names; every test that takes it holds for both."""
+    monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
+    if request.param == "database":
+        monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
+    return open_installation(Deployment())
+
+
+@pytest.fixture
+def copies() -> Iterator[list[ModuleType]]:
+    """The file loaded twice under names of its own, as a server does."""
+    loaded = []
+    for name in ("circadian_copy_one", "circadian_copy_two"):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "graph" / "persistence.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        loaded.append(module)
+    yield loaded
+    for module in loaded:
+        del sys.modules[module.__name__]
+
+
+def test_the_factories_are_where_langgraph_json_says() -> None:
+    config = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+    for name in ("checkpointer", "store"):
+        path, factory = config[name]["path"].split(":")
+        assert (ROOT / path).samefile(persistence.__file__)
+        assert isinstance(getattr(persistence, factory)(), AbstractAsyncContextManager)
+
+
+async def test_a_server_opens_what_the_environment_names(
+    home: Installation, tmp_path: Path, copies: list[ModuleType]
+) -> None:
+    one, two = copies
+    async with two.store() as store, one.checkpointer() as saver:
+        await store.aput(("a",), "k", {"n": 1})
+        await Story(ask).compile(saver).ainvoke({}, thread())
+    async with persistence.open_store(home) as store:
+        assert await count_items(store, ("a",)) == 1
+    async with persistence.open_saver(home) as saver:
+        assert await rows(saver, "checkpoints", "thread_id = 't'") > 0
+    assert (tmp_path / "data").exists() != is_database(home)
+
+
+async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(
+    home: Installation,
+) -> None:
+    async with persistence.checkpointer() as saver:
+        assert getattr(saver, "keep", None) == 50
+
+
+async def test_no_agent_runs_outside_while_a_server_runs(home: Installation) -> None:
+    async with persistence.checkpointer():
+        with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
+            await home.agent_lock("t", timeout=0).acquire()
+    async with home.agent_lock("t", timeout=0):
+        pass
+
+
+async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
+    home: Installation,
+) -> None:
+    async with persistence.checkpointer():
+        if is_database(home):
+            async with persistence.checkpointer():
+                pass
+            # The other one, still there, is enough.
+            with pytest.raises(BusyError):
+                await home.agent_lock("t", timeout=0).acquire()
+        else:
+            with pytest.raises(BusyError, match=r"data folder .* \(server\)"):
+                async with persistence.checkpointer():
+                    raise AssertionError("opened")
+
+
+async def test_a_server_does_not_start_while_an_agent_runs(home: Installation) -> None:
+    async with home.agent_lock("t", role="chat"):
+        with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(chat\)"):
+            async with persistence.checkpointer():
+                raise AssertionError("opened")
+    async with persistence.checkpointer():
+        pass
+
+
+async def test_a_file_that_cannot_be_opened_leaves_the_folder_unlocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_in(tmp_path)
+    monkeypatch.setenv("CIRCADIAN_DATA", str(folder.path))
+    folder.checkpoints_db.write_bytes(b"this is not a database " * 50)
+    for _ in range(2):
+        with pytest.raises(FolderError, match="not a database"):
+            async with persistence.checkpointer():
+                raise AssertionError("opened")
+
+
+async def test_nothing_blocks_the_event_loop(home: Installation) -> None:
+    with blockbuster_ctx():
+        async with persistence.checkpointer() as saver, persistence.store() as store:
+            graph = Story().compile(saver)
+            for _ in range(2):
+                await graph.ainvoke({}, thread())
+            await store.aput(("a",), "k", {})
+            await list_items(store, ("a",))
+            with pytest.raises(BusyError):
+                await home.agent_lock("t", timeout=0).acquire()
+
+
+async def test_a_failing_run_keeps_the_connections_usable(home: Installation) -> None:
+    async def fail() -> str:
+        raise ConnectionError("gone")
+
+    async with persistence.checkpointer() as saver:
+        config: Any = thread()
+        with pytest.raises(ConnectionError):
+            await Story(fail).compile(saver).ainvoke({}, config)
+        await Story().compile(saver).ainvoke(None, config)
+        assert await rows(saver, "checkpoints") > 0
+
+
+@pytest.mark.parametrize("opening", ["open_store", "open_saver"])
+async def test_cancelling_an_opening_leaves_no_thread_or_task(
+    home: Installation, opening: str
+) -> None:
+    async def opened() -> None:
+        async with getattr(persistence, opening)(home):
+            pass
+
+    threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
+    for turns in range(12):
+        running = asyncio.create_task(opened())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.001 * turns)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
+    assert set(threading.enumerate()) - threads - pool == set()
+    assert asyncio.all_tasks() == tasks

@@ -1,0 +1,191 @@
+"""Spans: what they are called and hold, what they never hold, and life without OpenTelemetry."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.errors import GraphInterrupt
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from memory import telemetry as tracing
+from memory.errors import ModelError
+from memory.models.client import ask
+from tests.support.agents import night_model, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import Waits, scripted
+from tests.support.source_files import ROOT
+
+SECRET = "the winner is Walrus"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "_tracer", lambda: provider.get_tracer("circadian"))
+    return exporter
+
+
+def only(spans: InMemorySpanExporter, name: str) -> ReadableSpan:
+    (found,) = [one for one in spans.get_finished_spans() if one.name == name]
+    return found
+
+
+async def test_a_model_call_is_a_span_with_its_tokens(spans: InMemorySpanExporter) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    model = scripted("", AIMessage(SECRET, usage_metadata=usage))
+    await ask(model, [HumanMessage(SECRET)], sleep=Waits())
+    chat = only(spans, "chat scripted")
+    assert chat.kind == trace.SpanKind.CLIENT
+    attributes: dict[str, Any] = dict(chat.attributes or {})
+    assert attributes.pop("gen_ai.usage.input_tokens") > 10, "the empty answer is paid for too"
+    assert attributes.pop("gen_ai.usage.output_tokens") >= 5
+    assert attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "scripted",
+        "circadian.llm_calls": 2,
+    }
+    assert chat.status.is_unset
+
+
+async def test_reported_tokens_stand_as_they_are(spans: InMemorySpanExporter) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    await ask(scripted(AIMessage("noon", usage_metadata=usage)), [HumanMessage("When?")])
+    attributes = only(spans, "chat scripted").attributes or {}
+    assert attributes["gen_ai.usage.input_tokens"] == 10
+    assert attributes["gen_ai.usage.output_tokens"] == 5
+
+
+async def test_a_failed_call_says_so_by_the_type_of_the_error(
+    spans: InMemorySpanExporter,
+) -> None:
+    with pytest.raises(ModelError):
+        await ask(scripted(ModelError(SECRET)), [HumanMessage("When?")])
+    chat = only(spans, "chat scripted")
+    assert chat.status.status_code == trace.StatusCode.ERROR
+    assert chat.status.description == "ModelError"
+    assert (chat.attributes or {})["error.type"] == "ModelError"
+    assert chat.events == ()
+
+
+def test_a_run_that_is_not_streamed_is_a_span_too(spans: InMemorySpanExporter) -> None:
+    with tracing.invoke_agent("thread-1"), tracing.execute_tool("add_goal", "c1") as tool:
+        tool.failed("tool_error")
+    run, call = only(spans, "invoke_agent circadian"), only(spans, "execute_tool add_goal")
+    assert call.parent == run.context
+    assert (call.attributes or {})["error.type"] == "tool_error"
+    assert run.status.is_unset
+
+
+def test_a_tool_call_is_a_span(spans: InMemorySpanExporter) -> None:
+    with tracing.execute_tool("add_goal", "c1"):
+        pass
+    assert dict(only(spans, "execute_tool add_goal").attributes or {}) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "add_goal",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": "c1",
+    }
+
+
+@pytest.mark.parametrize("passing", [GraphInterrupt(()), asyncio.CancelledError()])
+def test_a_question_or_a_cancelled_step_is_no_error(
+    spans: InMemorySpanExporter, passing: BaseException
+) -> None:
+    with pytest.raises(type(passing)), tracing.execute_tool("add_goal", None):
+        raise passing
+    assert only(spans, "execute_tool add_goal").status.is_unset
+
+
+async def parts() -> AsyncGenerator[int]:
+    for number in range(3):
+        with tracing.span(f"step {number}", {}):
+            await asyncio.sleep(0)
+        yield number
+
+
+async def test_what_a_run_does_stands_below_it_and_nothing_else_does(
+    spans: InMemorySpanExporter,
+) -> None:
+    stream = tracing.invoke_agent_stream("thread-1", parts())
+    # Each part in another task, as a caller from a thread takes them.
+    while (part := await asyncio.create_task(_next(stream))) is not None:
+        with tracing.span(f"consumer {part}", {}):
+            pass
+    run = only(spans, "invoke_agent circadian")
+    assert dict(run.attributes or {}) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "circadian",
+        "gen_ai.conversation.id": "thread-1",
+    }
+    for number in range(3):
+        step, consumer = only(spans, f"step {number}"), only(spans, f"consumer {number}")
+        assert step.parent == run.context
+        assert consumer.parent is None
+
+
+async def _next(stream: AsyncGenerator[int]) -> int | None:
+    return await anext(stream, None)
+
+
+async def test_a_run_that_is_left_early_ends_its_span_without_an_error(
+    spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = tracing.invoke_agent_stream("thread-1", parts())
+    assert await asyncio.create_task(_next(stream)) == 0
+    await asyncio.create_task(stream.aclose())
+    assert only(spans, "invoke_agent circadian").status.is_unset
+    assert "detach" not in caplog.text
+
+
+async def test_a_night_shows_its_steps_and_the_calls_in_them(
+    spans: InMemorySpanExporter, tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", scripted("Hello.", otherwise=night_model), clock) as agent:
+        await agent.ainvoke(said(SECRET))
+        spans.clear()
+        await agent.ainvoke({"request": "sleep"})
+    found = spans.get_finished_spans()
+    steps = {one.name: one for one in found if one.name.startswith("circadian.night.")}
+    names = ("score_importance", "consolidate", "dream", "prune_links", "prune")
+    assert [name.removeprefix("circadian.night.") for name in steps] == list(names)
+    chats = [one for one in found if one.name == "chat scripted"]
+    assert [one.parent for one in chats] == [one.context for one in list(steps.values())[:2]]
+    assert not any("Walrus" in one.to_json() for one in found)
+
+
+def test_without_the_package_nothing_is_traced_and_all_works() -> None:
+    code = """
+import asyncio, sys
+for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
+    del sys.modules[name]
+sys.modules["opentelemetry"] = None
+from langchain_core.messages import HumanMessage
+from memory import tracing
+from memory.models.ask import ask
+from memory.models.offline import OfflineChatModel
+async def run():
+    answer = await ask(OfflineChatModel(), [HumanMessage("Hello")])
+    async def parts():
+        yield "a part"
+    return [one async for one in tracing.invoke_agent_stream("t", parts())], answer.message.text
+print(asyncio.run(run()), tracing._tracer())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(['a part'], ")
+    assert done.stdout.rstrip().endswith("None")

@@ -1,0 +1,126 @@
+"""Finding memories by their words: what both databases do, and do alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.facts.table import MemoryTable
+from memory.text.analysis import terms
+from tests.support.tables import direction, ids, near, payload, put, scope, worded
+
+
+def test_the_words_follow_every_change(table: MemoryTable) -> None:
+    put(table, "ana", "a", "red fox")
+    put(table, "ana", "b", "a fox, and ünïcode")
+    table.update("ana-a", None, payload("ana", "a", "blue whale", importance=3))
+    assert (worded(table, "ana", "fox"), worded(table, "ana", "whal")) == (["ana-b"], ["ana-a"])
+    table.update("ana-a", None, payload("ben", "a", "blue whale"))
+    assert (worded(table, "ana", "whal"), worded(table, "ben", "whal")) == ([], ["ana-a"])
+    assert near(table, direction(1.0), "ben") == []
+    assert table.delete(scope("ana")) == 1
+    assert worded(table, "ana", "fox", "ünïcode") == []
+    put(table, "ana", "b", "a fox")
+    [(_, score)] = table.keywords(["fox"], scope("ana"), 5)
+    put(table, "eva", "b", "a fox")
+    assert table.keywords(["fox"], scope("eva"), 5)[0][1] == pytest.approx(score)
+
+
+def test_given_terms_are_what_a_row_is_found_by(table: MemoryTable) -> None:
+    put(table, "ana", "a", "red fox", terms=["two words", "it's", "ICH", "ich"])
+    put(table, "ana", "b", "red fox", terms=[])
+    put(table, "ana", "c", "red fox")
+    for term in ("two words", "it's", "Ich"):
+        assert worded(table, "ana", term) == ["ana-a"]
+    for term in ("two", "words", "it", "", "it's two", "%", "fo"):
+        assert worded(table, "ana", term) == []
+    assert worded(table, "ana", "fox") == ["ana-c"]
+    assert "terms" not in table.select({"id": "ana-a"})[0].payload
+    table.update("ana-a", None, payload("ana", "a", "red fox"))
+    assert worded(table, "ana", "fox", "two words") == ["ana-a", "ana-c"]
+
+
+def test_a_rare_word_counts_for_more_and_a_long_text_for_less(table: MemoryTable) -> None:
+    texts = ["rare common", "common thing", "common", "common word after word after word", "rare"]
+    for number, text in enumerate(texts):
+        put(table, "ana", str(number), text)
+    assert worded(table, "ana", "common", "rar") == ["ana-0", "ana-4", "ana-2", "ana-1", "ana-3"]
+    [*_, (_, last)] = table.keywords(["common", "rar"], scope("ana"), 10)
+    assert last > 0
+    assert worded(table, "ana", *["common"] * 9, "rar")[0] == "ana-0", "a word counts once"
+
+
+def test_what_others_keep_does_not_change_the_order_of_ones_own(table: MemoryTable) -> None:
+    put(table, "ana", "1", "rare common common")
+    put(table, "ana", "2", "common other words")
+    put(table, "ana", "3", "common and more words")
+    before = table.keywords(terms("rare common"), scope("ana"), 10)
+    for number in range(30):
+        put(table, "ben", str(number), "rare rare words of somebody else")
+    assert table.keywords(terms("rare common"), scope("ana"), 10) == before
+
+
+def test_keywords_of_several_agents_come_best_first(table: MemoryTable) -> None:
+    told = {"x": ["fox", "fox"], "y": ["fox", "cat", "dog", "owl"]}
+    for agent, facts in told.items():
+        for op, text in enumerate(facts):
+            table.insert(f"{agent}{op}", None, {"data": text, **scope("ana", agent), "op": str(op)})
+    assert ids(table.keywords(["fox"], {"user_id": "ana"}, 10)) == ["y0", "x0", "x1"]
+    assert ids(table.keywords(["fox"], {"user_id": "ana"}, 1)) == ["y0"]
+    assert table.keywords(["fox"], {"user_id": "ben"}, 1) == []
+
+
+def test_a_word_is_as_rare_as_it_is_in_its_own_scope(table: MemoryTable) -> None:
+    for number in range(6):
+        word = "fox" if number < 5 else "owl"
+        table.insert(f"x{number}", None, {**payload("ana", f"{number}", word), "agent_id": "x"})
+        word = "fox" if number > 4 else "owl and two more words"
+        table.insert(f"y{number}", None, {**payload("ana", f"{number}", word), "agent_id": "y"})
+    alone = {
+        row.id: score
+        for agent in ("x", "y")
+        for row, score in table.keywords(["fox"], scope("ana", agent), 10)
+    }
+    together = {row.id: score for row, score in table.keywords(["fox"], {"user_id": "ana"}, 10)}
+    assert together == pytest.approx(alone)
+    assert alone["y5"] > 2 * alone["x0"]
+
+
+def test_what_is_kept_of_another_kind_moves_nothing(table: MemoryTable) -> None:
+    """Facts made of entries say the entries' words again, shorter: they are measured alike."""
+    entries = ["the harp in the old mill", "a mill with a harp in it, and a long story", "the mill"]
+    for number, text in enumerate(entries):
+        put(table, "ana", f"e{number}", text, kind="episode")
+    episodes = {**scope("ana"), "kind": "episode"}
+    before = table.keywords(["harp", "mill"], episodes, 10)
+    for number in range(20):
+        put(table, "ana", f"f{number}", "harp", kind="fact")
+    after = table.keywords(["harp", "mill"], episodes, 10)
+    measure = after[0][1] / before[0][1]
+    assert ids(after) == ids(before)
+    assert [score for _, score in after] == pytest.approx([one * measure for _, one in before])
+
+
+def test_what_fits_alike_scores_alike_whatever_there_is_of_its_kind(table: MemoryTable) -> None:
+    for number in range(30):
+        put(table, "ana", f"e{number}", f"a mill of number{number}", kind="episode")
+    put(table, "ana", "e", "harp in mill", kind="episode")
+    put(table, "ana", "f", "harp in mill", kind="fact")
+    found = {row.id: score for row, score in table.keywords(["harp", "mill"], scope("ana"), 40)}
+    assert found["ana-f"] == pytest.approx(found["ana-e"], rel=0.2)
+    assert found["ana-f"] > 2 * found["ana-e0"]
+
+
+def test_a_row_of_another_kind_than_before_is_counted_with_that(table: MemoryTable) -> None:
+    for number in range(4):
+        put(table, "ana", f"e{number}", "a mill", kind="episode")
+    put(table, "ana", "f", "a harp in a mill", kind="fact")
+    put(table, "ana", "g", "a harp in an inn", kind="fact")
+
+    def order() -> list[str]:
+        return worded(table, "ana", "mill", "inn", kind="fact")
+
+    assert order() == ["ana-f", "ana-g"], "of equals the first written"
+    table.update("ana-e3", None, payload("ana", "e3", "a mill", kind="fact"))
+    assert order()[0] == "ana-g"
+    table.update("ana-e3", None, payload("ana", "e3", "a mill", kind="episode"))
+    assert order() == ["ana-f", "ana-g"]

@@ -1,0 +1,228 @@
+"""The heuristic assessment: complexity, urgency and what is recommended, by visible rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.events.assessment import BY_SCORE, assess, complexity_of
+from memory.planning.goals import Goals, add, in_hand, update
+from memory.records.records import Priority
+from memory.records.tick import Assessment
+from memory.settings import Settings
+from tests.support.tool_calls import NOW
+from tools.policy.contexts import CONTEXTS
+from tools.policy.pattern import limits_of, select_execution_pattern
+
+LARGE = (
+    "Plan and hold the harvest festival: find a field, invite the neighbours, order the tables, "
+    "hire a band and print the posters"
+)
+
+
+def taken(text: str | None, **changes: Any) -> Assessment:
+    """The assessment of an event's text, in a quiet moment unless it is said otherwise."""
+    quiet: dict[str, Any] = {
+        "kind": "event",
+        "goals": {},
+        "percentage": 10.0,
+        "recent_errors": 0,
+        "names": ["circadian"],
+    }
+    return assess(text, **{**quiet, **changes})
+
+
+def with_goals(*given: tuple[str, Priority, str | None]) -> Goals:
+    """Goals of (description, priority, parent); their ids are goal_1_0, goal_1_1, ..."""
+    goals: Goals = {}
+    for index, (description, priority, parent_id) in enumerate(given):
+        goals, _ = add(
+            goals,
+            description=description,
+            priority=priority,
+            parent_id=parent_id,
+            tick=1,
+            index=index,
+            now=NOW,
+        )
+    return goals
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "iterations", "confirm"),
+    [
+        ("Thank you!", "single_action", 1, False),
+        ("look around", "single_action", 1, False),
+        ("go to the inn", "single_action", 1, False),
+        ("What did it cost?", "react_loop", 2, False),
+        ("Build a tavern", "react_loop", None, True),
+        ("Add a goal", "react_loop", None, False),
+        ("I like tea", None, None, False),
+    ],
+)
+def test_what_each_class_recommends(
+    text: str, mode: str | None, iterations: int | None, confirm: bool
+) -> None:
+    assessment = taken(text)
+    assert assessment["by"] == "heuristic"
+    assert assessment["recommended_mode"] == mode
+    assert assessment["recommended_iterations"] == iterations
+    assert assessment["recommend_confirm_dangerous"] is confirm
+
+
+@pytest.mark.parametrize("text", ["", "Guten Morgen!", "Is dat goed?", "你好", "I like tea"])
+def test_what_is_not_understood_takes_nothing_away(text: str) -> None:
+    context = CONTEXTS["tick_event"]
+    narrowed = select_execution_pattern(Settings(), context, limits_of(taken(text)))
+    assert narrowed == select_execution_pattern(Settings(), context)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you help me build a tavern?",
+        "Remember that I like tea, and add a goal",
+        "Plan my garden",
+        LARGE,
+    ],
+)
+def test_a_request_keeps_all_its_iterations_however_short_it_is(text: str) -> None:
+    """Data-flow-09, section 4: one message of a player leads to seven steps in two ticks."""
+    context = CONTEXTS["tick_event"]
+    pattern = select_execution_pattern(Settings(), context, limits_of(taken(text)))
+    assert (pattern["mode"], pattern["max_iterations"]) == ("react_loop", 5)
+    assert pattern["multi_tool_enabled"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "complexity"),
+    [
+        ("", 1),
+        ("Write a book", 1),
+        ("Write a book and sell it", 2),
+        ("Plan the garden", 2),
+        ("Prepare the hall, the lights; the music and the food", 4),
+        ("- dig\n- sow\n- water\n- weed", 3),
+        ("word " * 30, 2),
+        ("word " * 60, 3),
+        (LARGE, 5),
+        (LARGE * 3, 5),
+        ("挖菜园、播种、浇水、除草、收获所有的蔬菜并且送给邻居、最后庆祝", 4),
+    ],
+)
+def test_complexity_is_counted(text: str, complexity: int) -> None:
+    assert complexity_of(text)[0] == complexity
+
+
+def test_a_list_that_begins_with_and_has_no_part_more() -> None:
+    assert complexity_of("And now?")[1].endswith("1 part")
+    assert complexity_of("Dig, and then sow.")[1].endswith("2 parts")
+
+
+@pytest.mark.parametrize(
+    ("percentage", "pressure"),
+    [(0.0, "normal"), (59.9, "normal"), (60.0, "high"), (79.9, "high"), (80.0, "critical")],
+)
+def test_token_pressure_has_the_thresholds_of_the_advisory(
+    percentage: float, pressure: str
+) -> None:
+    assert taken("Hi", percentage=percentage)["signals"]["token_pressure"] == pressure
+
+
+def test_urgency_is_that_of_the_most_important_open_goal() -> None:
+    goals = with_goals(("a", "low", None), ("b", "high", None), ("c", "medium", None))
+    assert taken("Hi", goals=goals)["signals"]["goal_urgency"] == "high"
+    goals = update(goals, "goal_1_1", "completed", None)
+    assert taken("Hi", goals=goals)["signals"]["goal_urgency"] == "medium"
+    assert taken("Hi")["signals"]["goal_urgency"] == "low"
+
+
+def test_the_reasoning_says_in_a_sentence_what_decided() -> None:
+    assessment = taken("Build a tavern, then a barn", percentage=65.5, recent_errors=2)
+    assert assessment["reasoning"] == (
+        "Taken for building: it says 'build'; complexity 2 of 5 (7 tokens, 2 parts); "
+        "the context is 65.5 % full; 2 failures in a row."
+    )
+    assert assessment["signals"] == {
+        "token_pressure": "high",
+        "recent_errors": 2,
+        "event_class": "building",
+        "goal_urgency": "low",
+    }
+    assert taken("Hi")["reasoning"] == (
+        "Taken for communication: greeting, thanks or small talk only; "
+        "complexity 1 of 5 (1 tokens, 1 part)."
+    )
+
+
+def test_a_goal_in_hand_is_planned_only_where_it_is_large_and_may_be() -> None:
+    def mode(text: str, plannable: bool) -> str | None:
+        assessment = taken(text, kind="goal", plannable=plannable)
+        assert assessment["event_class"] == "goal_action"
+        return assessment["recommended_mode"]
+
+    assert mode(LARGE, True) == "plan_execute"
+    assert mode(LARGE, False) == "react_loop"
+    assert mode("What is next?", True) == "react_loop"
+
+
+def test_a_look_at_ones_own_work_is_not_taken_for_anything() -> None:
+    assert taken("Build goals?", kind="reflection")["event_class"] == "unknown"
+    assert taken("Hello", kind="reflection", recent_errors=3)["signals"]["recent_errors"] == 3
+
+
+def test_the_scores_of_a_model_recommend_what_the_page_says() -> None:
+    assert [BY_SCORE[score] for score in (1, 2, 3, 4, 5)] == [
+        ("single_action", 1),
+        ("single_action", 1),
+        ("react_loop", 3),
+        ("react_loop", 5),
+        (None, None),
+    ]
+
+
+def test_the_goal_in_hand_is_the_most_important_open_one_with_nothing_open_below() -> None:
+    assert in_hand({}) is None
+    goals = with_goals(
+        ("book", "medium", None),
+        ("roof", "high", None),
+        ("tiles", "high", "goal_1_1"),
+        ("beams", "high", "goal_1_1"),
+        ("fence", "high", None),
+    )
+
+    def chosen() -> str | None:
+        goal = in_hand(goals)
+        return goal["description"] if goal else None
+
+    assert chosen() == "tiles"
+    goals = update(goals, "goal_1_2", "completed", None)
+    assert chosen() == "beams"
+    goals = update(goals, "goal_1_3", "abandoned", None)
+    assert chosen() == "fence"
+    goals = update(goals, "goal_1_4", "abandoned", None)
+    assert chosen() == "book"
+
+
+def test_under_an_ancestor_that_is_not_open_nothing_is_in_hand() -> None:
+    goals = with_goals(("roof", "high", None), ("tiles", "high", "goal_1_0"))
+    goals["goal_1_0"] = {**goals["goal_1_0"], "status": "abandoned"}
+    assert in_hand(goals) is None
+
+
+def test_a_goal_whose_steps_were_all_abandoned_is_itself_in_hand() -> None:
+    goals = with_goals(("roof", "high", None), ("tiles", "high", "goal_1_0"))
+    goals = update(goals, "goal_1_1", "abandoned", None)
+    goal = in_hand(goals)
+    assert goal is not None
+    assert goal["id"] == "goal_1_0"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_assessed(text: str) -> None:
+    assessment = taken(text)
+    assert 1 <= assessment["complexity"] <= 5
+    assert assessment["reasoning"]

@@ -1,0 +1,79 @@
+"""What a deployment is made from: langgraph.json, the image's recipe, and what stays out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.source_files import ROOT
+
+CONFIG: dict[str, Any] = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+
+
+def langgraph(*args: str) -> str:
+    """The command, without network and without a word home; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "langgraph_cli", *args],
+        cwd=ROOT,
+        env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dockerfile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("image") / "Dockerfile"
+    langgraph("dockerfile", str(path), "--config", str(ROOT / "langgraph.json"))
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_configuration_is_valid() -> None:
+    assert "1 graph found" in langgraph("validate", "--config", str(ROOT / "langgraph.json"))
+
+
+def test_all_that_it_names_is_there() -> None:
+    paths = [CONFIG["graphs"]["agent"]["path"], CONFIG["http"]["app"]]
+    paths += [CONFIG[part]["path"] for part in ("checkpointer", "store", "auth")]
+    for path in paths:
+        file, _, name = path.partition(":")
+        assert name in (ROOT / file).read_text(encoding="utf-8"), path
+
+
+def test_nobody_gets_round_the_authentication() -> None:
+    assert CONFIG["auth"]["disable_studio_auth"] is True
+    assert CONFIG["http"]["enable_custom_route_auth"] is True
+    assert CONFIG["http"]["middleware_order"] == "auth_first"
+
+
+def test_the_image_has_what_a_server_needs(dockerfile: str) -> None:
+    for needed in {*EXTRAS["server"], *EXTRAS["postgres"]} - {"langgraph-sdk>=0.4.6"}:
+        assert needed in CONFIG["dependencies"]
+        assert needed in dockerfile
+    for variable in ("CHECKPOINTER", "STORE", "AUTH", "HTTP"):
+        assert f"ENV LANGGRAPH_{variable}=" in dockerfile
+
+
+def test_the_image_gets_the_product_and_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    let_in = {rule[1:] for rule in rules if rule.startswith("!")}
+    packages = {"graph", "memory", "nodes", "tools"}
+    assert packages < let_in
+    assert all((ROOT / name).exists() for name in let_in)
+    assert let_in.isdisjoint({".env", ".git", ".venv", ".circadian", "tests", "benchmarks"})
+    assert Path("README.md").name in let_in  # the package's description

@@ -1,0 +1,128 @@
+"""What the pages under docs/ show is run; their tables and figures are the code's."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.graph.state import CompiledStateGraph
+
+from graph.awake import awake
+from graph.sleep import sleep
+from memory.events.rules import RULES
+from memory.prompt.components import COMPONENTS, PLACEHOLDERS
+from memory.settings import Deployment, Settings
+from tests.support.pages import Page, printed, run_shell
+from tests.support.source_files import ROOT
+from tools.delegation import PROMPTS
+from tools.mcp import McpConfig
+from tools.policy.contexts import CONTEXTS, FULL_COMPONENTS
+from tools.registry import ToolCategory
+
+ACTING, EXTENDING = Page("docs/acting.md"), Page("docs/extending.md")
+FIGURES = [Page("README.md"), Page("docs/architecture.md")]
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_acting_prints_what_it_says_and_the_log_has_it(tmp_path: Path) -> None:
+    said = tried(ACTING, tmp_path)
+    assert "agent called open_gate" in said
+    assert '"target": "delegate_task"' in said
+
+
+def test_extending_prints_what_it_says_and_the_doctor_finds_what_it_adds(tmp_path: Path) -> None:
+    said = " ".join(tried(EXTENDING, tmp_path).split())
+    assert "extensions garden, 1 tool, 1 component" in said
+    assert "working folder notes, 7 tools" in said
+
+
+def test_the_mcp_file_is_one() -> None:
+    [text] = EXTENDING.of_kind("json")
+    assert set(McpConfig.model_validate(json.loads(text)).servers) == {"files", "town"}
+
+
+def test_the_rules_of_classification_stand_in_their_order() -> None:
+    assert [row[0] for row in ACTING.rows("rule")] == [rule.name for rule in RULES]
+
+
+def test_the_table_of_contexts_is_the_codes() -> None:
+    shown = {
+        context: (components, mode, int(iterations))
+        for context, _, components, _, mode, iterations in ACTING.rows("context")
+    }
+    assert shown == {
+        name: (
+            "all nine"
+            if config.enabled_components == FULL_COMPONENTS
+            else ", ".join(map(str, config.enabled_components)),
+            config.execution_mode,
+            config.max_iterations,
+        )
+        for name, config in CONTEXTS.items()
+    }
+
+
+def test_the_bounds_are_the_defaults() -> None:
+    deployment = {f"CIRCADIAN_{name.upper()}": value for name, value in Deployment()}
+    defaults = {**dict(Settings()), **deployment}
+    rows = [
+        (row[1], float(row[2].removesuffix(" s").replace(",", ""))) for row in ACTING.rows("bound")
+    ]
+    assert len(rows) == 7
+    assert rows == [(name, defaults[name]) for name, _ in rows]
+
+
+def test_categories_components_placeholders_and_insulation_are_the_codes() -> None:
+    assert [row[0] for row in EXTENDING.rows("category")] == list(ToolCategory)
+    shown = dict(re.findall(r"\| (\d+) \| (\w+) ", EXTENDING.text))
+    assert shown == {str(id_): one.key for id_, one in COMPONENTS.items()}
+    assert [name for name in PLACEHOLDERS if f"`{{{name}}}`" not in EXTENDING.text] == []
+    insulations = [row[0].partition("`")[0] for row in ACTING.rows("`personality_insulation`")]
+    assert set(insulations) == set(PROMPTS)
+
+
+@pytest.mark.parametrize("page", FIGURES, ids=["README", "architecture"])
+def test_a_figure_shows_every_node_and_no_arrow_that_is_not_there(page: Page) -> None:
+    graphs = {"awake": awake, "sleep": sleep}
+    nodes = {node for graph in graphs.values() for node in _nodes(graph)} - {"hand_back"}
+    arrows = {arrow for graph in graphs.values() for arrow in _arrows(graph)}
+    shown = page.figure()
+    assert nodes - {node for arrow in shown for node in arrow} == set()
+    inside = {arrow for arrow in shown if set(arrow) <= nodes | {"hand_back"}}
+    assert inside - arrows == set()
+    assert len(inside) > 15
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_a_page_names_exist(name: str) -> None:
+    named = Page(f"docs/{name}").named()
+    missing = [
+        one for one in named if not ((ROOT / one).exists() or (ROOT / "docs" / one).exists())
+    ]
+    assert missing == []
+
+
+def tried(page: Page, folder: Path) -> str:
+    """Run the Python blocks, then the commands with the modules that the page shows; their output.
+
+    A block whose first line is a comment with a file's name is that file.
+    """
+    told = page.told()
+    assert printed([code for code, _ in told], folder) == [text for _, text in told]
+    for code, _ in told:
+        if named := re.match(r"# (\w+\.py)\n", code):
+            (folder / named[1]).write_text(code)
+    done = run_shell(page.commands(), folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[str]:
+    return {name for name in graph.get_graph().nodes if not name.startswith("__")}
+
+
+def _arrows(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in graph.get_graph().edges}

@@ -1,0 +1,187 @@
+"""The rules of the source tree, held over the syntax trees of every file in the four packages."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.support.source_files import LAYERS, Source, sources
+
+MAX_FILE = 600
+MAX_FUNCTION = 60
+MEDIAN_FUNCTION = 10
+
+SQL_MODULES = {"sqlite3", "aiosqlite", "psycopg", "sqlalchemy"}
+SQL_TEXT = re.compile(
+    r"\s*(SELECT\s|INSERT\s+(OR\s+\w+\s+)?INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s"
+    r"|(CREATE|DROP|ALTER)\s+(TABLE|INDEX|VIRTUAL|UNIQUE)\s|PRAGMA\s|BEGIN\s+IMMEDIATE)"
+)
+
+
+def imports_go_up_the_list(source: Source) -> list[str]:
+    """A layer imports itself and the layers before it, and no test or benchmark."""
+    allowed = LAYERS[: LAYERS.index(source.layer) + 1]
+    closed = {*LAYERS, "tests", "benchmarks", "examples"} - set(allowed)
+    return [f"{at}: {name}" for at, name in source.imports() if name.split(".")[0] in closed]
+
+
+def imports_are_absolute(source: Source) -> list[str]:
+    """No import begins with a dot."""
+    return [f"{at}: {name}" for at, name in source.imports() if name.startswith(".")]
+
+
+def an_init_file_is_one_docstring(source: Source) -> list[str]:
+    """An `__init__.py` holds its docstring and nothing else."""
+    if source.path.name != "__init__.py":
+        return []
+    only_docstring = len(source.tree.body) == 1 and ast.get_docstring(source.tree)
+    return [] if only_docstring else ["holds more or less than a docstring"]
+
+
+def files_are_short(source: Source) -> list[str]:
+    """No file over MAX_FILE lines."""
+    lines = len(source.text.splitlines())
+    return [f"{lines} lines"] if lines > MAX_FILE else []
+
+
+def functions_are_short(source: Source) -> list[str]:
+    """No function over MAX_FUNCTION lines, signature and docstring included."""
+    return [
+        f"{function.name}: {length(function)} lines"
+        for function in source.functions()
+        if length(function) > MAX_FUNCTION
+    ]
+
+
+def files_are_named_for_what_they_hold(source: Source) -> list[str]:
+    """No `utils`, no second version beside the first."""
+    bad = re.fullmatch(r"utils?|helpers?|common|misc|.*_v\d+|v\d+", source.path.stem)
+    return [f"named {source.path.stem}"] if bad else []
+
+
+def sql_stands_in_memory_and_persistence(source: Source) -> list[str]:
+    """No SQL and no database driver outside `memory/` and `graph/persistence.py`."""
+    if source.layer == "memory" or source.path == PurePosixPath("graph/persistence.py"):
+        return []
+    drivers = [f"{at}: {m}" for at, m in source.imports() if m.split(".")[0] in SQL_MODULES]
+    texts = [
+        f"{node.lineno}: {node.value[:40]!r}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and SQL_TEXT.match(node.value)
+    ]
+    return drivers + texts
+
+
+def a_node_is_named_like_its_file(source: Source) -> list[str]:
+    """A file of `nodes/` defines a function of its own name, and no other node."""
+    if source.layer != "nodes" or source.path.name == "__init__.py":
+        return []
+    name = source.path.stem
+    top = [n for n in source.tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    missing = [] if any(n.name == name for n in top) else [f"no function {name}"]
+    others = [n.name for n in top if n.name != name and is_node(n)]
+    return missing + [f"a second node: {other}" for other in others]
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, decorators left out."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def is_node(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it has the form of a node: public, async, its first argument `state`."""
+    arguments = function.args.posonlyargs + function.args.args
+    takes_state = bool(arguments) and arguments[0].arg == "state"
+    is_async = isinstance(function, ast.AsyncFunctionDef)
+    return is_async and takes_state and not function.name.startswith("_")
+
+
+Rule = Callable[[Source], list[str]]
+RULES: list[Rule] = [
+    imports_go_up_the_list,
+    imports_are_absolute,
+    an_init_file_is_one_docstring,
+    files_are_short,
+    functions_are_short,
+    files_are_named_for_what_they_hold,
+    sql_stands_in_memory_and_persistence,
+    a_node_is_named_like_its_file,
+]
+
+LONG = "def f():\n" + "    x = 1\n" * MAX_FUNCTION
+BROKEN: list[tuple[Rule, str, str]] = [
+    (imports_go_up_the_list, "memory/a.py", "import tools.registry"),
+    (imports_go_up_the_list, "tools/a.py", "def f():\n    from nodes.act import act"),
+    (imports_go_up_the_list, "nodes/a.py", "from graph import agent"),
+    (imports_go_up_the_list, "graph/a.py", "from tests.support.clock import Clock"),
+    (imports_are_absolute, "memory/a.py", "from . import b"),
+    (imports_are_absolute, "memory/a.py", "from ..memory.b import c"),
+    (an_init_file_is_one_docstring, "memory/__init__.py", '"""Nouns."""\nfrom memory.a import b'),
+    (an_init_file_is_one_docstring, "memory/__init__.py", ""),
+    (files_are_short, "memory/a.py", "x = 1\n" * (MAX_FILE + 1)),
+    (functions_are_short, "memory/a.py", LONG),
+    (functions_are_short, "memory/a.py", "class A:\n" + LONG.replace("def", "  async def", 1)),
+    (files_are_named_for_what_they_hold, "memory/utils.py", ""),
+    (files_are_named_for_what_they_hold, "memory/recall_v2.py", ""),
+    (sql_stands_in_memory_and_persistence, "nodes/a.py", "import sqlite3"),
+    (sql_stands_in_memory_and_persistence, "graph/a.py", "db.execute('SELECT 1 FROM facts')"),
+    (sql_stands_in_memory_and_persistence, "tools/a.py", "q = f'DELETE FROM facts WHERE id={i}'"),
+    (a_node_is_named_like_its_file, "nodes/tick/act.py", "async def answer(state): ..."),
+    (
+        a_node_is_named_like_its_file,
+        "nodes/tick/act.py",
+        "async def act(state): ...\nasync def record(state): ...",
+    ),
+]
+
+KEPT: list[tuple[Rule, str, str]] = [
+    (imports_go_up_the_list, "memory/a.py", "from langgraph.graph import END\nimport memory.b"),
+    (imports_go_up_the_list, "graph/a.py", "import memory.a, tools.a, nodes.a, graph.b"),
+    (an_init_file_is_one_docstring, "memory/__init__.py", '"""Nouns."""'),
+    (files_are_short, "memory/a.py", "x = 1\n" * MAX_FILE),
+    (functions_are_short, "memory/a.py", LONG.replace("    x = 1\n", "", 1)),
+    (sql_stands_in_memory_and_persistence, "memory/a.py", "import sqlite3"),
+    (sql_stands_in_memory_and_persistence, "graph/persistence.py", "x = 'PRAGMA journal_mode=WAL'"),
+    (sql_stands_in_memory_and_persistence, "nodes/a.py", "x = 'Select the goals to work on'"),
+    (
+        a_node_is_named_like_its_file,
+        "nodes/tick/act.py",
+        "async def act(state): ...\nasync def _ask(state): ...\ndef cut(state): ...",
+    ),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_file_keeps_the_rule(rule: Rule) -> None:
+    broken = [f"{source.path}: {problem}" for source in sources() for problem in rule(source)]
+    assert broken == []
+
+
+def test_half_of_all_functions_are_at_most_ten_lines_long() -> None:
+    lengths = [length(function) for source in sources() for function in source.functions()]
+    assert statistics.median(lengths) <= MEDIAN_FUNCTION
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BROKEN)
+def test_a_file_that_breaks_a_rule_is_found(rule: Rule, path: str, text: str) -> None:
+    assert rule(Source(PurePosixPath(path), text))
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), KEPT)
+def test_a_file_that_keeps_a_rule_is_left_alone(rule: Rule, path: str, text: str) -> None:
+    assert rule(Source(PurePosixPath(path), text)) == []
+
+
+def test_every_rule_is_shown_to_fail() -> None:
+    assert {rule for rule, _, _ in BROKEN} == set(RULES)
+
+
+def test_every_layer_has_files_that_are_read() -> None:
+    assert {source.layer for source in sources()} == set(LAYERS)

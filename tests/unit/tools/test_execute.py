@@ -1,0 +1,259 @@
+"""The calls of one model answer: each answered exactly once, whatever the tool does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from itertools import count
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.tools import StructuredTool, tool
+from langgraph.errors import GraphInterrupt
+from langgraph.types import interrupt
+from pydantic import Field
+
+from tests.support.executing import answer_to, executed, wanted
+from tools.execution.execute import MOST_ARGUMENTS, refuse
+from tools.registry import BUILT_IN, registered
+
+CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))
+
+
+@tool
+def add(a: int, b: Annotated[int, Field(ge=0)] = 1) -> str:
+    """Add."""
+    return str(a + b)
+
+
+async def test_calls_run_in_order_and_each_sees_what_the_one_before_it_did() -> None:
+    create = wanted("create_project", project_key="tavern", summary="A tavern")
+    done = await executed([create, wanted("list_projects")], [CREATE, LIST])
+    first, second = (json.loads(str(message.content)) for message in done.messages)
+    assert first["project_key"] == second["active_project"] == "tavern"
+    assert done.update["projects"]["active"] == "tavern"
+    assert [one["ok"] for one in done.outcomes] == [True, True]
+    assert (done.raised, done.succeeded) == (0, 2)
+
+
+async def test_an_unknown_tool_and_bad_arguments_are_answered_and_are_no_failure_of_ours() -> None:
+    done = await executed(
+        [wanted("fly\ud800" * 100), wanted("add", a="many", b=-1), wanted("add")], [add]
+    )
+    unknown, bad, missing = (json.loads(str(message.content)) for message in done.messages)
+    assert unknown["error"].startswith("there is no tool 'fly")
+    assert len(unknown["error"]) < 200
+    assert unknown["suggestion"] == "Tools here: add."
+    assert bad["error"].startswith("a: Input should be a valid integer")
+    assert "; b: Input should be greater than or equal to 0" in bad["error"]
+    assert missing["error"] == "a: Field required"
+    assert {message.status for message in done.messages} == {"error"}
+    assert (done.raised, done.succeeded) == (0, 0)
+
+
+async def test_an_argument_that_the_tool_does_not_know_is_left_out() -> None:
+    done = await executed([wanted("add", a=1, colour="red", reasoning="for fun")], [add])
+    assert done.messages[0].content == "2"
+
+
+async def test_a_form_that_is_plain_json_is_not_given_a_reason_that_it_does_not_know() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def keep(**arguments: Any) -> str:
+        seen.append(arguments)
+        return "kept"
+
+    forms = [{"city": {"type": "string"}}, {"reasoning": {"type": "string"}}]
+    tools = [
+        StructuredTool(
+            name=f"keep{at}",
+            description="Keep.",
+            args_schema={"type": "object", "properties": properties},
+            coroutine=keep,
+        )
+        for at, properties in enumerate(forms)
+    ]
+    await executed([wanted(one.name, city="Rome", reasoning="why not") for one in tools], tools)
+    assert seen == [{"city": "Rome"}, {"city": "Rome", "reasoning": "why not"}]
+
+
+async def test_enormous_and_endlessly_nested_arguments_are_answered_and_not_run() -> None:
+    ran = []
+
+    @tool
+    def take(what: Any) -> str:
+        """Take it."""
+        ran.append(what)
+        return "taken"
+
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    just = "x" * (MOST_ARGUMENTS - len('{"what": ""}'))
+    calls = [wanted("take", what=what) for what in (just, f"{just}x", deep)]
+    done = await executed(calls, [take])
+    assert ran == [just]
+    assert "100,001 characters" in str(done.messages[1].content)
+    assert "nested too deeply" in str(done.messages[2].content)
+    assert [(one["ok"], one["args"]) for one in done.calls[1:]] == [(False, {}), (False, {})]
+    assert done.raised == 0
+
+
+async def test_a_tool_that_raises_answers_without_a_secret_and_at_bounded_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WEATHER_API_KEY", "sunshine-and-rain")
+
+    @tool
+    async def weather() -> str:
+        """Ask."""
+        raise ExceptionGroup("many", [OSError(f"refused: sunshine-and-rain {'x ' * 5000}")])
+
+    done = await executed([wanted("weather"), wanted("add", a=1)], [weather, add])
+    told = json.loads(str(done.messages[0].content))
+    assert told["error"].startswith("OSError: refused: ***")
+    assert len(told["error"]) <= 500
+    assert "sunshine" not in str(done.messages[0].content)
+    assert done.calls[0]["error"] == told["error"]
+    assert done.messages[1].content == "2"
+    assert (done.raised, done.succeeded) == (1, 1)
+
+
+async def test_a_tool_that_comes_too_late_is_answered_and_counts_as_raised() -> None:
+    @tool
+    async def sleep() -> str:
+        """Sleep."""
+        await asyncio.sleep(60)
+        return "late"
+
+    told = await executed([wanted("sleep")], [sleep], seconds=0.02)
+    assert "did not answer within 0.02 s" in str(told.messages[0].content)
+    assert told.raised == 1
+    patient = registered(sleep, "safe_chain", timeout=0.01)
+    told = await executed([wanted("sleep")], [patient], seconds=60)
+    assert "within 0.01 s" in str(told.messages[0].content)
+
+
+async def test_a_tool_that_needs_its_time_is_awaited_beyond_the_steps_limit() -> None:
+    @tool
+    async def sleep() -> str:
+        """Sleep."""
+        await asyncio.sleep(0.05)
+        return "rested"
+
+    awaited = registered(sleep, "async_required")
+    done = await executed([wanted("sleep")], [awaited], seconds=0.01)
+    assert done.messages[0].content == "rested"
+    bounded = registered(sleep, "async_required", timeout=0.01)
+    done = await executed([wanted("sleep")], [bounded], seconds=60)
+    assert done.raised == 1
+
+
+async def test_a_thread_that_hangs_is_answered_for_and_ends_by_itself() -> None:
+    go, ended = threading.Event(), threading.Event()
+
+    @tool
+    def block() -> str:
+        """Block a thread."""
+        go.wait(10)
+        ended.set()
+        return "late"
+
+    done = await executed([wanted("block"), wanted("add", a=1)], [block, add], seconds=0.05)
+    assert [message.status for message in done.messages] == ["error", "success"]
+    assert not ended.is_set()
+    go.set()
+    assert await asyncio.to_thread(ended.wait, 10)
+
+
+async def test_a_call_without_an_id_is_answered_too() -> None:
+    calls = [{**wanted("add", a=1), "id": None}, {**wanted("fly"), "id": None}]
+    done = await executed(calls, [add])  # type: ignore[arg-type]
+    assert [message.tool_call_id for message in done.messages] == ["", ""]
+    assert [one["ok"] for one in done.outcomes] == [True, False]
+
+
+async def test_a_tool_that_interrupts_the_graph_is_not_answered() -> None:
+    @tool
+    def ask() -> str:
+        """Ask a person."""
+        return str(interrupt("May I?"))
+
+    with pytest.raises(GraphInterrupt, match=r"May I\?"):
+        await executed([wanted("ask")], [ask])
+
+
+async def test_cancellation_passes_through_a_tool() -> None:
+    began = asyncio.Event()
+
+    @tool
+    async def sleep() -> str:
+        """Sleep."""
+        began.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    task = asyncio.create_task(executed([wanted("sleep")], [sleep]))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_every_call_is_recorded_with_its_reason_and_its_time() -> None:
+    ticks = count()
+    done = await executed(
+        [wanted("add", a=1, reasoning="to count"), wanted("add", a="x"), wanted("fly", far=True)],
+        [add],
+        clock=lambda: next(ticks) * 0.25,
+    )
+    assert done.calls == [
+        {
+            "name": "add",
+            "args": {"a": 1},
+            "reasoning": "to count",
+            "ok": True,
+            "error": None,
+            "duration_ms": 250,
+            "cached": False,
+        },
+        {
+            "name": "add",
+            "args": {"a": "x"},
+            "reasoning": None,
+            "ok": False,
+            "error": "a: Input should be a valid integer, unable to parse string as an integer",
+            "duration_ms": 250,
+            "cached": False,
+        },
+        {
+            "name": "fly",
+            "args": {"far": True},
+            "reasoning": None,
+            "ok": False,
+            "error": "there is no tool 'fly'",
+            "duration_ms": 250,
+            "cached": False,
+        },
+    ]
+
+
+def test_refused_calls_are_answered_and_recorded() -> None:
+    done = refuse([wanted("add", a=1, reasoning="r")], "not now", "Later.")
+    (message,) = done.messages
+    assert json.loads(str(message.content)) == {
+        "success": False,
+        "error": "not now",
+        "suggestion": "Later.",
+    }
+    assert (message.tool_call_id, message.name, message.status) == ("call-add", "add", "error")
+    assert [(one["name"], one["error"], one["reasoning"]) for one in done.calls] == [
+        ("add", "not now", "r")
+    ]
+    assert (done.raised, done.succeeded) == (0, 0)
+
+
+async def test_the_answer_of_a_call_can_be_read_as_json() -> None:
+    told = await answer_to(wanted("list_projects"), [LIST])
+    assert told["success"] is True

@@ -1,0 +1,219 @@
+"""store_memory: facts with their sources, awake and in a night (rulings 13 and 15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory.events.rules import entry_for_event
+from memory.operations.collector import PlanCollector
+from memory.records.operations import operation_id
+from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
+
+
+def drafts(bench: Bench) -> list[dict[str, Any]]:
+    assert bench.plan is not None
+    return [operation["after"] for operation in bench.plan.operations]
+
+
+async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
+    bench = Bench()
+    called = await bench.call(
+        "store_memory",
+        facts=[{"text": "Alice wants a  tavern", "entities": ["Alice", "tavern", "Alice"]}],
+    )
+    assert called.result == {"success": True, "stored": 1, "rejected": [], "not_cited": []}
+    (fact,) = bench.shelf.facts.values()
+    entry_id = entry_for_event(EVENT, known_entities=(), projects=())["id"]
+    assert fact == {
+        "op": operation_id("fact", "tick:message-1", *sorted([entry_id, "message-1"]), "0"),
+        "text": "Alice wants a tavern",
+        "source_entries": [entry_id],
+        "source_events": ["message-1"],
+        "speaker": "Alice",
+        "entities": ["Alice", "tavern"],
+        "trust": 0.9,
+        "importance": 5,
+        "created": NOW.isoformat(),
+        "valid_from": EVENT["at"],
+        "id": "fact-0",
+        "invalid_at": None,
+        "superseded_by": None,
+    }
+    assert called.message.artifact == {"written": ["fact-0"]}
+
+
+async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_none() -> None:
+    bench = Bench()
+    for _ in range(2):
+        bench.state = tick_state()
+        await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
+        await bench.call("store_memory", facts=[{"text": "The mill is old"}])
+    texts = sorted(fact["text"] for fact in bench.shelf.facts.values())
+    assert texts == ["It rains", "The gate is shut", "The mill is old"]
+
+
+async def test_a_tick_done_again_keeps_the_first_words_and_drops_none_of_the_second() -> None:
+    bench = Bench()
+    await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
+    bench.state = tick_state(tick=44)
+    told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It is cold"}])
+    assert told.result["stored"] == 2
+    texts = [fact["text"] for fact in bench.shelf.facts.values()]
+    assert texts == ["The gate is shut", "It rains", "It is cold"]
+    assert told.message.artifact == {"written": ["fact-1", "fact-2"]}
+
+
+async def test_the_same_fact_twice_in_one_call_is_stored_and_counted_once() -> None:
+    bench = Bench()
+    told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It  rains"}])
+    assert (told.result["stored"], len(bench.shelf.facts)) == (1, 1)
+    asleep = night()
+    twice = [{"text": "It rains", "source_ids": ["e"]}] * 2
+    assert (await asleep.call("store_memory", facts=twice)).result["stored"] == 1
+    assert len(drafts(asleep)) == 1
+
+
+async def test_many_facts_of_one_event_are_all_kept() -> None:
+    bench = Bench()
+    for number in range(40):
+        await bench.call("store_memory", facts=[{"text": f"Door {number} is shut"}])
+    assert len(bench.shelf.facts) == 40
+
+
+async def test_ticks_and_nights_that_cite_the_same_entry_share_no_fact() -> None:
+    bench = Bench()
+    entry_id = (await bench.call("add_journal_entry", content="The gate")).result["entry_id"]
+    shown = {entry_id: shown_entry(entry_id, sources=["message-1"])}
+    facts = [{"text": "The gate is shut", "source_ids": [entry_id]}]
+    for event, tick in ((EVENT, 42), ({**EVENT, "id": "m2"}, 43), (None, 44), (None, 45)):
+        bench.state = tick_state(event=event, tick=tick)
+        assert (await bench.call("store_memory", facts=facts)).result["stored"] == 1
+    ops = [fact["op"] for fact in bench.shelf.facts.values()]
+    for now in ("2025-12-07T03:00:00+00:00", "2025-12-08T03:00:00+00:00"):
+        state = tick_state(event=None, loop=None)
+        asleep = Bench(state=state, plan=PlanCollector(shown))
+        assert state["context"] is not None
+        state["context"]["now"] = now
+        await asleep.call("store_memory", facts=facts)
+        ops += [draft["op"] for draft in drafts(asleep)]
+    assert len(set(ops)) == 6
+
+
+async def test_awake_heard_events_and_journal_entries_may_be_cited_too() -> None:
+    heard = {**EVENT, "id": "heard-1", "sender": "Bob", "addressed": False}
+    bench = Bench(state=tick_state(context_buffer=[heard]))
+    note = await bench.call("add_journal_entry", content="The gate is shut", importance=8)
+    note_id = note.result["entry_id"]
+    called = await bench.call(
+        "store_memory", facts=[{"text": "The gate is shut", "source_ids": ["heard-1", note_id]}]
+    )
+    assert called.result["stored"] == 1
+    (fact,) = bench.shelf.facts.values()
+    assert fact["source_events"] == ["heard-1", "message-1"]
+    assert note_id in fact["source_entries"]
+    assert (fact["trust"], fact["importance"]) == (0.6, 8)
+
+
+async def test_a_fact_without_any_source_is_refused() -> None:
+    bench = Bench(state=tick_state(event=None))
+    called = await bench.call("store_memory", facts=[{"text": "The gate is shut"}])
+    assert called.result["success"] is False
+    assert "names no source" in called.result["rejected"][0]["error"]
+    assert bench.shelf.facts == {}
+
+
+async def test_a_note_on_oneself_is_never_made_into_a_fact() -> None:
+    bench = Bench()
+    note = await bench.call("add_journal_entry", content="Short answers work", tags=["self"])
+    called = await bench.call(
+        "store_memory",
+        facts=[{"text": "Short answers work", "source_ids": [note.result["entry_id"]]}],
+    )
+    assert note.result["entry_id"] in called.result["rejected"][0]["error"]
+    assert bench.shelf.facts == {}
+
+
+async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
+    bench = night()
+    called = await bench.call(
+        "store_memory",
+        facts=[
+            {"text": "Alice moved to Rome", "source_ids": ["ee", "e"], "speaker": "Alice"},
+            {"text": "It rained", "source_ids": ["e", "eee", "e"]},
+        ],
+    )
+    assert called.result == {"success": True, "stored": 2, "rejected": [], "not_cited": []}
+    first, second = drafts(bench)
+    assert first["source_entries"] == ["ee", "e"]
+    assert first["source_events"] == ["m2", "m1"]
+    assert (first["speaker"], first["importance"]) == ("Alice", 7)
+    assert first["valid_from"] == "2025-12-02T10:00:00+00:00"
+    assert (second["source_entries"], second["speaker"]) == (["e", "eee"], None)
+    assert bench.shelf.facts == {}
+
+
+async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> None:
+    bench = night()
+    called = await bench.call(
+        "store_memory",
+        facts=[
+            {"text": "Alice moved to Rome", "source_ids": ["e", "m1", "made-up"]},
+            {"text": "Bob likes tea", "source_ids": ["eee"]},
+            {"text": "It rained"},
+        ],
+    )
+    assert called.result["success"] is True
+    assert called.result["stored"] == 1
+    assert called.result["rejected"] == [
+        {"text": "Alice moved to Rome", "error": "Unknown source_ids: m1, made-up"},
+        {"text": "It rained", "error": "It names no source: give source_ids"},
+    ]
+    assert called.result["not_cited"] == ["e", "ee"]
+    assert called.result["suggestion"]
+
+
+async def test_in_a_night_an_event_left_in_hand_is_no_source() -> None:
+    bench = night()
+    bench.state["event"] = EVENT
+    called = await bench.call("store_memory", facts=[{"text": "It rained"}])
+    assert called.result["stored"] == 0
+
+
+async def test_the_guard_judges_a_fact_with_its_speaker() -> None:
+    bench = night()
+    assert bench.plan is not None
+    assert bench.plan.shown is not None
+    bench.plan.shown["e"]["content"] = "I love my garden, you know"
+    facts = [
+        {"text": "I love my garden", "source_ids": ["e"], "speaker": "Alice"},
+        {"text": "I love my garden", "source_ids": ["e"]},
+        {"text": "I love my garden", "source_ids": ["e"], "speaker": "-"},
+        {"text": "The assistant suggested a rest", "source_ids": ["e"], "speaker": "Alice"},
+    ]
+    called = await bench.call("store_memory", facts=facts)
+    assert called.result["stored"] == 1
+    assert len(called.result["rejected"]) == 3
+    assert drafts(bench)[0]["speaker"] == "Alice"
+
+
+async def test_fact_ids_come_from_sources_and_place_over_the_whole_loop_and_never_from_text() -> (
+    None
+):
+    one, other = night(), night()
+    for bench, word in ((one, "red"), (other, "blue")):
+        for text in (f"The door is {word}", f"The roof is {word}"):
+            await bench.call("store_memory", facts=[{"text": text, "source_ids": ["e"]}])
+        await bench.call("store_memory", facts=[{"text": "It rains", "source_ids": ["eee"]}])
+    ids = [draft["op"] for draft in drafts(one)]
+    assert ids == [
+        operation_id("fact", f"night:{NOW.isoformat()}", *place)
+        for place in (("e", "m1", "0"), ("e", "m1", "1"), ("eee", "m3", "0"))
+    ]
+    assert ids == [draft["op"] for draft in drafts(other)]
+
+
+async def test_the_order_in_which_sources_are_cited_does_not_change_the_id() -> None:
+    one, other = night(), night()
+    await one.call("store_memory", facts=[{"text": "x", "source_ids": ["e", "eee"]}])
+    await other.call("store_memory", facts=[{"text": "x", "source_ids": ["eee", "e"]}])
+    assert drafts(one)[0]["op"] == drafts(other)[0]["op"]
