@@ -27,7 +27,8 @@ check: $(INSTALLED) ## ruff, mypy --strict, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/unit/project/test_layers.py tests/unit/project/test_packages.py
+	$(BIN)/python -m pytest -q tests/unit/project/test_layers.py tests/unit/project/test_packages.py \
+		tests/unit/project/test_structure.py
 
 bench: $(INSTALLED) ## the budgets, measured; a table and JSON
 	$(BIN)/python -m benchmarks.run
