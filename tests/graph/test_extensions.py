@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 
 import tools.extensions
 from graph import persistence
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import InputError
 from memory.prompt.components import component, load_extensions
 from memory.runtime import Resources, resources_of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from graph.use_cases import nights
 from graph.use_cases.forgetting import forget
 from graph.use_cases.nights import undo_night
