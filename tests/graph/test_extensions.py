@@ -23,7 +23,7 @@ from tests.support.scripted import call, scripted
 from tools.registry import registered
 
 MODULE = """
-from memory.components import component
+from memory.prompt.components import component
 from tools.registry import registered
 
 def ring_bell(times: int) -> str:
