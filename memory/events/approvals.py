@@ -86,7 +86,7 @@ def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
 
     A repeated tick has the same key.
     """
-    return f"event_{_digest(event['id'])}" if event else question or f"tick_{tick:08d}"
+    return _event_key(event["id"]) if event else question or f"tick_{tick:08d}"
 
 
 def decision_of(
@@ -205,17 +205,22 @@ def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
     return PutOp(scope.namespace(DEEDS), key, dict(value))
 
 
-async def tidy(
-    store: BaseStore, scope: Scope, parked: Iterable[ParkedTick], marks: Iterable[HandledMark]
-) -> None:
-    """Drop records of committed ticks; of those keyed by tick number keep the newest."""
-    done = {f"event_{_digest(mark['id'])}" for mark in marks}
+def puts_done(scope: Scope, marks: Iterable[HandledMark]) -> list[PutOp]:
+    """Store writes that drop the calls of events whose ticks are committed."""
+    return [PutOp(scope.namespace(DEEDS), _event_key(mark["id"]), None) for mark in marks]
+
+
+async def tidy(store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]) -> None:
+    """Drop records of ticks that are not parked.
+
+    Calls keyed by their event stay until `puts_done`; of those keyed by tick number the newest.
+    """
     items = [
         item
         for kind in (ANSWERS, DEEDS, PASSED_OVER)
         for item in await list_items(store, scope.namespace(kind))
     ]
-    keys = {item.key for item in items} - done
+    keys = {item.key for item in items}
     kept = {key for key in keys if key.startswith("event_")}
     kept |= {max((key for key in keys if key.startswith("tick_")), default="")}
     kept |= {one["question"]["id"] for one in parked}
@@ -232,6 +237,10 @@ def _of_middleware(decisions: list[Any]) -> Any:
         "args": edited.get("args") if isinstance(edited, Mapping) else None,
         "reason": first.get("message"),
     }
+
+
+def _event_key(event_id: str) -> str:
+    return f"event_{_digest(event_id)}"
 
 
 def _digest(value: Any) -> str:

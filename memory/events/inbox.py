@@ -46,23 +46,17 @@ async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: 
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
-        present = await _present(store, scope, ids)
-        handled = await already_handled(store, scope, ids)
-        present -= handled
+        present, handled = await _known(store, scope, ids)
         fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
-        last = [item["order"] for item in await waiting(store, scope)] if fresh else []
-        start = 1 + int(last[-1].split("/")[1]) if last else 0
-        puts = [
-            put
-            for position, event in enumerate(fresh.values(), start)
-            for put in _arrival(scope, event, now, position)
-        ]
-        if puts:
+        if fresh:
+            start = await _next_position(store, scope)
+            arrivals = enumerate(fresh.values(), start)
+            puts = [put for place, event in arrivals for put in _arrival(scope, event, now, place)]
             await write_batch(store, puts)
         return Posted(
             list(fresh),
-            [one for one in ids if one in present],
-            [one for one in ids if one in handled],
+            [id_ for id_ in ids if id_ in present],
+            [id_ for id_ in ids if id_ in handled],
         )
 
 
@@ -96,9 +90,18 @@ async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) ->
     return {one for one, item in zip(ids, found, strict=True) if item is not None}
 
 
-async def settle(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
-    """Take events whose ticks are committed out of the inbox, and remember their ids."""
-    puts: list[PutOp] = []
+async def settle(
+    store: BaseStore,
+    scope: Scope,
+    marks: Sequence[HandledMark],
+    *,
+    also: Sequence[PutOp] = (),
+) -> None:
+    """Take events whose ticks are committed out of the inbox, and remember their ids.
+
+    `also`: the caller's writes in the same transaction.
+    """
+    puts = [*also]
     for mark in marks:
         puts.append(PutOp(scope.namespace(INBOX), mark["id"], None))
         puts.append(PutOp(scope.namespace(HANDLED), mark["id"], dict(mark)))
@@ -165,10 +168,22 @@ async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> 
     return ids
 
 
-async def _present(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
-    namespace = scope.namespace(INBOX)
-    found = await store.abatch([GetOp(namespace, one) for one in ids])
-    return {one for one, item in zip(ids, found, strict=True) if item is not None}
+async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Those of `ids` that wait in the inbox, and those that were handled; disjoint."""
+    if not ids:
+        return set(), set()
+    places = [(name, id_) for name in (INBOX, HANDLED) for id_ in ids]
+    items = await store.abatch([GetOp(scope.namespace(name), id_) for name, id_ in places])
+    found = [place for place, item in zip(places, items, strict=True) if item is not None]
+    handled = {id_ for name, id_ in found if name == HANDLED}
+    return {id_ for name, id_ in found if name == INBOX} - handled, handled
+
+
+async def _next_position(store: BaseStore, scope: Scope) -> int:
+    """The counter in the newest event's sort key, plus 1."""
+    items = await list_items(store, scope.namespace(INBOX))
+    newest = max((str(item.value["order"]) for item in items), default=None)
+    return 0 if newest is None else 1 + int(newest.split("/")[1])
 
 
 def _arrival(scope: Scope, event: Event, now: datetime, position: int) -> list[PutOp]:
