@@ -36,17 +36,13 @@ from memory.text import bounded, redacted, safe
 
 AUDIT = "audit"
 
-
 AGENT = "agent"
 """Value of `who` for the assistant itself."""
 
-
 STOP = "emergency stop"
-
 
 MOST_DETAIL = 2_000
 """Most characters of an entry's detail, as JSON."""
-
 
 What = Literal[
     "tool_call",
@@ -70,10 +66,7 @@ What = Literal[
     "compaction",
 ]
 
-
 Outcome = Literal["ok", "error", "refused", "cached"]
-
-
 log = logging.getLogger("circadian.audit")
 
 

@@ -26,16 +26,12 @@ from contextvars import ContextVar
 from typing import Any
 
 NOT_ACCEPTED = "no event was accepted; what had been accepted before is kept"
-
-
 STOPPED = "what was being done stopped there; what had been accepted is kept"
-
 
 UNSURE = (
     "what was just sent may have been accepted or not: sent again with the same id it is handled "
     "once; what had been accepted before is kept"
 )
-
 
 _means: ContextVar[str] = ContextVar("_means", default=STOPPED)
 

@@ -34,14 +34,11 @@ if TYPE_CHECKING:
 KEY = "circadian"
 """Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
 
-
 SERVED_USER = "langgraph_auth_user_id"
 """Key under which LangGraph Server puts the authenticated user; clients may not set it."""
 
-
 RESUMED = "circadian_resumed"
 """Key for the report of an unfinished run that was just resumed."""
-
 
 UNDONE = "circadian_undone"
 """Key for the id of a night whose interrupted undo was just finished."""

@@ -39,7 +39,6 @@ GROUPS = {
 }
 """Node -> its settings."""
 
-
 KINDS = {
     "user_prompt": "prompt",
     "persona": "prompt",

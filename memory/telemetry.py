@@ -36,11 +36,7 @@ def named(model: BaseChatModel) -> list[str]:
 
 
 T = TypeVar("T")
-
-
 Attributes = Mapping[str, str | int | bool]
-
-
 _RUN = "invoke_agent circadian"
 
 
@@ -197,16 +193,9 @@ def _tracer() -> Tracer | None:
 
 
 P = ParamSpec("P")
-
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 TICKS = Counter("circadian_ticks", "Ticks that ended.", ["context_type"])
-
-
 TICK_FAILURES = Counter("circadian_tick_failures", "Ticks that failed; the event went back.")
-
 
 MODEL_CALLS = Counter(
     "circadian_model_calls",
@@ -214,18 +203,10 @@ MODEL_CALLS = Counter(
     ["outcome"],
 )
 
-
 TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.")
-
-
 TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
-
-
 NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
-
-
 NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
-
 
 RECALL_SECONDS = Histogram(
     "circadian_recall_seconds",
@@ -233,10 +214,7 @@ RECALL_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
 
-
 EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
-
-
 SERVICE_UP = Gauge("circadian_service_up", "1 where a service answers, 0 where not.", ["service"])
 
 

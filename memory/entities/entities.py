@@ -31,10 +31,8 @@ from memory.text import longest, name_key, places, spellings
 
 ENTITIES, NAMES = "entities", "entity_names"
 
-
 BATCH = 1_000
 """Keys read at a time."""
-
 
 MOST_PEOPLE = 8
 """Most profiles in a prompt."""

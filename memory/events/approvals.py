@@ -23,12 +23,10 @@ from memory.storage import list_items, write_batch, write_new
 
 ANSWERS, DEEDS, ANSWERED, PASSED_OVER = "answers", "deeds", "answered", "passed_over"
 
-
 HOW = (
     'answer {"decision": "approve"}, {"decision": "edit", "args": {...}} or '
     '{"decision": "refuse", "reason": "..."}'
 )
-
 
 _WORDS: dict[str, Literal["approve", "refuse"]] = {
     "approve": "approve",

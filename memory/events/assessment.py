@@ -14,16 +14,9 @@ from memory.records import Assessment, EventClass, Goal, Priority
 from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, sentences
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-
-
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
-
-
 _GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
-
-
 _SPEECH = re.compile(r"[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
-
 
 _SMALL_TALK = r"""
     (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
@@ -40,15 +33,9 @@ _SMALL_TALK = r"""
     (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
 """
 
-
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
-
-
 _ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
-
-
 _A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
-
 
 _PLACES = """
     alley barn beach bridge camp castle cave cellar church city courtyard crossroads dock dungeon
@@ -57,20 +44,16 @@ _PLACES = """
     tavern temple tower town village well wood woods workshop yard
 """
 
-
 _DIRECTIONS = (
     "north south east west home inside outside upstairs downstairs back left right up down"
 )
 
-
 _THERE = f"(?:{'|'.join(_DIRECTIONS.split())})"
-
 
 _OBSERVING = re.compile(
     r"look(?: around)?(?: (?:here|there|inside|outside))?"
     rf"|(?:look at|examine|inspect) {_A_THING}[^\W_]+"
 )
-
 
 _MOVING = re.compile(
     rf"(?:go|move|walk)(?: {_THERE})+"
@@ -78,36 +61,27 @@ _MOVING = re.compile(
     rf"(?:{'|'.join(_PLACES.split())})"
 )
 
-
 _ASKING = "what what's who who's whom whose where where's when when's which why how how's"
-
-
 _VERBS = "is are am was were do does did has have had"
-
 
 _SUBJECTS = """
     i you he she it we they the a an this that these those there my your his her our their
     anybody anyone anything somebody someone something everybody everyone everything
 """
 
-
 _PROPOSING = re.compile(r"(?:what|how) about\b|what if\b|why (?:not|don't)\b")
-
 
 _REQUESTING = """
     please can could would will let's let remember remind note add make write set send save record
     update change start switch delegate plan store keep
 """
 
-
 _QUESTION = re.compile(
     rf"(?:{'|'.join(_ASKING.split())}|(?:{'|'.join(_VERBS.split())}) "
     rf"(?:{'|'.join(_SUBJECTS.split())}))(?: |$)"
 )
 
-
 _REQUEST_WORDS = frozenset(_REQUESTING.split())
-
 
 _LONGEST_QUESTION = 30
 """Words. A longer one is more than a question."""
@@ -199,16 +173,12 @@ def _order(text: str, names: Collection[str]) -> str:
 Kind: TypeAlias = Literal["event", "goal", "reflection"]
 """An event's text, the description of the goal in hand, or a look at the assistant's own work."""
 
-
 Mode: TypeAlias = Literal["single_action", "react_loop", "plan_execute"]
-
 
 Steps: TypeAlias = tuple[Mode | None, int | None]
 """A recommended mode and number of iterations; None: as many as are allowed."""
 
-
 MOST_COMPLEX = 5
-
 
 BY_SCORE: Mapping[int, Steps] = {
     1: ("single_action", 1),
@@ -218,7 +188,6 @@ BY_SCORE: Mapping[int, Steps] = {
     5: (None, None),
 }
 """What a complexity recommends that a model has judged."""
-
 
 _BY_CLASS: Mapping[EventClass, Steps] = {
     "communication": ("single_action", 1),
@@ -230,26 +199,19 @@ _BY_CLASS: Mapping[EventClass, Steps] = {
     "unknown": (None, None),
 }
 
-
 _LENGTHS = (20, 60)
 """Tokens: beyond each, a text is one more complex."""
-
 
 _PARTS = (2, 4)
 """Parts: from each on, a text is one more complex."""
 
-
 _APART = re.compile(r"[,;\u3001\u3002\uff0c\uff1b]|\b(?:and|then)\b", re.IGNORECASE)
-
-
 _WORD = re.compile(r"\w")
-
 
 _SEVERAL_STEPS = """
     plan organise organize arrange prepare design develop research construct renovate migrate
     project campaign programme program festival phases stages steps
 """
-
 
 _MULTI_STEP = frozenset(_SEVERAL_STEPS.split())
 

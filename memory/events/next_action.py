@@ -70,11 +70,7 @@ def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
 
 
 Judged = tuple[Event, Classification]
-
-
 ASLEEP = "Asleep. A message or `wake` wakes the agent."
-
-
 NO_GOAL = "Nothing is pending and no goal is active."
 
 

@@ -19,29 +19,20 @@ from memory.text import asks, cached_by_text, name_key, terms
 LEAST_TERMS = 3
 """Least different terms; the words of a shorter text prove nothing."""
 
-
 ELSEWHERE = 0.6
 """Share of a text's terms in one passage from which it may come from there (0..1)."""
-
 
 BORNE = 0.3
 """Least share of the terms in its sources, if these add a term."""
 
-
 RUN = 3
 """Terms in a row that make a copy."""
-
 
 COPIED, OWN = 0.6, 0.5
 """Share of runs that makes a copy, unless the sources have this share of the terms."""
 
-
 _ESCAPES = re.compile(r"\\[ntr]")
-
-
 _PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
-
-
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 

@@ -14,32 +14,24 @@ from functools import lru_cache
 
 ERROR = "Content appears to reference assistant actions or identity"
 
-
 SUGGESTION = (
     "Session memory should contain facts about the WORLD, PLAYERS, or EVENTS - not what you did. "
     "Rephrase in third-person."
 )
 
-
 _NOUN = "assistant"
 """People have assistants and are assistants, so this noun counts only in some positions."""
 
-
 _MACHINES = ("ai", "bot", "chatbot")
 """These mean the assistant only behind "the" or "this": people talk about AI and about bots."""
-
 
 _SELF = frozenset(
     {_NOUN, "ai assistant", *_MACHINES, "ai chatbot", "i", "me", "myself", "self", "we", "us"}
 )
 """Speaker names by which the assistant means itself."""
 
-
 _DETERMINER = re.compile(r"^(?:the|this|your|an?)\s+")
-
-
 _APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
-
 
 _PRONOUN = re.compile(
     r"""(?<![\w'/-])
@@ -49,9 +41,7 @@ _PRONOUN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-
 _COUNTRY = "US"
-
 
 _NUMBERED = re.compile(
     r"\b(?:act|part|chapter|phase|volume|book|war|class|type|level|tier|stage|section|title|"
@@ -61,14 +51,11 @@ _NUMBERED = re.compile(
 )
 """Behind one of these nouns an "I" is the numeral one."""
 
-
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
-
 
 _AS_AN_AI = re.compile(
     r"(?:^|[.!?,;:]\s*)as an ai\b(?!\s+\w*(?:engineer|researcher|student))", re.IGNORECASE
 )
-
 
 _COURTESY = re.compile(
     r"^\W*(?:(?:of course|sure|certainly|absolutely|no problem|my pleasure|well done)\b(?=\s*[,.!])"
@@ -88,23 +75,19 @@ def _any(words: str) -> str:
 
 _ADVERB = rf"(?:\w+ly|{_any('also then just even never always often now once soon very quite')})"
 
-
 _ADVERBS = (
     rf"(?:(?:{_ADVERB}|{_any('again still already first has had have')})"
     rf"(?:,?\s+{_any('and but yet or')}\s+|,?\s+)){{0,4}}"
 )
 
-
 _AUXILIARY = _any(
     r"is was has had does did will would can could should shall must may might can't won't \w+n't"
 )
-
 
 _PAST = _any(
     r"\w+ed said told gave made found knew thought felt wrote chose began took kept got went saw "
     "sent spoke taught built put read let led"
 )
-
 
 _PRESENT = _any(
     "says tells gives makes finds knows thinks feels writes chooses begins takes keeps gets goes "
@@ -112,20 +95,16 @@ _PRESENT = _any(
     "explains recommends believes provides responds replies reminds acts works uses remembers"
 )
 
-
 _OBJECT = _any(
     "the an? his her their its my your our this these those all any every each no only nobody "
     "whatever whoever what whom him them it you me us everyone everybody anyone to nothing "
     "everything anything"
 )
 
-
 _TRANSITIVE = rf"\w+[^\Ws]s\s+(?:{_OBJECT}\b|(?-i:[A-Z]))"
 """Any other verb in the present with its object: "obeys the king", "belongs to Ada"."""
 
-
 _VERB = rf"(?:(?:{_AUXILIARY}|{_PAST}|{_PRESENT})\b|{_TRANSITIVE})"
-
 
 _CLAUSE_ENDS = (
     r"(?=\s*(?:[.,;:!?)]|$)|\s+"

@@ -28,7 +28,6 @@ from memory.storage import list_items
 SYSTEM = "system"
 """The sender or channel of what no person said: notices, sensors, the world itself."""
 
-
 _NAME_ENDS = r"(?![\w@]|[-.]\w)"
 """`@circadian-2`, `@circadian.example` and `@circadian@example.org` are other names."""
 
@@ -74,35 +73,18 @@ TRUST: Mapping[SourceType, float] = {
 }
 """How far a source is trusted, 0..1 (design, ruling 2)."""
 
-
 _BASE, _DIRECT, _MENTION = 2, 3, 2
-
-
 _HIGHEST_BONUS = 2
-
-
 _LOWEST, _HIGHEST = 1, 10
-
-
 _WORD = re.compile(r"\w+")
-
 
 AT = r"(?<![\w@/.+-])@"
 """The `@` of a mention: not that of an e-mail address or a link."""
 
-
 _MENTIONED = re.compile(rf"{AT}\w")
-
-
 _BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
-
-
 _AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
-
-
 _GOAL_WORDS = frozenset({"goal", "goals"})
-
-
 _QUEST_WORDS = frozenset({"quest", "quests", "task", "tasks"})
 
 
@@ -171,14 +153,11 @@ def _named(name: str, spoken: str) -> bool:
 
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
 
-
 OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
 """Tags that say what made an entry; tools cannot set them."""
 
-
 CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
 """Source types of entries in the assistant's words."""
-
 
 WORD = re.compile(r"\w+")
 

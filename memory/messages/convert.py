@@ -106,7 +106,6 @@ def check_message(message: HumanMessage) -> None:
 
 _SOURCES = ("url", "base64", "data", "file_id", "id", "source")
 
-
 _PAYLOAD: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "image": _SOURCES,
@@ -118,9 +117,7 @@ _PAYLOAD: dict[str, tuple[str, ...]] = {
 }
 """Type of a block -> the keys that hold what it brings; it has one of them at least."""
 
-
 _BESIDE = ("type", "id", "index")
-
 
 _OF_MEDIA = (
     "mime_type",
@@ -134,10 +131,8 @@ _OF_MEDIA = (
     "metadata",
 )
 
-
 _STRUCTURED = ("image_url", "input_audio", "file", "source", "metadata")
 """Keys whose value may be an object; the others hold a string or a number."""
-
 
 _KEY = re.compile(r"[\w-]{1,64}")
 
@@ -180,22 +175,16 @@ def _is_flat(value: object) -> bool:
 
 M = TypeVar("M", bound=BaseMessage)
 
-
 EVENT_KEY = "circadian"
 """In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
-
 
 TOLD = "told"
 """In the mark of a human message as the model sees it: its text says who speaks."""
 
-
 _LONGEST = 64
 """Characters of a name that providers take."""
 
-
 _SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
 _WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
 
 

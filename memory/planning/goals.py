@@ -14,8 +14,6 @@ from memory.errors import Refusal, StateError
 from memory.records import CompletedTask, Goal, GoalStatus, Priority
 
 Goals: TypeAlias = dict[str, Goal]
-
-
 _ORDER: Mapping[Priority, int] = {"high": 0, "medium": 1, "low": 2}
 
 

@@ -18,10 +18,8 @@ from memory.records import CompletedTask, SessionMemory
 
 MemoryType = Literal["fact", "pattern"]
 
-
 COMPLETED_KEPT = 200
 """Bounded, because the state is copied into every checkpoint."""
-
 
 KEPT = 0.5
 """Share of an item's words by which another item says the same (0..1)."""

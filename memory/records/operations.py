@@ -16,7 +16,6 @@ from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operati
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were last stored."""
 
-
 BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
 """The values of a fact's fields that were never written."""
 

@@ -17,10 +17,8 @@ from memory.text import name_key, shown_name
 
 RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
 
-
 RISE = 0.1
 """Rise per day with an answered message, as a share of what favorability lacks to 1."""
-
 
 STATES: tuple[tuple[float, RelationshipState], ...] = (
     (0.75, "close"),
@@ -30,13 +28,10 @@ STATES: tuple[tuple[float, RelationshipState], ...] = (
 )
 """Least favorability of each state."""
 
-
 BONUS: Mapping[RelationshipState, int] = {"friend": 1, "close": 2}
 """Added to the importance of what somebody says."""
 
-
 MOST_ALIASES = 20
-
 
 _ANSWERED = 20
 """Newest answered events that a profile keeps, so that a repeated tick counts once."""

@@ -21,14 +21,11 @@ class Probe(TypedDict):
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed; tools may have written memories based on it."""
 
-
 SELF = "self"
 """Tag of notes on the assistant's own work; never made into facts, recalled or counted."""
 
-
 OWN = "~"
 """The first character of ids of the product's own messages and events, and of no others."""
-
 
 OPENING = "[reflection]"
 """The beginning of the event's text, by which the offline model recognises it."""
@@ -67,7 +64,6 @@ class AssistantPrompt(TypedDict):
 AGENTS = UUID("6f1f8a3e-2f0e-5a37-9d0c-5b1d2a0c7e11")
 """The uuid5 namespace of agents. Never change it: thread ids derive from it."""
 
-
 LOCAL_USER = "local"
 """The user until a server authenticates one."""
 
@@ -94,17 +90,9 @@ def _label(text: str) -> str:
 
 
 Priority = Literal["high", "medium", "low"]
-
-
 GoalStatus = Literal["active", "completed", "abandoned"]
-
-
 ProjectStatus = Literal["active", "paused", "completed"]
-
-
 SourceType = Literal["direct", "observation", "inference", "environmental", "compaction"]
-
-
 ScoringMethod = Literal["heuristic", "llm", "manual"]
 
 

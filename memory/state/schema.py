@@ -97,23 +97,11 @@ def _object(key: str, value: Any) -> dict[str, Any]:
 
 
 SCHEMA_VERSION = 1
-
-
 Mode = Literal["awake", "sleep"]
-
-
 Phase = Literal["compacting", "dreaming"]
-
-
 Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
-
-
 Turn = Literal["tick", "night", "rest", "refuse"]
-
-
 SleepCause = Literal["request", "go_to_sleep", "schedule", "fatigue"]
-
-
 WakeCause = Literal["request", "event", "answer", "hours"]
 
 
@@ -323,7 +311,6 @@ IN_HAND = (
 Dropping them loses nothing: an event stays in the inbox until its tick is committed, and a night is
 in the store.
 """
-
 
 EPHEMERAL = ("request", "events", "returning")
 """Keys of one run's input."""

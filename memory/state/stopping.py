@@ -18,7 +18,6 @@ from langgraph.config import get_config
 PAUSE = 0.05
 """Seconds between two checks for steps in hand."""
 
-
 SETTLE = 2.0
 """Longest wait, in seconds, for the checkpoint of a run's last step."""
 

@@ -30,10 +30,8 @@ class Node(Protocol):
 _MESSAGE_KEYS = ("messages", "exchange")
 """Validated by LangGraph's message reducer; message classes are no plain JSON."""
 
-
 _INPUT_KEYS = ("events", "request")
 """Validated where input is taken; gone in the next step."""
-
 
 _ANEW = ("turn", "report")
 """Set anew by every run; an earlier value, valid or not, is never used."""

@@ -18,35 +18,21 @@ from typing import NamedTuple
 from memory.text.words import STOP_WORDS, stem
 
 _MONTHS = "january february march april may june july august september october november december"
-
-
 _NAMES = _MONTHS.split()
-
-
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
-
-
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-
-
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
-
 
 _WRITTEN = re.compile(
     rf"(?:\b{_DAY}(?: of)? )?\b({_MONTH})\b\.?(?:,? {_DAY}\b(?!\d))?(?:,? (\d{{4}}))?\b",
     re.IGNORECASE,
 )
 
-
 _BEFORE_MAY = re.compile(r"\b(?:in|of|during|since|until|till|by|before|after|last|this|next) $")
-
-
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-
 
 NEAR = 5.0
 """Distance in days at which closeness falls to 1/e."""
-
 
 _YEAR_ALONE = 0.3
 """Closeness of any moment within a year, if only the year is given."""
@@ -105,10 +91,8 @@ def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
 ANALYSIS_VERSION = 1
 """Raise it when `terms` changes its results: everything stored is then analysed again."""
 
-
 OWN_WEIGHT = 2
 """How often an entry's own terms count, compared with those of the entries before it."""
-
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -116,28 +100,19 @@ _UNSPACED = (
 )
 """Thai, Lao, Burmese, Hangul (whose particles stick to the word), Khmer, Kana and Han."""
 
-
 _MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 """Vowel signs and the like: parts of words that Python does not count as letters."""
-
 
 _PIECE = re.compile(
     rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
 )
 
-
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-
-
 _ACCENTS = re.compile("[\u0300-\u036f]")
-
-
 _QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
-
 
 _ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 """A bracket at the end of a text, such as a picture's caption."""
-
 
 _PAST = re.compile(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"

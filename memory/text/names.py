@@ -15,19 +15,12 @@ from memory.text.words import STOP_WORDS, cached_by_text
 LONGEST = 200
 """Most characters of a name."""
 
-
 MOST_WORDS = 300
 """Words of a text that are searched for names."""
 
-
 _WORDS_OF_A_NAME = 4
-
-
 _GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
-
-
 _BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
-
 
 _AROUND = "".join(
     (
@@ -39,10 +32,8 @@ _AROUND = "".join(
 )
 """Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
 
-
 _ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
 """A name does not continue behind a word that ends so."""
-
 
 PRONOUNS = frozenset(
     (
@@ -52,7 +43,6 @@ PRONOUNS = frozenset(
     )
 )
 """Names of nobody: their meaning changes with every sentence."""
-
 
 _KIN = frozenset(
     (
@@ -72,9 +62,7 @@ _KIN = frozenset(
     )
 )
 
-
 _WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")
-
 
 SPEAKER = frozenset(
     ("user", "the user", "human", "the human", "speaker", "the speaker", "sender", "the sender")

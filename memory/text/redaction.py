@@ -28,8 +28,6 @@ def safe(text: str) -> str:
 
 
 _HALVES = re.compile(r"[\ud800-\udfff]")
-
-
 _LARGEST = 2**63
 
 
@@ -52,7 +50,6 @@ def encodable(value: Any) -> Any:
 
 HIDDEN = "***"
 
-
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
     # A word after "Basic" is a key if it looks like base64.
@@ -64,7 +61,6 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 
-
 _GIVEN = re.compile(
     r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret)[_-]?key|client[_-]?secret)
         ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?=)
@@ -73,15 +69,9 @@ _GIVEN = re.compile(
 )
 """A secret with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
 
-
 _IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
-
-
 _VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
-
-
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
-
 
 _SECRET_WORD = re.compile(
     r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
@@ -89,23 +79,18 @@ _SECRET_WORD = re.compile(
 )
 """Last word of the name of a secret. The plural `tokens` is a count."""
 
-
 _SECRET_PAIR = re.compile(
     r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
 )
 
-
 _TAILS = {"value", "text", "string", "hash", "header", "base"}
 """Words that may follow in the name of a secret."""
-
 
 _NAMES, _VALUES = ("name", "key", "field", "header", "variable"), ("value", "values")
 """Keys of records that hold a name beside its value."""
 
-
 _SHORTEST = 6
 """Shorter values of secret variables are not hidden; that would garble every line."""
-
 
 _DEEPEST = 20
 """Levels kept: JSON from a model can be nested beyond the recursion limit."""

@@ -16,41 +16,24 @@ from typing_extensions import TypedDict
 WARNING_AT = 60.0
 """Percent of the limit (ruling 6)."""
 
-
 CRITICAL_AT = 80.0
-
 
 CUT = " ..."
 """Stands where a text was shortened."""
 
-
 _CHARS_PER_TOKEN = 4
-
 
 _WIDE = re.compile(
     "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
 )
 """Chinese, Japanese and Korean script, and all beyond the basic plane, such as emoji."""
 
-
 _OTHER = re.compile(r"[^\x00-\x7f]")
-
-
 _WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
-
-
 _SMOOTHING = 0.3
-
-
 _LOWEST, _HIGHEST = 0.25, 4.0
-
-
 _COUNTED_BLOCKS = {"text", "image", "image_url"}
-
-
 _CALL_BLOCKS = {"tool_use", "function_call", "tool_call"}
-
-
 _MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "document", "input_image"}
 
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 LONGEST = 2_000
 """Characters of the longest cached text; messages may be fifty times as long."""
 
-
 Result = TypeVar("Result")
 
 
@@ -40,9 +39,7 @@ _STOP_WORDS = """
     while who whom whose why will with would you your yours
 """
 
-
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
 
 _PAST_FORMS = """
     buy bought; sell sold; go went gone; tell told; say said; see saw seen; eat ate eaten;
@@ -57,27 +54,19 @@ _PAST_FORMS = """
     wrote written; child children; person people; foot feet; tooth teeth; mouse mice
 """
 
-
 _IRREGULAR = {
     form: base for base, *forms in map(str.split, _PAST_FORMS.split(";")) for form in forms
 }
 
-
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
-
-
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+")
-
-
 _ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|approx|No|a\.m|p\.m)\.$")
-
 
 _ENDINGS = (
     *(("ies", "y"), ("ied", "y"), ("ss", "ss"), ("us", "us"), ("is", "is")),
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""), ("e", "")),
 )
 """Ending and what stands instead, the first that fits; those that stay protect the word."""
-
 
 _DOUBLES = frozenset("bdgmnprt")
 
