@@ -105,9 +105,9 @@ def undone_night(config: RunnableConfig) -> str | None:
 
 
 def process_now() -> Process:
-    """Process-wide resources, created lazily, for what a server does beside its runs.
+    """Process-wide resources, created at the first call, which blocks.
 
-    Blocking the first time. Raises as `open_home`.
+    A server uses them beside its runs. Raises as `open_installation`.
     """
     return _process()
 
@@ -189,11 +189,11 @@ class Process:
 
 @lru_cache(maxsize=1)
 def _process() -> Process:
-    from memory.installation import open_installation as open_home
+    from memory.installation import open_installation
     from memory.models import choose_model
 
     deployment = Deployment()
-    home = open_home(deployment)
+    home = open_installation(deployment)
     return Process(
         home,
         Resources(

@@ -1,7 +1,7 @@
 """Analysis of texts and queries: index terms, the text to embed, names, dates and questions. Pure.
 
-English words are stemmed; scripts without blanks are cut into pairs of characters; every other word
-counts as it is, without case and accents.
+English words are stemmed. Scripts without spaces are cut into pairs of characters. All other words
+are indexed as they are, without case and accents.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
 
 
 ANALYSIS_VERSION = 1
-"""Raise it when `terms` changes its results: everything stored is then analysed again."""
+"""Increase it when `terms` changes its results: everything stored is then analysed again."""
 
 OWN_WEIGHT = 2
-"""How often an entry's own terms count, compared with those of the entries before it."""
+"""Weight of a text's own terms; terms from its surroundings have weight 1."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -130,7 +130,7 @@ class Query:
     terms: tuple[str, ...]
     """The distinct index terms to look up."""
     text: str
-    """The text to embed, without speakers' names, which say who spoke and not about what."""
+    """The text to embed, without speakers' names, which say who spoke and not what about."""
     people: frozenset[str]
     """The speakers named in the query."""
     days: tuple[Day, ...]
@@ -152,32 +152,32 @@ def terms(text: str) -> list[str]:
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
     """The index terms of a journal entry: its own (twice), and those of the texts `before` it.
 
-    An answer seldom repeats the words of its question, and should be found by them all the same.
+    An answer seldom repeats the words of its question, and should still be found by them.
     """
     own = [*terms(text), *terms(speaker or "")]
     return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier))]
 
 
 def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
-    """The index terms of a fact: its own (twice) and new ones of the context that a night wrote.
+    """The index terms of a fact: its own (twice), and new ones from the context that a night wrote.
 
-    The context says in other words what the fact is about, so that it is found by these, too.
+    The context describes the fact in other words, by which it is then found, too.
     """
     own = terms(text)
     new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
-    return [*(own * OWN_WEIGHT), *new] if new and any(one.strip() for one in beside) else own
+    return [*(own * OWN_WEIGHT), *new] if new else own
 
 
 def embedded_text(text: str, names: Iterable[str]) -> str:
-    """The text of a journal entry to embed, without the names of those present.
+    """The text of a journal entry to embed, without the speakers' names.
 
-    Otherwise "Thanks, Ana!" would be near to every question about Ana. "Ana's dog" stays.
+    Otherwise "Thanks, Ana!" would be close to every question about Ana. "Ana's dog" stays.
     """
     return _without(text, names, "(?!['\u2019]s)")
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
-    """`text` without these names as whole words; unchanged if nothing would be left."""
+    """`text` without these names as whole words; unchanged if no word would be left."""
     return _without(text, names, "(?:['\u2019]s\\b)?")
 
 

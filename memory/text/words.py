@@ -1,4 +1,7 @@
-"""Words: how the offline model and embedder cut text. Pure; English; no dictionary download."""
+"""Words, stems and sentences of English text. Pure; needs no dictionary.
+
+Word search, the offline model and the offline embedder cut text by these rules.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 LONGEST = 2_000
-"""Characters of the longest cached text; messages may be fifty times as long."""
+"""Characters of the longest text that is cached; a message may be fifty times as long."""
 
 Result = TypeVar("Result")
 
@@ -66,13 +69,13 @@ _ENDINGS = (
     *(("ies", "y"), ("ied", "y"), ("ss", "ss"), ("us", "us"), ("is", "is")),
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""), ("e", "")),
 )
-"""Ending and what stands instead, the first that fits; those that stay protect the word."""
+"""(ending, replacement); the first that fits counts. An ending that stays protects the word."""
 
 _DOUBLES = frozenset("bdgmnprt")
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in lower case, possessive endings cut: "Ana's cat" -> ana, cat."""
+    """The words of `text` in lower case without possessive endings: "Ana's cat" -> ana, cat."""
     return [_bare(match.group().lower()) for match in _WORD.finditer(text)]
 
 
@@ -83,9 +86,9 @@ def _bare(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A crude stem: English endings cut, so that paints, painted and painting are paint.
+    """A crude English stem: "paints", "painted" and "painting" become "paint".
 
-    Common irregular forms are known: bought is buy.
+    Common irregular forms are known: "bought" becomes "buy".
     """
     word = _IRREGULAR.get(word, word)
     for _ in range(3):
@@ -105,18 +108,18 @@ def _without_ending(word: str) -> str:
 
 
 def _single(root: str) -> str:
-    """From plann, of planned, to plan; but fall and miss keep their double letter."""
+    """Undo a doubled letter: "plann" becomes "plan", but "fall" and "miss" stay."""
     doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] in _DOUBLES
     return root[:-1] if doubled else root
 
 
 def content_stems(text: str) -> list[str]:
-    """The stems of `text` in order, stop words left out."""
+    """The stems of `text` in order, without stop words."""
     return [stem(word) for word in words(text) if word not in STOP_WORDS]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of `text` as they stand, outer white space cut; line breaks end a sentence."""
+    """The sentences of `text`, trimmed; a line break ends a sentence."""
     found: list[str] = []
     for piece in _SENTENCE_END.split(text):
         part = piece.strip()
@@ -128,7 +131,7 @@ def sentences(text: str) -> list[str]:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text` on one line, cut at a word to at most `limit` characters (three dots when cut)."""
+    """`text` on one line of at most `limit` characters, cut after a word, with three dots."""
     line = " ".join(text.split())
     if len(line) <= limit or limit < 10:
         return line[:limit]
