@@ -1,13 +1,14 @@
 """Entities in the store: profiles, and the names that lead to them.
 
 Store namespaces (below `(user, thread)`):
-`entities` id -> EntityProfile · `entity_names` name key (`memory.text.names.name_key`) -> {id}.
-Profiles are read, changed and written back; the agent's lock lets only one process write at a time.
+`entities` id -> EntityProfile · `entity_names` name key (`memory.text.name_key`) -> {id}.
+Profiles are read, changed and written back; the agent's lock admits one writing process at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
@@ -39,7 +40,7 @@ MOST_PEOPLE = 8
 
 
 class NamedEntity(NamedTuple):
-    """The entity that a name means."""
+    """The entity behind a name."""
 
     id: str
     """If there is no profile yet, its future id."""
@@ -59,7 +60,7 @@ async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
 
 
 async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[NamedEntity]:
-    """The entity of each name or alias; a part of a name finds nobody."""
+    """The entity of each name or alias; part of a name finds nothing."""
     guessed = {name: entity_id(name_key(name)) for name in names}
     keys = [key for name in names for key in spellings(name)]
     ids, profiles = await _names_and_profiles(store, scope, keys, guessed.values())
@@ -113,18 +114,20 @@ async def in_conversation(
 
     Except for the sender's, profiles with nothing but a name are left out.
     """
-    talks = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
-    here = [event] if event else []
-    ids = [*(one["sender"] for one in here), *(one["entity"] for one in talks[:MOST_PEOPLE])]
-    known, named = await look_up(store, scope, senders=ids, texts=[one["text"] for one in here])
-    profiles = [one.profile for one in known]
-    sender, others = profiles[: len(here)], profiles[len(here) :]
-    told = [one for one in (*(one for some in named for one in some), *others) if not is_blank(one)]
-    return list({one["id"]: one for one in (*sender, *told) if one}.values())[:MOST_PEOPLE]
+    talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
+    senders = [event["sender"]] if event else []
+    people = [*senders, *(talk["entity"] for talk in talks[:MOST_PEOPLE])]
+    texts = [event["text"]] if event else []
+    known, mentioned = await look_up(store, scope, senders=people, texts=texts)
+    profiles = [entity.profile for entity in known]
+    sender, others = profiles[: len(senders)], profiles[len(senders) :]
+    described = [p for p in (*chain.from_iterable(mentioned), *others) if not is_blank(p)]
+    shown = {profile["id"]: profile for profile in (*sender, *described) if profile}
+    return list(shown.values())[:MOST_PEOPLE]
 
 
 async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> list[Familiar]:
-    """What profiles know about each event's sender and the people it names."""
+    """For each event: the sender's profile id and bonus, and the names of the people mentioned."""
     if not events:
         return []
     known, named = await look_up(
@@ -154,7 +157,7 @@ async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
     """Store writes for the operations on entities: profiles and their names."""
-    mine = [one for one in operations if one["kind"] in KINDS]
+    mine = [operation for operation in operations if operation["kind"] in KINDS]
     if not mine:
         return []
     given = (one["after"] or one["before"] for one in mine if one["kind"] != "change_entity")
@@ -175,7 +178,7 @@ async def puts_after(
 async def _names_and_profiles(
     store: BaseStore, scope: Scope, keys: Iterable[str], ids: Collection[str]
 ) -> tuple[dict[str, str], dict[str, EntityProfile]]:
-    """NamedEntity ids by name key, and profiles by id: those of `ids` and those that the names mean."""
+    """Entity ids by name key, and profiles by id: those of `ids`, and of the names' entities."""
     found = await _values(store, scope, {NAMES: keys, ENTITIES: ids})
     names = {key: str(value["id"]) for key, value in found[NAMES].items()}
     profiles = cast(dict[str, EntityProfile], found[ENTITIES])

@@ -90,7 +90,7 @@ def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
 def decision_of(
     given: Any, *, by: str, at: datetime, question: str | None = None
 ) -> Decision | str:
-    """A person's answer to `question` as a decision, or what is wrong with it.
+    """A person's answer to `question` as a decision, or a sentence on what is wrong with it.
 
     Accepts a word (yes, no, approve, refuse), true and false, an object as in HOW, and the form of
     LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
@@ -104,11 +104,11 @@ def decision_of(
     try:
         answer = AnswerInput.model_validate(given)
     except ValidationError:
-        return f"that is no answer: {HOW}"
+        return f"not an answer: {HOW}"
     if answer.decision == "edit" and answer.args is None:
         return f"an edit needs args: {HOW}"
     if answer.id is not None and question is not None and answer.id != question:
-        return f"that answers {answer.id:.80}, and this is {question}"
+        return f"that answers {answer.id:.80}, but the question is {question}"
     return {
         "decision": answer.decision,
         "args": answer.args if answer.decision == "edit" else None,
@@ -144,7 +144,7 @@ async def answers(
     store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]
 ) -> dict[str, Decision]:
     """Answers to parked ticks, by question id."""
-    waiting = {one["question"]["id"] for one in parked}
+    waiting = {tick["question"]["id"] for tick in parked}
     if not waiting:
         return {}
     items = await list_items(store, scope.namespace(ANSWERS))
@@ -154,7 +154,7 @@ async def answers(
 async def keep(
     store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
 ) -> Decision:
-    """Store an answer and return the valid one, which is the first of several.
+    """Store an answer and return the one that counts, which is the first of several.
 
     `run`: the server's run that brought it.
     """
@@ -221,7 +221,7 @@ async def tidy(store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]) -> 
     keys = {item.key for item in items}
     kept = {key for key in keys if key.startswith("event_")}
     kept |= {max((key for key in keys if key.startswith("tick_")), default="")}
-    kept |= {one["question"]["id"] for one in parked}
+    kept |= {tick["question"]["id"] for tick in parked}
     puts = [PutOp(item.namespace, item.key, None) for item in items if item.key not in kept]
     if puts:
         await write_batch(store, puts)

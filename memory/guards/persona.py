@@ -1,9 +1,9 @@
-"""The persona guard: what the assistant says about itself does not become memory.
+"""The persona guard: what the assistant says about itself does not become memory. Pure.
 
-Every write to long-lived memory passes it. A text is judged together with its speaker: what a
-person says in the first person is about that person. The assistant is recognised in two ways: in
-the first person, if nobody else is the speaker; and in the third person, as the owner, the subject
-or the agent of something ("the assistant's tone", "Circadian suggested", "opened by the bot").
+It checks every write to long-lived memory. A text is judged together with its speaker: a person's
+first person is about that person. The assistant is recognised in the first person, if nobody else
+is the speaker; and in the third person, as the owner, subject or agent of something ("the
+assistant's tone", "Circadian suggested", "opened by the bot").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUGGESTION = (
 )
 
 _NOUN = "assistant"
-"""People have assistants and are assistants, so this noun counts only in some positions."""
+"""People have assistants and work as assistants, so this noun counts only in some positions."""
 
 _MACHINES = ("ai", "bot", "chatbot")
 """These mean the assistant only behind "the" or "this": people talk about AI and about bots."""
@@ -49,7 +49,7 @@ _NUMBERED = re.compile(
     r"block|zone|sector|schedule|exhibit)\s+$",
     re.IGNORECASE,
 )
-"""Behind one of these nouns an "I" is the numeral one."""
+"""After one of these nouns an "I" is a numeral."""
 
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 
@@ -65,7 +65,7 @@ _COURTESY = re.compile(
     r"|here(?:'s| is| are) (?:a|an|the|your|some)\b)",
     re.IGNORECASE,
 )
-"""Openings of an answer; no fact begins so."""
+"""Openings of an answer; no fact begins like this."""
 
 
 def _any(words: str) -> str:
@@ -125,8 +125,8 @@ def violation(
 
     Args:
         text: what is to be remembered.
-        speaker: who says it. Without one, or with `-` for unknown, it is the assistant, and also if
-            the speaker is a name by which it means itself ("me", "the assistant", "this AI").
+        speaker: who says it. None and `-` (unknown) count as the assistant, and so does a name by
+            which the assistant means itself ("me", "the assistant", "this AI").
         assistant_names: names of the assistant, in lower case.
     """
     text = text.replace(_APOSTROPHE, "'")
@@ -143,7 +143,7 @@ def violation(
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether `text` begins as an answer does: thanks, agreement, an offer of help."""
+    """Whether `text` begins like an answer: with thanks, agreement or an offer of help."""
     return _COURTESY.match(text.replace(_APOSTROPHE, "'")) is not None
 
 
@@ -172,7 +172,7 @@ def _first_person(text: str) -> Iterator[str]:
 
 
 def _unquoted(text: str) -> str:
-    """`text` without quotations, which are somebody's speech; a mere quotation stays whole."""
+    """`text` without quotations, which are somebody's speech; unchanged if nothing else is left."""
     rest = _QUOTED.sub(" ", text)
     return rest if re.search(r"\w", rest) else text
 
@@ -186,12 +186,12 @@ def _third_person(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _patterns(name: str) -> tuple[str, str, str]:
-    """The assistant as owner, as subject and as agent."""
+    """Patterns for the assistant as owner, as subject and as agent."""
     subject, article = rf"\b{re.escape(name)}\b", r"(?:the\s+|this\s+|your\s+)?"
     if name in _MACHINES:
         subject, article = rf"\b(?:the|this)\s+(?:ai\s+)?{subject}", r"(?:the|this)\s+"
     elif name == _NOUN:
-        # At the beginning of a sentence, or behind a determiner.
+        # At the beginning of a sentence, or after a determiner.
         begins = r"(?:^|[.!?;:]\s+)(?:as\s+)?"
         subject = rf"(?:{begins}|\b(?:the|this|your)\s+)(?:(?:ai|virtual|digital)\s+)?{subject}"
     return (

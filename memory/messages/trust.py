@@ -1,6 +1,6 @@
-"""Showing other people's words to the model as data, in blocks that their content cannot close.
+"""Trust in prompts: other people's words stand in blocks that their content cannot close. Pure.
 
-Pure. State and journal keep every text unchanged; only the prompt is escaped.
+State and journal keep every text unchanged; only the prompt is escaped.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _beginnings(tag: str) -> str:
     """Pattern for every prefix of `tag`, including the empty one."""
     pattern = ""
     for character in reversed(tag):
-        one = r"[\W_]{0,3}" if character == "_" else character
-        pattern = f"(?:{one}{pattern})?"
+        first = r"[\W_]{0,3}" if character == "_" else character
+        pattern = f"(?:{first}{pattern})?"
     return pattern
 
 
@@ -112,11 +112,12 @@ def one_line(text: str) -> str:
 
 
 def as_model_sees(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The messages, with everything that nobody trusted wrote marked as data.
+    """The messages, with everything from untrusted authors marked as data.
 
-    That is tool results, words of people other than owners, and the summary of a compaction, which
-    is made from both and has the role of a system message. The mark of a message says whether an
-    owner speaks. A human message without a name is the product's own, as in an autonomous tick.
+    Untrusted are tool results, the words of people other than owners, and the summary of a
+    compaction, which is made from both and has the role of a system message. A message's mark says
+    whether an owner speaks. A human message without a name is the product's own, as in an
+    autonomous tick.
     """
     return [_as_model_sees(message) for message in messages]
 
@@ -139,9 +140,9 @@ def _as_model_sees(message: AnyMessage) -> AnyMessage:
 
 
 def _marked(message: M, tag: str, attributes: dict[str, str]) -> M:
-    """The message with its text in a block; of several content blocks each text is escaped.
+    """The message with its text in a block; texts in several content blocks are escaped one by one.
 
-    Readers may join the blocks, so no text may form a tag together with the next one either.
+    A provider may join them, so no text may form a tag together with the next one.
     """
     content: str | list[Any] = message.content
     if isinstance(content, str):
@@ -157,9 +158,9 @@ def _escaped_part(value: Any) -> Any:
     if isinstance(value, str):
         return _OPENS_IN_PART.sub(r"<\\", value)
     if isinstance(value, dict):
-        return {key: _escaped_part(one) for key, one in value.items()}
+        return {key: _escaped_part(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_escaped_part(one) for one in value]
+        return [_escaped_part(item) for item in value]
     return value
 
 

@@ -167,13 +167,13 @@ def test_text_in_a_block_of_another_kind_is_escaped_too() -> None:
     [
         ({"type": "tool_result", "tool_use_id": "c", "content": "x"}, "type 'tool_result' is not"),
         ({"type": "document", "source": {"type": "text", "data": "x"}}, "type 'document' is not"),
-        ({"type": "bogus"}, "type 'bogus' is not taken; known are text, image"),
+        ({"type": "bogus"}, "type 'bogus' is not accepted; known are text, image"),
         ({"type": "text"}, "type 'text' must have text"),
         ({"type": "text", "text": "x", "cache_control": {}}, "type 'text' has no 'cache_control'"),
         ({"type": "image"}, "type 'image' must have url or"),
-        ({"type": "image", "url": {"a": "b"}}, "type 'image': 'url' is not of the known form"),
-        ({"type": "file", "file": {"content": [{"type": "text"}]}}, "'file' is not of the known"),
-        ({"type": "file", "file": {"</event>": "x"}}, "'file' is not of the known form"),
+        ({"type": "image", "url": {"a": "b"}}, "type 'image': 'url' has an unknown form"),
+        ({"type": "file", "file": {"content": [{"type": "text"}]}}, "'file' has an unknown form"),
+        ({"type": "file", "file": {"</event>": "x"}}, "'file' has an unknown form"),
     ],
 )
 async def test_a_block_that_is_neither_text_nor_media_is_refused(
