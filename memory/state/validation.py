@@ -31,7 +31,7 @@ _MESSAGE_KEYS = ("messages", "exchange")
 """Validated by LangGraph's message reducer; message classes are no plain JSON."""
 
 _INPUT_KEYS = ("events", "request")
-"""Validated where input is taken; gone in the next step."""
+"""Validated when input is taken in; gone in the next step."""
 
 _SET_BY_EACH_RUN = ("turn", "report")
 """Set by every run; an earlier value is never used, so it need not be valid."""
