@@ -2,7 +2,7 @@
 
 Store namespaces (below `(user, thread)`): `audit` day -> {} · `audit/<YYYYMMDD>` key ->
 AuditEntry, one namespace per day (UTC), so that no read scans everything. The `of_` functions are
-pure and make entries without secrets and of bounded size. Nothing here changes or removes an entry.
+pure; their entries contain no secrets and are of bounded size. Nothing changes or removes an entry.
 """
 
 from __future__ import annotations
@@ -36,17 +36,24 @@ from memory.text import bounded, redacted, safe
 
 AUDIT = "audit"
 
-
 AGENT = "agent"
 """Value of `who` for the assistant itself."""
 
-
 STOP = "emergency stop"
-
 
 MOST_DETAIL = 2_000
 """Most characters of an entry's detail, as JSON."""
 
+CAUSES = {
+    "request": "on request",
+    "go_to_sleep": "of its own accord",
+    "schedule": "at its hour",
+    "fatigue": "from fatigue",
+    "event": "at a message",
+    "answer": "at an answer",
+    "hours": "at the end of its hours",
+}
+"""Causes of a mode change, in words."""
 
 What = Literal[
     "tool_call",
@@ -70,10 +77,7 @@ What = Literal[
     "compaction",
 ]
 
-
 Outcome = Literal["ok", "error", "refused", "cached"]
-
-
 log = logging.getLogger("circadian.audit")
 
 
@@ -139,7 +143,7 @@ def of_goals(
 ) -> list[AuditEntry]:
     """One entry per goal created, changed or deleted."""
     lines = []
-    for goal_id in [*after, *(one for one in before if one not in after)]:
+    for goal_id in dict.fromkeys([*after, *before]):
         what, detail = _goal_change(before.get(goal_id), after.get(goal_id))
         if detail:
             lines.append(
@@ -228,6 +232,66 @@ def of_compaction(
     """
     detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})
     return entry_of(at, "compaction", archive, detail=detail, model=model, tick=tick)
+
+
+def of_correction(old: str, new: str, *, at: datetime, who: str, origin: str) -> AuditEntry:
+    """A fact replaced another. Both are named by id only, so that a forget leaves no text here."""
+    return entry_of(at, "fact_corrected", old, who=who, detail={"fact": new}, origin=origin)
+
+
+def of_night(
+    record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
+) -> AuditEntry:
+    """A night ended; counts its operations by kind, and lists its errors."""
+    started, ended = record["started"], record["ended"] or record["started"]
+    took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
+    return entry_of(
+        datetime.fromisoformat(ended),
+        "night",
+        record["id"],
+        outcome="error" if record["errors"] else "ok",
+        detail={
+            "status": record.get("status"),
+            "stopped": record.get("stopped"),
+            "operations": dict(Counter(operation["kind"] for operation in operations)),
+            "held": len(record["held"]),
+            "errors": record["errors"],
+            "steps": record["steps"],
+        },
+        duration_ms=round(took.total_seconds() * 1_000),
+        model=model,
+        tick=tick,
+        origin=record["id"],
+    )
+
+
+def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
+    """The agent fell asleep or woke."""
+    return entry_of(
+        datetime.fromisoformat(change["at"]),
+        "fell_asleep" if change["mode"] == "sleep" else "woke",
+        CAUSES[change["why"]],
+        why=change["reason"],
+        detail={"why": change["why"]},
+        tick=tick,
+        origin=origin,
+    )
+
+
+def of_decision(
+    record: NightRecord,
+    what: Literal["night_approved", "night_discarded"],
+    *,
+    at: datetime,
+    who: str,
+) -> AuditEntry:
+    """A person applied or discarded a preview or a held night."""
+    return entry_of(at, what, record["id"], who=who, origin=record["id"])
+
+
+def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
+    """A night was undone."""
+    return entry_of(at, "undo", record["id"], who=who, origin=record["id"])
 
 
 async def write(
@@ -338,81 +402,3 @@ def _days(entries: Iterable[AuditEntry]) -> list[str]:
 def _day(at: str) -> str:
     """`YYYYMMDD` of an ISO time."""
     return at[:10].replace("-", "")
-
-
-# Audit entries about corrections of memory.
-
-
-def of_correction(old: str, new: str, *, at: datetime, who: str, origin: str) -> AuditEntry:
-    """A fact replaced another. Both are named by id only, so that a forget leaves no text here."""
-    return entry_of(at, "fact_corrected", old, who=who, detail={"fact": new}, origin=origin)
-
-
-# Audit entries about nights and mode changes.
-
-
-CAUSES = {
-    "request": "on request",
-    "go_to_sleep": "of its own accord",
-    "schedule": "at its hour",
-    "fatigue": "from fatigue",
-    "event": "at a message",
-    "answer": "at an answer",
-    "hours": "at the end of its hours",
-}
-"""Causes of a mode change, in words."""
-
-
-def of_night(
-    record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
-) -> AuditEntry:
-    """A night ended; counts its operations by kind, and lists its errors."""
-    started, ended = record["started"], record["ended"] or record["started"]
-    took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
-    return entry_of(
-        datetime.fromisoformat(ended),
-        "night",
-        record["id"],
-        outcome="error" if record["errors"] else "ok",
-        detail={
-            "status": record.get("status"),
-            "stopped": record.get("stopped"),
-            "operations": dict(Counter(operation["kind"] for operation in operations)),
-            "held": len(record["held"]),
-            "errors": record["errors"],
-            "steps": record["steps"],
-        },
-        duration_ms=round(took.total_seconds() * 1_000),
-        model=model,
-        tick=tick,
-        origin=record["id"],
-    )
-
-
-def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
-    """The agent fell asleep or woke."""
-    return entry_of(
-        datetime.fromisoformat(change["at"]),
-        "fell_asleep" if change["mode"] == "sleep" else "woke",
-        CAUSES[change["why"]],
-        why=change["reason"],
-        detail={"why": change["why"]},
-        tick=tick,
-        origin=origin,
-    )
-
-
-def of_decision(
-    record: NightRecord,
-    what: Literal["night_approved", "night_discarded"],
-    *,
-    at: datetime,
-    who: str,
-) -> AuditEntry:
-    """A person applied or discarded a preview or a held night."""
-    return entry_of(at, what, record["id"], who=who, origin=record["id"])
-
-
-def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
-    """A night was undone."""
-    return entry_of(at, "undo", record["id"], who=who, origin=record["id"])

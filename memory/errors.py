@@ -25,48 +25,43 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+# What a failure of memory means for events, in words that end an error message.
+
 NOT_ACCEPTED = "no event was accepted; what had been accepted before is kept"
-
-
-STOPPED = "what was being done stopped there; what had been accepted is kept"
-
+STOPPED = "the work in hand stopped there; what had been accepted is kept"
 
 UNSURE = (
-    "what was just sent may have been accepted or not: sent again with the same id it is handled "
-    "once; what had been accepted before is kept"
+    "it is unknown whether what was just sent was accepted: sent again with the same id it is "
+    "handled once; what had been accepted before is kept"
 )
 
-
-_means: ContextVar[str] = ContextVar("_means", default=STOPPED)
+_consequence: ContextVar[str] = ContextVar("_consequence", default=STOPPED)
 
 
 def consequence() -> str:
     """What a failure of memory means at this point."""
-    return _means.get()
+    return _consequence.get()
 
 
 @contextmanager
 def accepting() -> Iterator[None]:
     """Within this block a failure of memory means that no event was accepted."""
-    token = _means.set(NOT_ACCEPTED)
+    token = _consequence.set(NOT_ACCEPTED)
     try:
         yield
     finally:
-        _means.reset(token)
-
-
-# Validation errors of outside input, in words.
+        _consequence.reset(token)
 
 
 MOST = 5
-"""Problems named at most."""
+"""Most problems that a message names."""
 
 
 def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:
     """The first problems of a ValidationError's `errors()`, each `PLACE: MESSAGE`."""
     return [
-        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
-        for one in problems[:MOST]
+        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in problems[:MOST]
     ]
 
 

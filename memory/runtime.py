@@ -34,14 +34,11 @@ if TYPE_CHECKING:
 KEY = "circadian"
 """Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
 
-
 SERVED_USER = "langgraph_auth_user_id"
 """Key under which LangGraph Server puts the authenticated user; clients may not set it."""
 
-
 RESUMED = "circadian_resumed"
 """Key for the report of an unfinished run that was just resumed."""
-
 
 UNDONE = "circadian_undone"
 """Key for the id of a night whose interrupted undo was just finished."""
@@ -108,9 +105,9 @@ def undone_night(config: RunnableConfig) -> str | None:
 
 
 def process_now() -> Process:
-    """Process-wide resources, created lazily, for what a server does beside its runs.
+    """Process-wide resources, created at the first call, which blocks.
 
-    Blocking the first time. Raises as `open_home`.
+    A server uses them beside its runs. Raises as `open_installation`.
     """
     return _process()
 
@@ -192,11 +189,11 @@ class Process:
 
 @lru_cache(maxsize=1)
 def _process() -> Process:
-    from memory.installation import open_installation as open_home
+    from memory.installation import open_installation
     from memory.models import choose_model
 
     deployment = Deployment()
-    home = open_home(deployment)
+    home = open_installation(deployment)
     return Process(
         home,
         Resources(

@@ -37,8 +37,7 @@ GROUPS = {
     "prune": "prune_importance prune_days",
     "weigh_night": "gate_share gate_facts nights_kept",
 }
-"""Node -> its settings."""
-
+"""Node -> names of its settings, for Studio."""
 
 KINDS = {
     "user_prompt": "prompt",
@@ -61,7 +60,7 @@ def arrange(schema: dict[str, Any]) -> None:
 
 
 Verdict = Literal["act", "context", "ignore"]
-"""What becomes of an event: answered, taken as context only, or left alone."""
+"""An event is answered, taken as context only, or ignored."""
 
 
 class Settings(BaseModel):

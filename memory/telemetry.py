@@ -1,7 +1,9 @@
-"""Spans for OpenTelemetry, if its package is installed; otherwise nothing, at no cost.
+"""Telemetry: spans for OpenTelemetry, and metrics for Prometheus.
 
-Names follow its conventions for generative AI. Attributes hold names of models and tools, numbers,
-ids and types of errors; never anything that a person said.
+Without OpenTelemetry's package a span costs nothing and does nothing. Names follow its conventions
+for generative AI. Attributes hold names of models and tools, numbers, ids and types of errors;
+never anything that a person said. Metrics are counted in every process, and shown by a server;
+their labels have few values: never a user, an agent or a text.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def called(model: BaseChatModel) -> str:
-    """`provider:name`, as `openai:gpt-4o-mini`; the provider alone where it has no more to say."""
+    """`provider:name`, as `openai:gpt-4o-mini`; the provider alone if the model has no name."""
     return ":".join(named(model))
 
 
@@ -36,11 +38,7 @@ def named(model: BaseChatModel) -> list[str]:
 
 
 T = TypeVar("T")
-
-
 Attributes = Mapping[str, str | int | bool]
-
-
 _RUN = "invoke_agent circadian"
 
 
@@ -191,41 +189,24 @@ def _tracer() -> Tracer | None:
     return trace.get_tracer("circadian")
 
 
-# Prometheus metrics of a process. Every process counts; a server shows them.
-#
-# Labels have few values: never a user, an agent or a text.
+# Metrics.
 
 
 P = ParamSpec("P")
-
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 TICKS = Counter("circadian_ticks", "Ticks that ended.", ["context_type"])
-
-
 TICK_FAILURES = Counter("circadian_tick_failures", "Ticks that failed; the event went back.")
-
 
 MODEL_CALLS = Counter(
     "circadian_model_calls",
-    "Answers of the chat model, usable or not, and calls that came to none.",
+    "Answers of the chat model, usable or not, and calls without an answer.",
     ["outcome"],
 )
 
-
 TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.")
-
-
 TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
-
-
 NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
-
-
 NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
-
 
 RECALL_SECONDS = Histogram(
     "circadian_recall_seconds",
@@ -233,11 +214,8 @@ RECALL_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
 
-
 EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
-
-
-SERVICE_UP = Gauge("circadian_service_up", "1 where a service answers, 0 where not.", ["service"])
+SERVICE_UP = Gauge("circadian_service_up", "1 if a service answers, 0 if not.", ["service"])
 
 
 def timed(

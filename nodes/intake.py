@@ -303,12 +303,13 @@ class _Visit:
             return
         marks = self.state["handled"]
         if marks:
-            await inbox.settle(self.store, self.scope, marks)
+            done = approvals.puts_done(self.scope, marks)
+            await inbox.settle(self.store, self.scope, marks, also=done)
             self.change(handled=[])
         if self.first and self.state["emergency_stop"]:
             await emergency.forget_stop(self.store, self.scope)
-        if marks or self.first:
-            await approvals.tidy(self.store, self.scope, self.state["parked"], marks)
+        if (marks and self.first) or self.state["report"]["questions"]:
+            await approvals.tidy(self.store, self.scope, self.state["parked"])
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""

@@ -4,7 +4,7 @@ from memory.entities.changes import KINDS, after, changed
 from memory.entities.entities import (
     ENTITIES,
     NAMES,
-    Known,
+    NamedEntity,
     everyone,
     familiar,
     in_conversation,
@@ -19,7 +19,7 @@ __all__ = [
     "ENTITIES",
     "KINDS",
     "NAMES",
-    "Known",
+    "NamedEntity",
     "after",
     "changed",
     "everyone",

@@ -1,7 +1,7 @@
-"""Merge operations on entities into their profiles. Pure.
+"""Applying operations on entities to their profiles. Pure.
 
-What was observed meanwhile stays: an operation names observations by id and attributes by name, and
-everything else in the profile is left as it is.
+An operation names observations by id and attributes by name. Everything else in the profile stays,
+such as what was observed meanwhile.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ KINDS = ("observe_entity", "unobserve_entity", "meet_entity", "change_entity")
 def after(
     profiles: Mapping[str, EntityProfile], names: Mapping[str, str], operations: Iterable[Operation]
 ) -> tuple[dict[str, EntityProfile], dict[str, str]]:
-    """(profiles by id, ids by name) once `operations` are applied, in order.
+    """Profiles by id and ids by name key after `operations`, in order.
 
     A name stays with its first owner, with one exception: somebody who writes under a name takes it
-    from an entity that others only called so.
+    from an entity that only has it as an alias.
     """
     found, keys = dict(profiles), dict(names)
     for operation in told(operations):
@@ -79,7 +79,7 @@ def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation:
         "observations": [
             o for o in profile["observations"] if o["id"] != given["observation"]["id"]
         ],
-        "aliases": [one for one in profile["aliases"] if name_key(one) not in gone],
+        "aliases": [alias for alias in profile["aliases"] if name_key(alias) not in gone],
     }
     found[id_] = left
     if is_blank(left) and not left["senders"] and left["created"] == given["now"]:
@@ -93,51 +93,51 @@ def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation:
 def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
     """The profile with its attributes and observations changed by `operation`.
 
-    None on a conflict: somebody changed one of them meanwhile, so that it is neither as before nor
-    as after, or the evidence of an attribute is gone. An observation that is gone needs no mark.
+    None on a conflict: one of them was changed meanwhile, so that it equals neither `before` nor
+    `after`, or the evidence of an attribute is gone. A missing observation needs no mark.
     """
     before, given = operation["before"], operation["after"]
     attributes = dict(profile["attributes"])
-    observations = {one["id"]: one for one in profile["observations"]}
+    observations = {held["id"]: held for held in profile["observations"]}
     for name, value in given["attributes"].items():
         if attributes.get(name) not in (before["attributes"][name], value):
             return None
-        shown = [one for one in (value or {}).get("evidence", ()) if one in given["observations"]]
-        restored = [one for one in shown if before["observations"][one] is None]
-        if any(one not in observations and one not in restored for one in shown):
+        shown = [id_ for id_ in (value or {}).get("evidence", ()) if id_ in given["observations"]]
+        restored = [id_ for id_ in shown if before["observations"][id_] is None]
+        if any(id_ not in observations and id_ not in restored for id_ in shown):
             return None
         attributes[name] = value
     for id_, wanted in given["observations"].items():
-        mended = _mended(observations.get(id_), before["observations"][id_], wanted)
-        if mended == _CHANGED:
+        merged = _merged(observations.get(id_), before["observations"][id_], wanted)
+        if merged == _CONFLICT:
             return None
-        observations[id_] = cast(Observation, mended)
-    left = (one for one in observations.values() if one is not None)
+        observations[id_] = cast(Observation, merged)
+    left = (held for held in observations.values() if held is not None)
     return {
         **profile,
-        "attributes": {name: one for name, one in attributes.items() if one is not None},
-        "observations": sorted(left, key=lambda one: one["at"]),
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+        "observations": sorted(left, key=lambda held: held["at"]),
     }
 
 
-_CHANGED = "changed"
+_CONFLICT = "conflict"
 
 
-def _mended(
+def _merged(
     standing: Mapping[str, Any] | None,
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,
 ) -> Mapping[str, Any] | str | None:
-    """The changed observation, None if it is removed or gone, or `_CHANGED` on a conflict.
+    """The changed observation, None if it is removed or gone, or `_CONFLICT`.
 
     `before` and `after` are its fields, or None where it does not exist.
     """
     if standing is None:
         return after if before is None else None
     if after is None:
-        return None if _has(standing, before or {}) else _CHANGED
+        return None if _has(standing, before or {}) else _CONFLICT
     fits = _has(standing, after) or (before is not None and _has(standing, before))
-    return {**standing, **after} if fits else _CHANGED
+    return {**standing, **after} if fits else _CONFLICT
 
 
 def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
@@ -145,7 +145,7 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
 
 
 def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
-    """The profile with those aliases that nobody else has."""
+    """The profile with the aliases that no other entity has."""
     for alias in aliases:
         key = name_key(alias)
         known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
@@ -161,6 +161,6 @@ def _without_alias(
     owner = found.get(keys.get(key, id_))
     if owner is None or owner["id"] == id_ or key == name_key(owner["name"]):
         return
-    rest = [one for one in owner["aliases"] if name_key(one) != key]
+    rest = [alias for alias in owner["aliases"] if name_key(alias) != key]
     found[owner["id"]] = {**owner, "aliases": rest}
     del keys[key]

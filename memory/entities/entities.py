@@ -1,13 +1,14 @@
 """Entities in the store: profiles, and the names that lead to them.
 
 Store namespaces (below `(user, thread)`):
-`entities` id -> EntityProfile · `entity_names` name key (`memory.text.names.name_key`) -> {id}.
-Profiles are read, changed and written back; the agent's lock lets only one process write at a time.
+`entities` id -> EntityProfile · `entity_names` name key (`memory.text.name_key`) -> {id}.
+Profiles are read, changed and written back; the agent's lock admits one writing process at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
@@ -31,17 +32,15 @@ from memory.text import longest, name_key, places, spellings
 
 ENTITIES, NAMES = "entities", "entity_names"
 
-
 BATCH = 1_000
 """Keys read at a time."""
-
 
 MOST_PEOPLE = 8
 """Most profiles in a prompt."""
 
 
-class Known(NamedTuple):
-    """The entity that a name means."""
+class NamedEntity(NamedTuple):
+    """The entity behind a name."""
 
     id: str
     """If there is no profile yet, its future id."""
@@ -50,8 +49,8 @@ class Known(NamedTuple):
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, EntityProfile]:
     """Read the existing profiles among `ids`."""
-    found = await _values(store, scope.namespace(ENTITIES), ids)
-    return {id_: cast(EntityProfile, value) for id_, value in found.items()}
+    found = await _values(store, scope, {ENTITIES: ids})
+    return cast(dict[str, EntityProfile], found[ENTITIES])
 
 
 async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
@@ -60,48 +59,49 @@ async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
     return [cast(EntityProfile, item.value) for item in items]
 
 
-async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[Known]:
-    """The entity of each name or alias; a part of a name finds nobody."""
-    ids = await _ids(store, scope, (key for name in names for key in spellings(name)))
+async def named(store: BaseStore, scope: Scope, names: Sequence[str]) -> list[NamedEntity]:
+    """The entity of each name or alias; part of a name finds nothing."""
+    guessed = {name: entity_id(name_key(name)) for name in names}
+    keys = [key for name in names for key in spellings(name)]
+    ids, profiles = await _names_and_profiles(store, scope, keys, guessed.values())
     meant = [
-        next((ids[key] for key in spellings(name) if key in ids), entity_id(name_key(name)))
-        for name in names
+        next((ids[key] for key in spellings(name) if key in ids), guessed[name]) for name in names
     ]
-    found = await read(store, scope, meant)
-    return [Known(id_, found.get(id_)) for id_ in meant]
+    return [NamedEntity(id_, profiles.get(id_)) for id_ in meant]
 
 
 async def look_up(
     store: BaseStore, scope: Scope, *, senders: Sequence[str] = (), texts: Sequence[str] = ()
-) -> tuple[list[Known], list[list[EntityProfile]]]:
+) -> tuple[list[NamedEntity], list[list[EntityProfile]]]:
     """The entity of each sender id, and the entities that each text names, in order.
 
     Sender ids are compared exactly: the first sender with a name has its profile, and another
     spelling ("ana", "@Ana") gets a profile of its own. In texts, names and aliases count as whole
-    words. Costs two batches of reads, however many entities there are.
+    words. Costs one batch of reads, or two where a name leads to an entity first known by another.
     """
     said = [places(text) for text in texts]
-    keys = [name_key(one) for one in senders]
-    ids = await _ids(store, scope, [*keys, *(place.key for one in said for place in one)])
-    wanted = [(ids.get(k), entity_id(k), sender_id(s)) for k, s in zip(keys, senders, strict=True)]
-    meant = [list(dict.fromkeys(ids[key] for key in longest(one, ids))) for one in said]
-    among = [one for several in (*wanted, *meant) for one in several if one]
-    found = await read(store, scope, among)
-    known = [_known(one, three, found) for one, three in zip(senders, wanted, strict=True)]
-    return known, [[found[id_] for id_ in one if id_ in found] for one in meant]
+    keys = [*map(name_key, senders), *(place.key for found in said for place in found)]
+    guessed = [
+        id_ for sender in senders for id_ in (entity_id(name_key(sender)), sender_id(sender))
+    ]
+    ids, profiles = await _names_and_profiles(store, scope, keys, guessed)
+    meant = [list(dict.fromkeys(ids[key] for key in longest(found, ids))) for found in said]
+    known = [_known(sender, ids, profiles) for sender in senders]
+    return known, [[profiles[id_] for id_ in some if id_ in profiles] for some in meant]
 
 
 def _known(
-    sender: str, wanted: tuple[str | None, str, str], found: Mapping[str, EntityProfile]
-) -> Known:
-    named, own, spelled = wanted
-    profile = found.get(named or own)
-    if profile is None or name_key(sender) != name_key(profile["name"]):
+    sender: str, ids: Mapping[str, str], profiles: Mapping[str, EntityProfile]
+) -> NamedEntity:
+    key = name_key(sender)
+    own, spelled = entity_id(key), sender_id(sender)
+    profile = profiles.get(ids.get(key, own))
+    if profile is None or key != name_key(profile["name"]):
         # Nobody has this name yet, or it is only an alias of somebody else.
-        return Known(own, found.get(own))
+        return NamedEntity(own, profiles.get(own))
     if speaks_as(profile, sender):
-        return Known(profile["id"], profile)
-    return Known(spelled, found.get(spelled))
+        return NamedEntity(profile["id"], profile)
+    return NamedEntity(spelled, profiles.get(spelled))
 
 
 async def in_conversation(
@@ -114,18 +114,20 @@ async def in_conversation(
 
     Except for the sender's, profiles with nothing but a name are left out.
     """
-    talks = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
-    here = [event] if event else []
-    ids = [*(one["sender"] for one in here), *(one["entity"] for one in talks[:MOST_PEOPLE])]
-    known, named = await look_up(store, scope, senders=ids, texts=[one["text"] for one in here])
-    profiles = [one.profile for one in known]
-    sender, others = profiles[: len(here)], profiles[len(here) :]
-    told = [one for one in (*(one for some in named for one in some), *others) if not is_blank(one)]
-    return list({one["id"]: one for one in (*sender, *told) if one}.values())[:MOST_PEOPLE]
+    talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
+    senders = [event["sender"]] if event else []
+    people = [*senders, *(talk["entity"] for talk in talks[:MOST_PEOPLE])]
+    texts = [event["text"]] if event else []
+    known, mentioned = await look_up(store, scope, senders=people, texts=texts)
+    profiles = [entity.profile for entity in known]
+    sender, others = profiles[: len(senders)], profiles[len(senders) :]
+    described = [p for p in (*chain.from_iterable(mentioned), *others) if not is_blank(p)]
+    shown = {profile["id"]: profile for profile in (*sender, *described) if profile}
+    return list(shown.values())[:MOST_PEOPLE]
 
 
 async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> list[Familiar]:
-    """What profiles know about each event's sender and the people it names."""
+    """For each event: the sender's profile id and bonus, and the names of the people mentioned."""
     if not events:
         return []
     known, named = await look_up(
@@ -155,13 +157,13 @@ async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
     """Store writes for the operations on entities: profiles and their names."""
-    mine = [one for one in operations if one["kind"] in KINDS]
+    mine = [operation for operation in operations if operation["kind"] in KINDS]
     if not mine:
         return []
     given = (one["after"] or one["before"] for one in mine if one["kind"] != "change_entity")
     keys = {name_key(name) for one in given for name in (one["name"], *one.get("aliases", []))}
-    names = await _ids(store, scope, keys)
-    standing = await read(store, scope, {*(one["target"] for one in mine), *names.values()})
+    targets = [operation["target"] for operation in mine]
+    names, standing = await _names_and_profiles(store, scope, keys, targets)
     profiles, claimed = after(standing, names, mine)
     changed = [one for id_, one in profiles.items() if standing.get(id_) != one]
     entities, called = scope.namespace(ENTITIES), scope.namespace(NAMES)
@@ -173,22 +175,27 @@ async def puts_after(
     ]
 
 
-async def _ids(store: BaseStore, scope: Scope, keys: Iterable[str]) -> dict[str, str]:
-    """Entity ids by name key."""
-    found = await _values(store, scope.namespace(NAMES), keys)
-    return {key: str(value["id"]) for key, value in found.items()}
+async def _names_and_profiles(
+    store: BaseStore, scope: Scope, keys: Iterable[str], ids: Collection[str]
+) -> tuple[dict[str, str], dict[str, EntityProfile]]:
+    """Entity ids by name key, and profiles by id: those of `ids`, and of the names' entities."""
+    found = await _values(store, scope, {NAMES: keys, ENTITIES: ids})
+    names = {key: str(value["id"]) for key, value in found[NAMES].items()}
+    profiles = cast(dict[str, EntityProfile], found[ENTITIES])
+    missing = set(names.values()) - {*ids}
+    return names, profiles | (await read(store, scope, missing) if missing else {})
 
 
 async def _values(
-    store: BaseStore, namespace: tuple[str, ...], keys: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """Values by key; reads each key once."""
-    wanted = list(dict.fromkeys(keys))
-    found: dict[str, dict[str, Any]] = {}
-    for start in range(0, len(wanted), BATCH):
-        some = wanted[start : start + BATCH]
-        items = await store.abatch([GetOp(namespace, key) for key in some])
-        found |= {
-            key: item.value for key, item in zip(some, items, strict=True) if isinstance(item, Item)
-        }
+    store: BaseStore, scope: Scope, wanted: Mapping[str, Iterable[str]]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Values by namespace and key; `wanted`: namespace -> keys. Reads each key once."""
+    places = list(dict.fromkeys((label, key) for label, keys in wanted.items() for key in keys))
+    found: dict[str, dict[str, dict[str, Any]]] = {label: {} for label in wanted}
+    for start in range(0, len(places), BATCH):
+        some = places[start : start + BATCH]
+        items = await store.abatch([GetOp(scope.namespace(label), key) for label, key in some])
+        for (label, key), item in zip(some, items, strict=True):
+            if isinstance(item, Item):
+                found[label][key] = item.value
     return found

@@ -23,12 +23,10 @@ from memory.storage import list_items, write_batch, write_new
 
 ANSWERS, DEEDS, ANSWERED, PASSED_OVER = "answers", "deeds", "answered", "passed_over"
 
-
 HOW = (
     'answer {"decision": "approve"}, {"decision": "edit", "args": {...}} or '
     '{"decision": "refuse", "reason": "..."}'
 )
-
 
 _WORDS: dict[str, Literal["approve", "refuse"]] = {
     "approve": "approve",
@@ -86,13 +84,13 @@ def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
 
     A repeated tick has the same key.
     """
-    return f"event_{_digest(event['id'])}" if event else question or f"tick_{tick:08d}"
+    return _event_key(event["id"]) if event else question or f"tick_{tick:08d}"
 
 
 def decision_of(
     given: Any, *, by: str, at: datetime, question: str | None = None
 ) -> Decision | str:
-    """A person's answer to `question` as a decision, or what is wrong with it.
+    """A person's answer to `question` as a decision, or a sentence on what is wrong with it.
 
     Accepts a word (yes, no, approve, refuse), true and false, an object as in HOW, and the form of
     LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
@@ -106,11 +104,11 @@ def decision_of(
     try:
         answer = AnswerInput.model_validate(given)
     except ValidationError:
-        return f"that is no answer: {HOW}"
+        return f"not an answer: {HOW}"
     if answer.decision == "edit" and answer.args is None:
         return f"an edit needs args: {HOW}"
     if answer.id is not None and question is not None and answer.id != question:
-        return f"that answers {answer.id:.80}, and this is {question}"
+        return f"that answers {answer.id:.80}, but the question is {question}"
     return {
         "decision": answer.decision,
         "args": answer.args if answer.decision == "edit" else None,
@@ -146,7 +144,7 @@ async def answers(
     store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]
 ) -> dict[str, Decision]:
     """Answers to parked ticks, by question id."""
-    waiting = {one["question"]["id"] for one in parked}
+    waiting = {tick["question"]["id"] for tick in parked}
     if not waiting:
         return {}
     items = await list_items(store, scope.namespace(ANSWERS))
@@ -156,7 +154,7 @@ async def answers(
 async def keep(
     store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
 ) -> Decision:
-    """Store an answer and return the valid one, which is the first of several.
+    """Store an answer and return the one that counts, which is the first of several.
 
     `run`: the server's run that brought it.
     """
@@ -205,20 +203,25 @@ def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
     return PutOp(scope.namespace(DEEDS), key, dict(value))
 
 
-async def tidy(
-    store: BaseStore, scope: Scope, parked: Iterable[ParkedTick], marks: Iterable[HandledMark]
-) -> None:
-    """Drop records of committed ticks; of those keyed by tick number keep the newest."""
-    done = {f"event_{_digest(mark['id'])}" for mark in marks}
+def puts_done(scope: Scope, marks: Iterable[HandledMark]) -> list[PutOp]:
+    """Store writes that drop the calls of events whose ticks are committed."""
+    return [PutOp(scope.namespace(DEEDS), _event_key(mark["id"]), None) for mark in marks]
+
+
+async def tidy(store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]) -> None:
+    """Drop records of ticks that are not parked.
+
+    Calls keyed by their event stay until `puts_done`; of those keyed by tick number the newest.
+    """
     items = [
         item
         for kind in (ANSWERS, DEEDS, PASSED_OVER)
         for item in await list_items(store, scope.namespace(kind))
     ]
-    keys = {item.key for item in items} - done
+    keys = {item.key for item in items}
     kept = {key for key in keys if key.startswith("event_")}
     kept |= {max((key for key in keys if key.startswith("tick_")), default="")}
-    kept |= {one["question"]["id"] for one in parked}
+    kept |= {tick["question"]["id"] for tick in parked}
     puts = [PutOp(item.namespace, item.key, None) for item in items if item.key not in kept]
     if puts:
         await write_batch(store, puts)
@@ -232,6 +235,10 @@ def _of_middleware(decisions: list[Any]) -> Any:
         "args": edited.get("args") if isinstance(edited, Mapping) else None,
         "reason": first.get("message"),
     }
+
+
+def _event_key(event_id: str) -> str:
+    return f"event_{_digest(event_id)}"
 
 
 def _digest(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""Task assessment without a model: what a task is taken for, by visible rules. Pure.
+"""Task assessment by visible rules, without a model: class, complexity, recommended mode. Pure.
 
-Original-system, section 17. Fewer steps are recommended by class and not by score (a departure): a
-short text ("Build a tavern") is often no small task. The scores' own table is for a model's.
+Original-system, section 17, with one departure: the class of a task, and not its complexity,
+recommends fewer steps, because a short text ("Build a tavern") is often a large task. The table by
+complexity serves assessments by a model.
 """
 
 from __future__ import annotations
@@ -14,16 +15,9 @@ from memory.records import Assessment, EventClass, Goal, Priority
 from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, sentences
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-
-
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
-
-
 _GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
-
-
 _SPEECH = re.compile(r"[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
-
 
 _SMALL_TALK = r"""
     (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
@@ -40,15 +34,9 @@ _SMALL_TALK = r"""
     (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
 """
 
-
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
-
-
 _ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
-
-
 _A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
-
 
 _PLACES = """
     alley barn beach bridge camp castle cave cellar church city courtyard crossroads dock dungeon
@@ -57,20 +45,16 @@ _PLACES = """
     tavern temple tower town village well wood woods workshop yard
 """
 
-
 _DIRECTIONS = (
     "north south east west home inside outside upstairs downstairs back left right up down"
 )
 
-
 _THERE = f"(?:{'|'.join(_DIRECTIONS.split())})"
-
 
 _OBSERVING = re.compile(
     r"look(?: around)?(?: (?:here|there|inside|outside))?"
     rf"|(?:look at|examine|inspect) {_A_THING}[^\W_]+"
 )
-
 
 _MOVING = re.compile(
     rf"(?:go|move|walk)(?: {_THERE})+"
@@ -78,45 +62,36 @@ _MOVING = re.compile(
     rf"(?:{'|'.join(_PLACES.split())})"
 )
 
-
 _ASKING = "what what's who who's whom whose where where's when when's which why how how's"
-
-
 _VERBS = "is are am was were do does did has have had"
-
 
 _SUBJECTS = """
     i you he she it we they the a an this that these those there my your his her our their
     anybody anyone anything somebody someone something everybody everyone everything
 """
 
-
 _PROPOSING = re.compile(r"(?:what|how) about\b|what if\b|why (?:not|don't)\b")
-
 
 _REQUESTING = """
     please can could would will let's let remember remind note add make write set send save record
     update change start switch delegate plan store keep
 """
 
-
 _QUESTION = re.compile(
     rf"(?:{'|'.join(_ASKING.split())}|(?:{'|'.join(_VERBS.split())}) "
     rf"(?:{'|'.join(_SUBJECTS.split())}))(?: |$)"
 )
 
-
 _REQUEST_WORDS = frozenset(_REQUESTING.split())
 
-
 _LONGEST_QUESTION = 30
-"""Words. A longer one is more than a question."""
+"""Words; a longer text is more than a question."""
 
 
 def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, str]:
-    """(class, why): the first class in the order of the rules whose rule the text fits.
+    """The class of a text, by the first rule that fits, and the reason.
 
-    `names` is what the assistant is called.
+    `names`: what the assistant is called.
     """
     called = {name.casefold() for name in names}
     for event_class, rule in _RULES:
@@ -152,12 +127,12 @@ def _movement(text: str, names: Collection[str]) -> str | None:
 
 
 def _query(text: str, names: Collection[str]) -> str | None:
-    """Questions, and small talk around them; nothing told, proposed or asked for."""
-    parts = [one for one in sentences(text) if not _is_small_talk(one, names)]
+    """Only questions, with or without small talk; no statement, proposal or request."""
+    parts = [part for part in sentences(text) if not _is_small_talk(part, names)]
     said = words(text)
     if not parts or len(said) > _LONGEST_QUESTION or _REQUEST_WORDS.intersection(said):
         return None
-    return "it only asks a question" if all(_is_question(one) for one in parts) else None
+    return "it only asks a question" if all(map(_is_question, parts)) else None
 
 
 _RULES: tuple[tuple[EventClass, Callable[[str, Collection[str]], str | None]], ...] = (
@@ -182,7 +157,7 @@ def _is_small_talk(text: str, names: Collection[str]) -> bool:
 
 
 def _is_question(sentence: str) -> bool:
-    """Ends as a question and begins as an English one: "was" is a German word too."""
+    """Whether it ends and begins as an English question ("was" is also a German word)."""
     said = " ".join(words(sentence))
     if not sentence.rstrip("\"') ").endswith("?") or _PROPOSING.match(said):
         return False
@@ -190,25 +165,21 @@ def _is_question(sentence: str) -> bool:
 
 
 def _order(text: str, names: Collection[str]) -> str:
-    """The words of an order, one space apart; "" where the text is more than one clause."""
+    """The words of an order, joined by spaces; empty if the text has several clauses."""
     if re.search(r"[,;:?\n]|[.!]\s*\w", text.strip()):
         return ""
     return " ".join(word for word in words(text) if word not in names and word != "please")
 
 
 Kind: TypeAlias = Literal["event", "goal", "reflection"]
-"""An event's text, the description of the goal in hand, or a look at the assistant's own work."""
-
+"""Whether the text is an event's, describes the goal in hand, or starts a reflection."""
 
 Mode: TypeAlias = Literal["single_action", "react_loop", "plan_execute"]
 
-
 Steps: TypeAlias = tuple[Mode | None, int | None]
-"""A recommended mode and number of iterations; None: as many as are allowed."""
-
+"""Recommended mode and iterations; None leaves them to the settings."""
 
 MOST_COMPLEX = 5
-
 
 BY_SCORE: Mapping[int, Steps] = {
     1: ("single_action", 1),
@@ -217,8 +188,7 @@ BY_SCORE: Mapping[int, Steps] = {
     4: ("react_loop", 5),
     5: (None, None),
 }
-"""What a complexity recommends that a model has judged."""
-
+"""Recommendation by a complexity that a model has judged."""
 
 _BY_CLASS: Mapping[EventClass, Steps] = {
     "communication": ("single_action", 1),
@@ -230,26 +200,19 @@ _BY_CLASS: Mapping[EventClass, Steps] = {
     "unknown": (None, None),
 }
 
-
 _LENGTHS = (20, 60)
-"""Tokens: beyond each, a text is one more complex."""
-
+"""Tokens; each limit exceeded adds 1 to the complexity."""
 
 _PARTS = (2, 4)
-"""Parts: from each on, a text is one more complex."""
-
+"""Parts; each number reached adds 1 to the complexity."""
 
 _APART = re.compile(r"[,;\u3001\u3002\uff0c\uff1b]|\b(?:and|then)\b", re.IGNORECASE)
-
-
 _WORD = re.compile(r"\w")
-
 
 _SEVERAL_STEPS = """
     plan organise organize arrange prepare design develop research construct renovate migrate
     project campaign programme program festival phases stages steps
 """
-
 
 _MULTI_STEP = frozenset(_SEVERAL_STEPS.split())
 
@@ -264,16 +227,16 @@ def assess(
     names: Collection[str] = (),
     plannable: bool = False,
 ) -> Assessment:
-    """Assess a text by its class and complexity; measure what else bears on the tick.
+    """Assess a tick: class and complexity of its text, and signals from the state.
 
     Args:
-        text: None where there is none.
-        kind: What the text is.
-        goals: All goals by id.
-        percentage: Of the context limit that the prompt fills.
-        recent_errors: Failures in a row.
-        names: What the assistant is called.
-        plannable: Whether the goal in hand may be broken down into steps first.
+        text: the task; None if there is none.
+        kind: what the text is.
+        goals: all goals by id.
+        percentage: how full the context is (0..100).
+        recent_errors: failures in a row.
+        names: what the assistant is called.
+        plannable: whether the goal in hand may be decomposed first.
     """
     event_class, why = _class_of(text or "", kind, names)
     complexity, counted = complexity_of(text or "")
@@ -305,11 +268,11 @@ def assess(
 
 
 def complexity_of(text: str) -> tuple[int, str]:
-    """(1..5, what was counted): 1, and one more for each of these.
+    """The complexity of a text (1..5), and what was counted.
 
-    More than 20 tokens; more than 60; two parts or more; four or more; a word such as "plan" that
-    stands for several steps. Parts are lines, sentences, and what commas, semicolons, "and" and
-    "then" set apart.
+    It is 1, plus 1 for each of: more than 20 tokens; more than 60; two parts or more; four or more;
+    a word for several steps, such as "plan". Parts are separated by line breaks, sentences, commas,
+    semicolons, "and" and "then".
     """
     tokens = approximate_tokens(text)
     pieces = [piece for one in sentences(text) for piece in _APART.split(one)]
@@ -326,20 +289,19 @@ def _class_of(text: str, kind: Kind, names: Collection[str]) -> tuple[EventClass
         case "goal":
             return "goal_action", "a goal is in hand"
         case "reflection":
-            return "unknown", "a look at its own work"
+            return "unknown", "a review of its own work"
         case _:
             return event_class_of(text, names)
 
 
 def _pressure(percentage: float) -> Literal["normal", "high", "critical"]:
-    """Ruling 6: one pair of thresholds."""
     if percentage >= CRITICAL_AT:
         return "critical"
     return "high" if percentage >= WARNING_AT else "normal"
 
 
 def _urgency(goals: Mapping[str, Goal]) -> Priority:
-    """The highest priority among the open goals; low where there is none."""
+    """The highest priority among the active goals; low without any."""
     found = {goal["priority"] for goal in goals.values() if goal["status"] == "active"}
     if "high" in found:
         return "high"

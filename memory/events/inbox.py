@@ -1,9 +1,9 @@
-"""The inbox: events that wait, in the store, written there before anything else is done with them.
+"""The inbox: waiting events, written to the store before anything else is done with them.
 
 Store namespaces (below `(user, thread)`):
 `inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {tick, at}.
-An event leaves `inbox` once the checkpointed state contains its tick, and not before; on a server
-that is with its agent's next run, and until then it says that it is answered.
+An event leaves `inbox` only once a checkpoint on disk contains its tick. On a server that is known
+at the agent's next run; until then the event is marked as answered.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 
 
 class Posted(NamedTuple):
-    """What became of the events of one post."""
+    """Result of one post, by event id."""
 
     accepted: list[str]
     waiting: list[str]
-    """Ids that stood in the inbox already."""
+    """Already in the inbox."""
     skipped: list[str]
-    """Ids that were handled before."""
+    """Handled before."""
 
 
 def completed(raw: Any, *, id_: str, owner: str, now: datetime) -> Any:
-    """`raw` with what the sender of an event may leave out; what is no object stays as it is."""
+    """`raw` with defaults for the fields that may be left out; unchanged if it is not an object."""
     if not isinstance(raw, dict):
         return raw
     blank = {"id": id_, "at": now.isoformat(), "sender": owner, "channel": None, "addressed": True}
@@ -40,39 +40,33 @@ def completed(raw: Any, *, id_: str, owner: str, now: datetime) -> Any:
 
 
 async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: datetime) -> Posted:
-    """Write events into the inbox in one transaction, in order; an id known already is skipped.
+    """Write events into the inbox in one transaction, in order; known ids are skipped.
 
-    An event that had been set aside gets another chance.
+    An event that was set aside is tried again.
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
-        present = await _present(store, scope, ids)
-        handled = await already_handled(store, scope, ids)
-        present -= handled
+        present, handled = await _known(store, scope, ids)
         fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
-        last = [item["order"] for item in await waiting(store, scope)] if fresh else []
-        start = 1 + int(last[-1].split("/")[1]) if last else 0
-        puts = [
-            put
-            for position, event in enumerate(fresh.values(), start)
-            for put in _arrival(scope, event, now, position)
-        ]
-        if puts:
+        if fresh:
+            start = await _next_position(store, scope)
+            arrivals = enumerate(fresh.values(), start)
+            puts = [put for place, event in arrivals for put in _arrival(scope, event, now, place)]
             await write_batch(store, puts)
         return Posted(
             list(fresh),
-            [one for one in ids if one in present],
-            [one for one in ids if one in handled],
+            [id_ for id_ in ids if id_ in present],
+            [id_ for id_ in ids if id_ in handled],
         )
 
 
 async def waiting(
     store: BaseStore, scope: Scope, handled: Iterable[HandledMark] = ()
 ) -> list[InboxItem]:
-    """What waits, oldest first; without events whose tick the state already contains.
+    """Waiting events, oldest first, without those whose tick the state contains (`handled`).
 
-    An id can be handled by one process while another is about to post it, so what was handled is
-    asked here too and not in `post` alone.
+    `post` skips handled events, but one process may handle an id while another posts it, so
+    handled ids are looked up here, too.
     """
     items = await list_items(store, scope.namespace(INBOX))
     done = await already_handled(store, scope, [item.key for item in items])
@@ -82,23 +76,32 @@ async def waiting(
 
 
 async def set_aside(store: BaseStore, scope: Scope) -> list[InboxItem]:
-    """What failed too often, oldest first."""
+    """Events that failed too often, oldest first."""
     items = await list_items(store, scope.namespace(SET_ASIDE))
     return sorted((cast(InboxItem, item.value) for item in items), key=lambda row: row["order"])
 
 
 async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
-    """Those of `ids` whose tick was committed."""
+    """The event ids among `ids` whose ticks are committed."""
     if not ids:
         return set()
     namespace = scope.namespace(HANDLED)
-    found = await store.abatch([GetOp(namespace, one) for one in ids])
-    return {one for one, item in zip(ids, found, strict=True) if item is not None}
+    found = await store.abatch([GetOp(namespace, id_) for id_ in ids])
+    return {id_ for id_, item in zip(ids, found, strict=True) if item is not None}
 
 
-async def settle(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
-    """Take events whose ticks are committed out of the inbox, and remember their ids."""
-    puts: list[PutOp] = []
+async def settle(
+    store: BaseStore,
+    scope: Scope,
+    marks: Sequence[HandledMark],
+    *,
+    also: Sequence[PutOp] = (),
+) -> None:
+    """Take events whose ticks are committed out of the inbox, and remember their ids.
+
+    `also`: the caller's writes in the same transaction.
+    """
+    puts = [*also]
     for mark in marks:
         puts.append(PutOp(scope.namespace(INBOX), mark["id"], None))
         puts.append(PutOp(scope.namespace(HANDLED), mark["id"], dict(mark)))
@@ -107,10 +110,10 @@ async def settle(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -
 
 
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
-    """Say so on events that are answered and not settled: who counts them reads no checkpoint.
+    """Mark events as answered that are not settled yet, for `count_waiting` alone.
 
-    It is for `count_waiting` alone. Where that tick is lost after all, as by a crash, the next run
-    answers the event again whatever it says.
+    Counting reads no checkpoints. If a crash loses the tick, the next run answers the event again,
+    marked or not.
     """
     namespace = scope.namespace(INBOX)
     found = await store.abatch([GetOp(namespace, mark["id"]) for mark in marks])
@@ -124,14 +127,14 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
 
 
 async def count_waiting(store: BaseStore) -> int:
-    """The events that wait in the inboxes of all agents of all users."""
+    """The number of unanswered events in the inboxes of all agents of all users."""
     return await count_items_named(store, INBOX, without="answered")
 
 
 async def give_back(
     store: BaseStore, scope: Scope, event_id: str, error: str, *, max_attempts: int
 ) -> tuple[int, bool]:
-    """A tick failed: count it. Returns (failed attempts, whether the event was set aside)."""
+    """Count a failed tick; return (failed attempts, whether the event was set aside)."""
     item = await store.aget(scope.namespace(INBOX), event_id)
     if item is None:
         return 0, False
@@ -146,29 +149,41 @@ async def give_back(
 
 
 async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> list[str]:
-    """Put what was set aside, all or one, back into the inbox with a fresh count.
+    """Return events that were set aside, all or one, to the inbox with no failed attempts.
 
-    It keeps its place: what came first is taken first. One transaction; takes no lock. Returns the
-    ids, oldest first. Raises InputError where `event_id` is not set aside.
+    They keep their places in the order of receipt. One transaction; takes no lock. Returns the ids,
+    oldest first. Raises InputError if `event_id` is not set aside.
     """
     rows = [row for row in await set_aside(store, scope) if event_id in (None, row["event"]["id"])]
     if event_id is not None and not rows:
         raise InputError(f"no event {event_id} is set aside")
     ids = [row["event"]["id"] for row in rows]
     puts: list[PutOp] = []
-    for one, row in zip(ids, rows, strict=True):
+    for id_, row in zip(ids, rows, strict=True):
         fresh = {**row, "attempts": 0, "error": None}
-        puts.append(PutOp(scope.namespace(INBOX), one, fresh))
-        puts.append(PutOp(scope.namespace(SET_ASIDE), one, None))
+        puts.append(PutOp(scope.namespace(INBOX), id_, fresh))
+        puts.append(PutOp(scope.namespace(SET_ASIDE), id_, None))
     if puts:
         await write_batch(store, puts)
     return ids
 
 
-async def _present(store: BaseStore, scope: Scope, ids: Sequence[str]) -> set[str]:
-    namespace = scope.namespace(INBOX)
-    found = await store.abatch([GetOp(namespace, one) for one in ids])
-    return {one for one, item in zip(ids, found, strict=True) if item is not None}
+async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Those of `ids` that wait in the inbox, and those that were handled; disjoint."""
+    if not ids:
+        return set(), set()
+    places = [(name, id_) for name in (INBOX, HANDLED) for id_ in ids]
+    items = await store.abatch([GetOp(scope.namespace(name), id_) for name, id_ in places])
+    found = [place for place, item in zip(places, items, strict=True) if item is not None]
+    handled = {id_ for name, id_ in found if name == HANDLED}
+    return {id_ for name, id_ in found if name == INBOX} - handled, handled
+
+
+async def _next_position(store: BaseStore, scope: Scope) -> int:
+    """The counter in the newest event's sort key, plus 1."""
+    items = await list_items(store, scope.namespace(INBOX))
+    newest = max((str(item.value["order"]) for item in items), default=None)
+    return 0 if newest is None else 1 + int(newest.split("/")[1])
 
 
 def _arrival(scope: Scope, event: Event, now: datetime, position: int) -> list[PutOp]:

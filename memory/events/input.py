@@ -1,4 +1,4 @@
-"""A run's new input: what of it is new, and how it gets into the inbox.
+"""A run's input: finding what is new in it, and writing that to the inbox.
 
 Store namespace (below `(user, thread)`): `runs` a server's run id -> the event ids of its messages.
 """
@@ -29,14 +29,14 @@ RUNS = "runs"
 
 
 class Arrived(NamedTuple):
-    """What became of a run's input."""
+    """Result of taking in a run's input."""
 
     given: bool
-    """Whether there was any message or event."""
+    """Whether the input had any message or event."""
     skipped: list[str]
-    """Ids that were handled before."""
+    """Ids of events that were handled before."""
     messages: list[RemoveMessage]
-    """The change of the history: new input leaves it until its tick."""
+    """Update of the history: a new message leaves it until its tick puts it back."""
     notes: list[str]
 
 
@@ -45,15 +45,17 @@ async def take_in(
 ) -> Arrived:
     """Write the new messages and events of the state into the inbox.
 
-    Raises InputError for an unknown request or a malformed event; nothing was taken then. A message
-    that can be no event is refused before it gets here (`memory.messages.history`); one that stands in the
-    thread all the same is left out, since every later run would meet it.
+    The history's reducer refuses a message that cannot be an event. One that is in the thread all
+    the same is left out with a note: an error would come back in every later run.
+
+    Raises:
+        InputError: unknown request or malformed event; nothing was taken.
     """
     check_request(state.get("request"))
     standing = state.get("messages", [])
     handled = await inbox.already_handled(store, scope, _last_asked(standing))
     people, foreign = new_messages(standing, handled)
-    named = [one.model_copy(update={"id": given_id(one, standing)}) for one in people]
+    named = [m.model_copy(update={"id": given_id(m, standing)}) for m in people]
     first = await _as_first_given(named, store, scope, run_id)
     spoken, notes = _spoken(first, owner=owner, now=now)
     events = [
@@ -69,9 +71,9 @@ async def take_in(
 
 
 def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
-    """An event without an id has one by the run that brought it: done again, it is the same one.
+    """The event with defaults; its id derives from the run, so that a repeated run repeats it.
 
-    Without a run's id there is nothing to tell two of them apart by: then it must bring its own.
+    Without a run id an event must have an id of its own.
     """
     if run_id is None:
         return raw
@@ -81,14 +83,14 @@ def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: dateti
 def new_messages(
     messages: Sequence[AnyMessage], handled: Collection[str] = ()
 ) -> tuple[list[HumanMessage], list[AnyMessage]]:
-    """Those that no tick and no compaction wrote: (people's, what is no input).
+    """Messages that neither a tick nor a compaction wrote: (people's, others to be removed).
 
-    Input can bring a tick's mark, but stands at the end: a human message is a tick's where a tick's
-    answer stands after it, or where its event is one of `handled` (its answer was removed or
-    edited by hand). The summary of a compaction stands first.
+    New input may carry the mark of a tick, but it comes last: a marked human message belongs to a
+    tick if a tick's answer follows it, or if its event is in `handled` (somebody removed or edited
+    the answer by hand). A summary counts as a compaction's only in first place.
 
-    A tool's answer without its question, or the other way round, breaks the history for every
-    provider. An answer in words is kept: that is what an edit of the history by hand leaves.
+    A tool's answer without its call, or a call without its answer, makes the history invalid for
+    every provider, so both are removed. A model's answer in words stays: an edit by hand leaves it.
     """
     answered = _answered(messages)
     new = [m for at, m in enumerate(messages) if not _stands(m, at, answered, handled)]
@@ -98,25 +100,25 @@ def new_messages(
 
 
 def _answered(messages: Sequence[AnyMessage]) -> int:
-    """The place of the newest answer that a tick wrote; -1 where there is none."""
+    """Index of the newest answer that a tick wrote; -1 without any."""
     answers = (n for n, m in enumerate(messages) if not isinstance(m, HumanMessage | SystemMessage))
     return max((n for n in answers if is_history(messages[n])), default=-1)
 
 
 def _last_asked(messages: Sequence[AnyMessage]) -> list[str]:
-    """The events of those behind the newest answer that have the mark of a tick."""
+    """Event ids of the marked human messages after the newest answer."""
     behind = messages[_answered(messages) + 1 :]
     return [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
 
 
 def _event(message: HumanMessage) -> str | None:
-    """The event that the message's mark names, if the id is the event's too."""
+    """The event id in the message's mark, if it is the message's id, too."""
     event = mark_of(message)["event"] if is_history(message) else None
     return event if event == message.id else None
 
 
 def _stands(message: AnyMessage, at: int, answered: int, handled: Collection[str]) -> bool:
-    """Whether the message at `at` is one of the history and no input."""
+    """Whether the message at index `at` belongs to the history and is not new input."""
     if isinstance(message, SystemMessage):
         return at == 0 and is_summary(message)
     if not isinstance(message, HumanMessage):
@@ -127,7 +129,7 @@ def _stands(message: AnyMessage, at: int, answered: int, handled: Collection[str
 def _spoken(
     messages: Sequence[HumanMessage], *, owner: str, now: datetime
 ) -> tuple[list[Event], list[str]]:
-    """(the messages as events; a note on each that is none)."""
+    """The messages as events, and notes on messages that were left out."""
     events, notes = [], []
     for message in messages:
         event = event_of(message, owner=owner, now=now)
@@ -144,13 +146,14 @@ def _spoken(
 async def _as_first_given(
     new: Sequence[HumanMessage], store: BaseStore, scope: Scope, run_id: str | None
 ) -> list[HumanMessage]:
-    """The ids of the first time: after a crash a server does a run again, even an ended one.
+    """The messages with the ids of the run's first attempt.
 
-    A message that came without an id has another one then.
+    After a crash a server repeats a run, even one that had ended; a message without an id of its
+    own then gets another one.
     """
     if run_id is None or not new:
         return list(new)
-    # Counted from the end: what earlier runs left in the thread stands before this run's input.
+    # Positions count from the end: messages of earlier runs come before this run's input.
     given = {
         operation_id(str(len(new) - at), str(m.name), str(m.content)): str(m.id)
         for at, m in enumerate(new)
@@ -163,7 +166,7 @@ async def _as_first_given(
 
 
 def check_request(request: object) -> None:
-    """Raise InputError for a request that there is not."""
+    """Raise InputError for an unknown request."""
     known = get_args(Request)
     if request is not None and request not in known:
         raise InputError(f"unknown request {request!r}; known are {', '.join(known)}")

@@ -1,4 +1,10 @@
-"""What a run can do next: which events wait for what, and whether it works on its goals. Pure."""
+"""What a run can do next: budgets, waiting events by verdict, goals, the emergency stop.
+
+Pure, except for a person's request for an emergency stop. The request is in the store, so that it
+reaches a run in progress: namespace (below `(user, thread)`) `controls` "stop" -> {at, by}.
+`intake` reads it before each event. It is deleted once a checkpoint holds the stop, or when the
+stop is cleared.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,7 @@ _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
 
 def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -> Spending:
-    """`spending` with one more tick. `autonomous`: no event set it off; tokens always count."""
+    """`spending` after one more tick; `autonomous`: no event set it off. Tokens always count."""
     held = held_at(spending, now)
     return {
         **held,
@@ -27,9 +33,9 @@ def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -
 
 
 def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
-    """Why only events are answered now, as a sentence; None if the budget is not used up.
+    """Why only events are answered now, as a sentence; None while the budget lasts.
 
-    A limit of 0 allows no autonomous tick at all.
+    A limit of 0 allows no autonomous ticks.
     """
     held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
@@ -58,11 +64,11 @@ def held_at(spending: Spending, now: datetime) -> Spending:
 
 
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
-    """(the hour or day to count in, what is spent of it).
+    """The hour or day to count in, and what was spent in it.
 
-    Setting the clock back gives nothing back: within a day the later hour stays. Set back by days,
-    as a replay of old events does, the count goes on from the new day; otherwise a single time far
-    in the future would block the assistant until then.
+    Setting the clock back by hours does not renew the budget: within a day the later hour stays.
+    If it is set back by days, as in a replay of old events, the count goes on from the new day;
+    otherwise a single time far in the future would block the assistant until then.
     """
     if current > held:
         return current, 0
@@ -70,21 +76,17 @@ def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
 
 
 Judged = tuple[Event, Classification]
-
-
 ASLEEP = "Asleep. A message or `wake` wakes the agent."
-
-
 NO_GOAL = "Nothing is pending and no goal is active."
 
 
 class Pending(NamedTuple):
-    """The events that wait, by what becomes of them; each oldest first."""
+    """Waiting events by verdict, each list oldest first."""
 
     people: list[Judged]
-    """To act on: direct events. They wake it, and keep it awake."""
+    """To act on. They wake the agent, and keep it awake."""
     own: list[Judged]
-    """The assistant's own look at its work."""
+    """Reflections: reviews of the assistant's own work."""
     context: list[Event]
     ignored: list[Judged]
 
@@ -93,8 +95,9 @@ class Pending(NamedTuple):
         return not any(self)
 
     def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
-        """The event to act on now: people's first. Its own look waits asleep, and after too much
-        was spent.
+        """The event to act on now, people's first.
+
+        Reflections wait while the agent is asleep, and while the budget is used up.
         """
         waits = state["mode"] == "sleep" or over(state["spending"], settings, now) is not None
         return next(iter([*self.people, *([] if waits else self.own)]), None)
@@ -103,30 +106,30 @@ class Pending(NamedTuple):
 def sorted_out(
     items: Sequence[InboxItem], settings: Settings, owners: Sequence[str], *, past: Collection[str]
 ) -> Pending:
-    """What waits; the events whose ids are in `past` have had their turn, or wait for a person."""
+    """The waiting events by verdict, without those in `past` (tried in this run, or parked)."""
     events = [item["event"] for item in items if item["event"]["id"] not in past]
-    judged = [(one, classify(one, settings=settings, owners=owners)) for one in events]
+    judged = [(event, classify(event, settings=settings, owners=owners)) for event in events]
     acted = [pair for pair in judged if pair[1]["verdict"] == "act"]
     return Pending(
         people=[pair for pair in acted if not is_reflection(pair[0])],
         own=[pair for pair in acted if is_reflection(pair[0])],
-        context=[one for one, found in judged if found["verdict"] == "context"],
+        context=[event for event, found in judged if found["verdict"] == "context"],
         ignored=[pair for pair in judged if pair[1]["verdict"] == "ignore"],
     )
 
 
 def parked_events(state: State) -> set[str]:
-    """The events whose ticks wait for a person."""
-    return {one["event"]["id"] for one in state["parked"] if one["event"]}
+    """Ids of the events whose ticks wait for a person."""
+    return {tick["event"]["id"] for tick in state["parked"] if tick["event"]}
 
 
 def goals_parked(state: State) -> bool:
-    """Whether a tick on the goals waits for a person: another would ask the same again."""
-    return any(one["event"] is None for one in state["parked"])
+    """Whether an autonomous tick waits for a person; another would ask the same again."""
+    return any(tick["event"] is None for tick in state["parked"])
 
 
 def why_idle(state: State, settings: Settings, now: datetime) -> str | None:
-    """Why it does not work on its goals, in a sentence; None: it does."""
+    """Why the agent does not work on its goals, as a sentence; None if it does."""
     if not settings.enabled:
         return "Switched off (setting enabled): nothing is done."
     if state["mode"] == "sleep":
@@ -134,12 +137,6 @@ def why_idle(state: State, settings: Settings, now: datetime) -> str | None:
     if all(goal["status"] != "active" for goal in state["goals"].values()):
         return NO_GOAL
     return over(state["spending"], settings, now)
-
-
-# A person's request for an emergency stop, kept in the store so that it reaches a running run.
-#
-# Store namespace (below `(user, thread)`): `controls` "stop" -> {at, by}. `intake` reads it before
-# each event. It is deleted once a checkpoint holds the stop, or when the stop is cleared.
 
 
 CONTROLS, STOP = "controls", "stop"

@@ -1,6 +1,8 @@
-"""Owners: whose word the assistant's own prompt may follow (design, ruling 16). Pure.
+"""Rules for events: classification, owners, journal entries, and the reflection event. Pure.
 
-A sender is an owner by id, compared as it stands: names that look alike are other ids.
+The classification rules and their order are the original's (original-system, section 16). An owner
+is a person whose word the assistant's own prompt may follow (design, ruling 16). A sender is an
+owner by exact id: names that look alike are other ids.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from typing import NamedTuple
 
 from memory.journal import (
     TRUST,
-    _entry_id,
-    _is_name,
-    _mentioned,
+    entry_id_of,
     heuristic_importance,
     known_entities,
     mentions,
+    mentions_assistant,
+    names_assistant,
     names_project,
     source_type_of,
 )
@@ -44,11 +46,11 @@ def entry_for_event(
     settings: Settings = _DEFAULTS,
     sender_bonus: int = 0,
 ) -> JournalEntry:
-    """Entry of an event that was acted on or taken as context; needs no model call."""
+    """Journal entry of an event that was acted on or taken as context; needs no model call."""
     source = source_type_of(event, settings)
     text = event["text"]
     return {
-        "id": _entry_id("event", event["at"], event["id"]),
+        "id": entry_id_of("event", event["at"], event["id"]),
         "timestamp": event["at"],
         "content": text,
         "source_type": source,
@@ -73,7 +75,7 @@ def entry_for_event(
 def entry_in(
     state: State, event: Event, settings: Settings = _DEFAULTS, familiar: Familiar = NOBODY
 ) -> JournalEntry:
-    """Entry of an event, given the people and projects in state and profiles."""
+    """Journal entry of an event; people and projects come from the state and profiles."""
     return entry_for_event(
         event,
         known_entities=[*known_entities(state), *familiar.names],
@@ -83,9 +85,8 @@ def entry_in(
     )
 
 
-# The reflection event, which makes the assistant review its own work, and when it is due. Pure.
-#
-# What such a tick journals is tagged `self` (`memory.records.records.SELF`): it is no memory of the world.
+# The reflection event, which makes the assistant review its own work. What such a tick journals is
+# tagged `self`, because it is no memory of the world.
 
 
 def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
@@ -103,7 +104,7 @@ def reflection_event(
 ) -> Event:
     """The reflection event that tick `tick` sets off, `since` ticks after the last one.
 
-    `calls` and `failed` count the session's tool calls. A tick that runs again after a crash posts
+    `calls` and `failed` count the session's tool calls. A tick that is repeated after a crash posts
     the same event.
     """
     return {
@@ -132,15 +133,15 @@ def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]
 
 
 def owner_of(settings: Settings, *, user: str, served: bool) -> str:
-    """Whom a message without a `name` is from."""
+    """The sender of a message without a `name`."""
     return owners_of(settings, user=user, served=served)[0]
 
 
 def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bool) -> bool:
-    """Whether an owner set off the tick on `event`; None is an autonomous tick.
+    """Whether an owner set off the tick on `event` (None: an autonomous tick).
 
-    On a server a sender's id is input, so that only a chat message without a `name` counts: it is
-    the authenticated user's.
+    On a server clients choose sender ids, so only a chat message without a `name` counts: it is
+    from the authenticated user.
     """
     if event is None or is_reflection(event):
         return False
@@ -149,9 +150,7 @@ def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bo
     return event["sender"] in owners
 
 
-# Message classification: what becomes of an event, by the first rule that fits. Pure.
-#
-# The rules and their order are the original's (original-system, section 16).
+# Classification, by the first rule that fits.
 
 
 class Heard(NamedTuple):
@@ -162,18 +161,18 @@ class Heard(NamedTuple):
     owners: Collection[str]
 
 
-class Rule(NamedTuple):
-    """A row of the table."""
+class EventRule(NamedTuple):
+    """A classification rule."""
 
     name: str
     verdict: Callable[[Heard], Verdict | None]
     """None: the rule does not fit."""
     reason: str
-    """For a person; may name the sender, the channel and the verdict."""
+    """Shown to a person; may contain {sender}, {channel} and {verdict}."""
 
 
 def classify(event: Event, *, settings: Settings, owners: Sequence[str]) -> Classification:
-    """What becomes of `event`, by which rule, and how far it is trusted."""
+    """The verdict on `event`, the rule behind it, and the trust in its source."""
     heard = Heard(event, settings, owners)
     rule, verdict = next((r, v) for r in RULES if (v := r.verdict(heard)) is not None)
     channel = event["channel"] or "no channel"
@@ -186,7 +185,7 @@ def classify(event: Event, *, settings: Settings, owners: Sequence[str]) -> Clas
 
 
 def wakes(event: Event, *, settings: Settings, owners: Sequence[str]) -> bool:
-    """Whether `event` wakes the agent: it is acted on, and not for the assistant's own sake."""
+    """Whether `event` wakes the agent: it is acted on, and it is not a reflection."""
     if is_reflection(event):
         return False
     return classify(event, settings=settings, owners=owners)["verdict"] == "act"
@@ -201,14 +200,14 @@ def _reflection(heard: Heard) -> Verdict | None:
 
 
 def _own_message(heard: Heard) -> Verdict | None:
-    """An owner who is called like the assistant is still heard."""
     sender = heard.event["sender"]
-    own = sender not in heard.owners and _is_name(sender, heard.settings)
+    # An owner may have the assistant's name, and is still heard.
+    own = sender not in heard.owners and names_assistant(sender, heard.settings)
     return "ignore" if own else None
 
 
 def _mention(heard: Heard) -> Verdict | None:
-    return "act" if _mentioned(heard.event["text"], heard.settings) else None
+    return "act" if mentions_assistant(heard.event["text"], heard.settings) else None
 
 
 def _direct(heard: Heard) -> Verdict | None:
@@ -216,16 +215,13 @@ def _direct(heard: Heard) -> Verdict | None:
 
 
 def _cross_talk(heard: Heard) -> Verdict | None:
-    """Mention and direct stand before: an assistant that asks is answered.
-
-    Two that ask each other may go on for as long as both do. A run still ends: what it answers is
-    what was posted, and an answer posts nothing.
-    """
+    # Mention and direct come first, so an assistant that asks is answered. Two assistants may go on
+    # asking each other, but each run ends: it answers posted events, and an answer posts none.
     return "context" if heard.event["sender"] in heard.settings.assistants else None
 
 
 def _permission(heard: Heard) -> Verdict | None:
-    """Not owners: one who speaks to somebody else does not set the assistant off."""
+    # Owners are not included: their words to somebody else start no tick.
     return "act" if heard.event["sender"] in heard.settings.permitted_senders else None
 
 
@@ -242,20 +238,26 @@ def _fallback(heard: Heard) -> Verdict | None:
     return "context"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("disabled", _disabled, "The assistant is switched off (setting enabled)."),
-    Rule("reflection", _reflection, "The assistant's look at its own work is due."),
-    Rule("own_message", _own_message, "{sender} is the assistant itself (setting names)."),
-    Rule("mention", _mention, "{sender} mentions the assistant by name."),
-    Rule("direct", _direct, "{sender} speaks to the assistant."),
-    Rule("cross_talk", _cross_talk, "{sender} is another assistant, and asks nothing of this one."),
-    Rule("permission", _permission, "{sender} is always answered (setting permitted_senders)."),
-    Rule("channel", _channel, "What is said to nobody in {channel}: {verdict} (setting channels)."),
-    Rule(
+RULES: tuple[EventRule, ...] = (
+    EventRule("disabled", _disabled, "The assistant is switched off (setting enabled)."),
+    EventRule("reflection", _reflection, "The assistant's review of its own work is due."),
+    EventRule("own_message", _own_message, "{sender} is the assistant itself (setting names)."),
+    EventRule("mention", _mention, "{sender} mentions the assistant by name."),
+    EventRule("direct", _direct, "{sender} speaks to the assistant."),
+    EventRule(
+        "cross_talk", _cross_talk, "{sender} is another assistant, and asks nothing of this one."
+    ),
+    EventRule(
+        "permission", _permission, "{sender} is always answered (setting permitted_senders)."
+    ),
+    EventRule(
+        "channel", _channel, "What is said to nobody in {channel}: {verdict} (setting channels)."
+    ),
+    EventRule(
         "room_default",
         _room_default,
         "What is said to nobody in a channel: {verdict} (setting room_default).",
     ),
-    Rule("fallback", _fallback, "{sender} speaks to nobody."),
+    EventRule("fallback", _fallback, "{sender} speaks to nobody."),
 )
-"""From the first to the last; the last one always fits."""
+"""In order; the last rule always fits."""

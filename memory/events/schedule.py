@@ -87,8 +87,8 @@ def own_sleep(
 ) -> SleepCause | None:
     """Why the agent falls asleep of its own accord now, or sleeps on at its hour; None if not.
 
-    Nothing sends it to sleep while `direct` events wait or the emergency stop is on. Schedule and
-    fatigue apply only to runs that nobody waits for. `busy`: anything is pending.
+    It stays awake while `direct` events wait or the emergency stop is on. Schedule and fatigue
+    apply only to runs that nobody waits for. `busy`: anything is pending.
     """
     if direct or state["emergency_stop"] or not settings.enabled:
         return None
@@ -115,8 +115,8 @@ def hours_over(state: State, settings: Settings, now: datetime) -> bool:
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
     """Why dreaming ends early, apart from new messages; None if it does not.
 
-    A person woke the agent, or its hours are over. Those may have woken it earlier in this run,
-    before an unfinished night was resumed. Compacting is finished in any case.
+    Reasons are that a person woke the agent, and that its hours are over, which may have woken it
+    earlier in this run, before an unfinished night was resumed. Compacting is always finished.
     """
     changes = state["report"]["mode_changes"]
     awake = state["mode"] == "awake"

@@ -1,4 +1,4 @@
-"""Guards: what may become memory. A fact needs grounds; a first person is never the assistant's."""
+"""Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
 from memory.guards.grounding import (

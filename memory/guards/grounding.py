@@ -1,9 +1,9 @@
 """Grounding: whether a new memory comes from the sources it cites, or from something else. Pure.
 
-A prompt holds much beside the sources: rules, recalled memories, tool results, the assistant's own
-replies, other people's words. A paraphrase need not share a word with its sources, so a missing
-overlap proves nothing. But a text that has the words of something else in the prompt, and adds none
-of its sources', comes from there.
+A prompt contains much besides the sources: rules, recalled memories, tool results, the assistant's
+own replies, other people's words. A paraphrase may share no word with its sources, so a missing
+overlap proves nothing. But a text with the words of another part of the prompt, and no additional
+words of its sources, comes from that part.
 """
 
 from __future__ import annotations
@@ -17,31 +17,22 @@ from memory.records import JournalEntry
 from memory.text import asks, cached_by_text, name_key, terms
 
 LEAST_TERMS = 3
-"""Least different terms; the words of a shorter text prove nothing."""
-
+"""Fewest distinct terms for a judgement; the words of a shorter text prove nothing."""
 
 ELSEWHERE = 0.6
-"""Share of a text's terms in one passage from which it may come from there (0..1)."""
-
+"""Share of a text's terms in one passage (0..1) at which it may come from that passage."""
 
 BORNE = 0.3
-"""Least share of the terms in its sources, if these add a term."""
-
+"""Least share of a text's terms in its sources, if the sources add a term."""
 
 RUN = 3
 """Terms in a row that make a copy."""
 
-
 COPIED, OWN = 0.6, 0.5
-"""Share of runs that makes a copy, unless the sources have this share of the terms."""
-
+"""A text is a copy at this share of its runs, unless its sources have this share of its terms."""
 
 _ESCAPES = re.compile(r"\\[ntr]")
-
-
 _PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
-
-
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -53,9 +44,9 @@ class Said(NamedTuple):
 
 
 def share(text: str, others: Iterable[str]) -> float:
-    """Share of the different terms of `text` that occur in any of `others` (0..1)."""
+    """Share of the distinct terms of `text` that occur in any of `others` (0..1)."""
     mine = _terms(text)
-    theirs = frozenset[str]().union(*(_terms(one) for one in others))
+    theirs = frozenset[str]().union(*map(_terms, others))
     return len(mine & theirs) / len(mine) if mine else 0.0
 
 
@@ -64,15 +55,15 @@ def copied(text: str, others: Iterable[str]) -> float:
     mine = _runs(text)
     if len(_terms(text)) < LEAST_TERMS:
         return 0.0
-    theirs = frozenset[tuple[str, ...]]().union(*(_runs(one) for one in others))
+    theirs = frozenset[tuple[str, ...]]().union(*map(_runs, others))
     return len(mine & theirs) / len(mine)
 
 
 def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bool:
     """Whether `text` comes from one of `others` rather than from its `cited` sources.
 
-    It does if it copies `others`, or if one of their passages has most of its words, while the
-    sources have fewer of them and add none.
+    It does if it is a copy of `others`, or if one of their passages has most of its words, while
+    the sources have fewer of these words and no further ones.
     """
     mine = _terms(text)
     if len(mine) < LEAST_TERMS:
@@ -80,7 +71,7 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     own = share(text, cited)
     if own < OWN and copied(text, others) >= COPIED:
         return True
-    known = mine & frozenset[str]().union(*(_terms(one) for one in cited))
+    known = mine & frozenset[str]().union(*map(_terms, cited))
     for passage in passages(others):
         there = mine & _terms(passage)
         adds = bool(known - there) and own >= BORNE
@@ -95,10 +86,11 @@ def passages(texts: Iterable[str]) -> Iterator[str]:
 
 
 def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
-    """Whose word `text` is, among the speakers of its sources; None: nobody's in particular.
+    """The speaker of `text` among the speakers of its sources; None if undecided.
 
-    The speaker that the model names (`given`) decides only between several, and only if nobody
-    else's words support the text better. Questions support nothing.
+    The speaker that the model names (`given`) counts only if there are several, and nobody else's
+    words support the text better. Otherwise the one whose statements support it best is the
+    speaker; questions support nothing.
     """
     people = list(dict.fromkeys(one.speaker for one in said))
     if len(people) < 2:
@@ -114,7 +106,7 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
 
 
 def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
-    """Ids of other people's entries that support nothing of `text`, if the speaker's own do."""
+    """Ids of other people's entries without a term of `text`, if the speaker's own support it."""
     mine = [one["content"] for one in entries if one["source_entity"] == speaker]
     if speaker is None or len(_terms(text)) < LEAST_TERMS or share(text, mine) < OWN:
         return []

@@ -1,9 +1,9 @@
-"""The persona guard: what the assistant says about itself does not become memory.
+"""The persona guard: what the assistant says about itself does not become memory. Pure.
 
-Every write to long-lived memory passes it. A text is judged together with its speaker: what a
-person says in the first person is about that person. The assistant is recognised in two ways: in
-the first person, if nobody else is the speaker; and in the third person, as the owner, the subject
-or the agent of something ("the assistant's tone", "Circadian suggested", "opened by the bot").
+It checks every write to long-lived memory. A text is judged together with its speaker: a person's
+first person is about that person. The assistant is recognised in the first person, if nobody else
+is the speaker; and in the third person, as the owner, subject or agent of something ("the
+assistant's tone", "Circadian suggested", "opened by the bot").
 """
 
 from __future__ import annotations
@@ -14,32 +14,24 @@ from functools import lru_cache
 
 ERROR = "Content appears to reference assistant actions or identity"
 
-
 SUGGESTION = (
     "Session memory should contain facts about the WORLD, PLAYERS, or EVENTS - not what you did. "
     "Rephrase in third-person."
 )
 
-
 _NOUN = "assistant"
-"""People have assistants and are assistants, so this noun counts only in some positions."""
-
+"""People have assistants and work as assistants, so this noun counts only in some positions."""
 
 _MACHINES = ("ai", "bot", "chatbot")
 """These mean the assistant only behind "the" or "this": people talk about AI and about bots."""
-
 
 _SELF = frozenset(
     {_NOUN, "ai assistant", *_MACHINES, "ai chatbot", "i", "me", "myself", "self", "we", "us"}
 )
 """Speaker names by which the assistant means itself."""
 
-
 _DETERMINER = re.compile(r"^(?:the|this|your|an?)\s+")
-
-
 _APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
-
 
 _PRONOUN = re.compile(
     r"""(?<![\w'/-])
@@ -49,9 +41,7 @@ _PRONOUN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-
 _COUNTRY = "US"
-
 
 _NUMBERED = re.compile(
     r"\b(?:act|part|chapter|phase|volume|book|war|class|type|level|tier|stage|section|title|"
@@ -59,16 +49,13 @@ _NUMBERED = re.compile(
     r"block|zone|sector|schedule|exhibit)\s+$",
     re.IGNORECASE,
 )
-"""Behind one of these nouns an "I" is the numeral one."""
-
+"""After one of these nouns an "I" is a numeral."""
 
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
-
 
 _AS_AN_AI = re.compile(
     r"(?:^|[.!?,;:]\s*)as an ai\b(?!\s+\w*(?:engineer|researcher|student))", re.IGNORECASE
 )
-
 
 _COURTESY = re.compile(
     r"^\W*(?:(?:of course|sure|certainly|absolutely|no problem|my pleasure|well done)\b(?=\s*[,.!])"
@@ -78,7 +65,7 @@ _COURTESY = re.compile(
     r"|here(?:'s| is| are) (?:a|an|the|your|some)\b)",
     re.IGNORECASE,
 )
-"""Openings of an answer; no fact begins so."""
+"""Openings of an answer; no fact begins like this."""
 
 
 def _any(words: str) -> str:
@@ -88,23 +75,19 @@ def _any(words: str) -> str:
 
 _ADVERB = rf"(?:\w+ly|{_any('also then just even never always often now once soon very quite')})"
 
-
 _ADVERBS = (
     rf"(?:(?:{_ADVERB}|{_any('again still already first has had have')})"
     rf"(?:,?\s+{_any('and but yet or')}\s+|,?\s+)){{0,4}}"
 )
 
-
 _AUXILIARY = _any(
     r"is was has had does did will would can could should shall must may might can't won't \w+n't"
 )
-
 
 _PAST = _any(
     r"\w+ed said told gave made found knew thought felt wrote chose began took kept got went saw "
     "sent spoke taught built put read let led"
 )
-
 
 _PRESENT = _any(
     "says tells gives makes finds knows thinks feels writes chooses begins takes keeps gets goes "
@@ -112,20 +95,16 @@ _PRESENT = _any(
     "explains recommends believes provides responds replies reminds acts works uses remembers"
 )
 
-
 _OBJECT = _any(
     "the an? his her their its my your our this these those all any every each no only nobody "
     "whatever whoever what whom him them it you me us everyone everybody anyone to nothing "
     "everything anything"
 )
 
-
 _TRANSITIVE = rf"\w+[^\Ws]s\s+(?:{_OBJECT}\b|(?-i:[A-Z]))"
 """Any other verb in the present with its object: "obeys the king", "belongs to Ada"."""
 
-
 _VERB = rf"(?:(?:{_AUXILIARY}|{_PAST}|{_PRESENT})\b|{_TRANSITIVE})"
-
 
 _CLAUSE_ENDS = (
     r"(?=\s*(?:[.,;:!?)]|$)|\s+"
@@ -146,8 +125,8 @@ def violation(
 
     Args:
         text: what is to be remembered.
-        speaker: who says it. Without one, or with `-` for unknown, it is the assistant, and also if
-            the speaker is a name by which it means itself ("me", "the assistant", "this AI").
+        speaker: who says it. None and `-` (unknown) count as the assistant, and so does a name by
+            which the assistant means itself ("me", "the assistant", "this AI").
         assistant_names: names of the assistant, in lower case.
     """
     text = text.replace(_APOSTROPHE, "'")
@@ -164,7 +143,7 @@ def violation(
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether `text` begins as an answer does: thanks, agreement, an offer of help."""
+    """Whether `text` begins like an answer: with thanks, agreement or an offer of help."""
     return _COURTESY.match(text.replace(_APOSTROPHE, "'")) is not None
 
 
@@ -193,7 +172,7 @@ def _first_person(text: str) -> Iterator[str]:
 
 
 def _unquoted(text: str) -> str:
-    """`text` without quotations, which are somebody's speech; a mere quotation stays whole."""
+    """`text` without quotations, which are somebody's speech; unchanged if nothing else is left."""
     rest = _QUOTED.sub(" ", text)
     return rest if re.search(r"\w", rest) else text
 
@@ -207,12 +186,12 @@ def _third_person(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _patterns(name: str) -> tuple[str, str, str]:
-    """The assistant as owner, as subject and as agent."""
+    """Patterns for the assistant as owner, as subject and as agent."""
     subject, article = rf"\b{re.escape(name)}\b", r"(?:the\s+|this\s+|your\s+)?"
     if name in _MACHINES:
         subject, article = rf"\b(?:the|this)\s+(?:ai\s+)?{subject}", r"(?:the|this)\s+"
     elif name == _NOUN:
-        # At the beginning of a sentence, or behind a determiner.
+        # At the beginning of a sentence, or after a determiner.
         begins = r"(?:^|[.!?;:]\s+)(?:as\s+)?"
         subject = rf"(?:{begins}|\b(?:the|this|your)\s+)(?:(?:ai|virtual|digital)\s+)?{subject}"
     return (

@@ -1,4 +1,12 @@
-"""Importance and trust of a journal entry, given when it is written and without a model call."""
+"""The journal: episodes, in one namespace per day, so that no read scans everything.
+
+An entry gets its importance and trust when it is written, without a model call.
+
+Store namespaces (below `(user, thread)`): `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending`
+time and id -> {id}, entries that a night still has to settle · `archives` the same for archives of
+compactions · `unindexed` the same for entries that recall does not find yet. An id contains its
+day, which leads to the entry.
+"""
 
 from __future__ import annotations
 
@@ -26,42 +34,42 @@ from memory.state import State
 from memory.storage import list_items
 
 SYSTEM = "system"
-"""The sender or channel of what no person said: notices, sensors, the world itself."""
-
+"""Sender or channel of events that no person caused: notices, sensors, the world itself."""
 
 _NAME_ENDS = r"(?![\w@]|[-.]\w)"
-"""`@circadian-2`, `@circadian.example` and `@circadian@example.org` are other names."""
+"""End of a mentioned name; `@circadian-2` and `@circadian@example.org` are other names."""
 
 
 def source_type_of(event: Event, settings: Settings) -> SourceType:
-    """Where an event's words come from; its trust is `TRUST` of that (ruling 2).
+    """The source type of an event's words, which decides their trust (`TRUST`; ruling 2).
 
-    What a person says to the assistant is direct, what it overhears is an observation; another
-    assistant's words, and its own, are inference; environmental is what no person said. How rooms
-    and senders are set up decides what is acted on, and makes nothing more or less trusted.
+    Words to the assistant are direct; overheard words are an observation; words of the assistant
+    and of other assistants are inference; what no person said is environmental. Settings for rooms
+    and senders decide what is acted on, and change no trust.
     """
     sender = event["sender"]
-    if is_reflection(event) or _is_name(sender, settings) or sender in settings.assistants:
+    if is_reflection(event) or names_assistant(sender, settings) or sender in settings.assistants:
         return "inference"
     if SYSTEM in (_folded(sender), _folded(event["channel"] or "")):
         return "environmental"
-    spoken_to = event["addressed"] or _mentioned(event["text"], settings)
+    spoken_to = event["addressed"] or mentions_assistant(event["text"], settings)
     return "direct" if spoken_to else "observation"
 
 
-def _mentioned(text: str, settings: Settings) -> bool:
-    """Whether `@` and one of the assistant's names stand in `text` as whole words, in any case."""
+def mentions_assistant(text: str, settings: Settings) -> bool:
+    """Whether `text` has `@` and one of the assistant's names as whole words, in any case."""
     words = [re.escape(word) for word in map(_folded, settings.names)]
     names = "|".join(word for word in words if word)
     return bool(names) and bool(re.search(f"{AT}(?:{names}){_NAME_ENDS}", _folded(text)))
 
 
-def _is_name(sender: str, settings: Settings) -> bool:
+def names_assistant(sender: str, settings: Settings) -> bool:
+    """Whether a sender has one of the assistant's names."""
     return _folded(sender) in map(_folded, settings.names)
 
 
 def _folded(text: str) -> str:
-    """`text` without case, and each letter written in one way; outer blanks cut."""
+    """`text` without case and outer spaces, in one Unicode form."""
     return unicodedata.normalize("NFC", text.casefold()).strip()
 
 
@@ -72,37 +80,20 @@ TRUST: Mapping[SourceType, float] = {
     "compaction": 0.6,
     "environmental": 0.3,
 }
-"""How far a source is trusted, 0..1 (design, ruling 2)."""
-
+"""Trust by source type, 0..1 (design, ruling 2)."""
 
 _BASE, _DIRECT, _MENTION = 2, 3, 2
-
-
 _HIGHEST_BONUS = 2
-
-
 _LOWEST, _HIGHEST = 1, 10
-
-
 _WORD = re.compile(r"\w+")
-
 
 AT = r"(?<![\w@/.+-])@"
 """The `@` of a mention: not that of an e-mail address or a link."""
 
-
 _MENTIONED = re.compile(rf"{AT}\w")
-
-
 _BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
-
-
 _AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
-
-
 _GOAL_WORDS = frozenset({"goal", "goals"})
-
-
 _QUEST_WORDS = frozenset({"quest", "quests", "task", "tasks"})
 
 
@@ -116,8 +107,8 @@ def heuristic_importance(
 ) -> int:
     """Importance 1..10 (data-flow-03, section 3.1; design, ruling 2).
 
-    2, +3 for a direct message, +2 for a mention, +1 for each keyword kind present (goal, quest or
-    task, the name of a known entity), + the sender's bonus (0..2). A mention in a room is no direct
+    2, +3 for a direct message, +2 for a mention, +1 for each kind of keyword (goal; quest or task;
+    the name of a known entity), + the sender's bonus (0..2). A mention in a room is not a direct
     message.
     """
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
@@ -129,15 +120,14 @@ def heuristic_importance(
 
 
 def mentions(text: str) -> bool:
-    """Whether someone is addressed with an `@` before a name. An e-mail address is no mention."""
+    """Whether `text` mentions anybody (`@name`). An e-mail address is not a mention."""
     return _MENTIONED.search(text) is not None
 
 
 def names_project(text: str, key: str) -> bool:
-    """Whether a project's key occurs in `text` as whole words, blanks for `_` and `-` or not.
+    """Whether a project's key occurs in `text` as whole words; spaces, `_` and `-` are equal.
 
-    A word goes on over an apostrophe or a hyphen ("don't", "e-mail"); a genitive's `'s` is no part
-    of it.
+    Apostrophes and hyphens belong to a word ("don't", "e-mail"), but not the `'s` of a genitive.
     """
     words = [re.escape(word) for word in re.split(r"[\s_-]+", key) if word]
     if not words:
@@ -147,7 +137,7 @@ def names_project(text: str, key: str) -> bool:
 
 
 def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:
-    """How many of the three kinds of keyword stand in `text` as whole words."""
+    """Number of the three kinds of keyword that `text` contains as whole words."""
     words = _WORD.findall(text.casefold())
     found = frozenset(words)
     spoken = f" {' '.join(words)} "
@@ -156,29 +146,18 @@ def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:
 
 
 def _named(name: str, spoken: str) -> bool:
-    """Whether the words of `name` stand side by side in `spoken`, words joined by one space."""
+    """Whether `spoken` (words between single spaces) contains the words of `name` in a row."""
     words = _WORD.findall(name.casefold())
     return bool(words) and f" {' '.join(words)} " in spoken
 
 
-# The journal: episodes, in one namespace per day, so that no read scans everything.
-#
-# Store namespaces (below `(user, thread)`):
-# `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending` time and id -> {id}, entries that a night
-# still has to settle · `archives` the same for archives of compactions · `unindexed` the same for
-# entries that recall does not find yet. An id contains its day, which leads to the entry.
-
-
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
 
-
 OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
-"""Tags that say what made an entry; tools cannot set them."""
-
+"""Tags for the origin of an entry; tools cannot set them."""
 
 CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
 """Source types of entries in the assistant's words."""
-
 
 WORD = re.compile(r"\w+")
 
@@ -218,7 +197,7 @@ def entry_by_tool(
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)
     return {
-        "id": _entry_id("note", stamp, made_by[:16]),
+        "id": entry_id_of("note", stamp, made_by[:16]),
         "timestamp": stamp,
         "content": content,
         "source_type": "inference",
@@ -298,7 +277,7 @@ def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
 
 
 def unindexed(scope: Scope, entry: JournalEntry) -> PutOp:
-    """Mark `entry` as not indexed in its current form (`memory.recall.episodes`)."""
+    """Store write that marks `entry` as not indexed in its current form."""
     at = f"{entry['timestamp']} {entry['id']}"
     return PutOp(scope.namespace(UNINDEXED), at, {"id": entry["id"]})
 
@@ -307,7 +286,7 @@ def removals(scope: Scope, entry: JournalEntry) -> list[PutOp]:
     """Store writes that remove `entry` from the journal and from every list."""
     at = f"{entry['timestamp']} {entry['id']}"
     places = [(day_of(scope, entry["id"]), entry["id"])]
-    places += [(scope.namespace(one), at) for one in (PENDING, ARCHIVES, UNINDEXED)]
+    places += [(scope.namespace(label), at) for label in (PENDING, ARCHIVES, UNINDEXED)]
     return [PutOp(namespace, key, None) for namespace, key in places]
 
 
@@ -360,9 +339,9 @@ def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
 
 
 async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
-    """The first of `tries` whose id is free, or the stored entry with the same id and content.
+    """The first of `tries` whose id is free, or the stored entry with its id and content.
 
-    So a repeated write makes one entry. `tries` must be endless.
+    Thus a repeated write makes one entry. `tries` must be endless.
     """
     while True:
         wanted = next(tries)
@@ -411,12 +390,9 @@ def _matches(
     return words is None or bool(words & set(WORD.findall(entry["content"].lower())))
 
 
-def _entry_id(kind: str, timestamp: str, rest: str) -> str:
-    day = timestamp[:10].replace("-", "")
-    return f"{kind}_{day}_{rest}"
-
-
-# Journal entries before and after a moment.
+def entry_id_of(kind: str, timestamp: str, rest: str) -> str:
+    """`<kind>_<YYYYMMDD>_<rest>`."""
+    return f"{kind}_{_day(timestamp)}_{rest}"
 
 
 async def since(store: BaseStore, scope: Scope, after: str | None) -> list[JournalEntry]:

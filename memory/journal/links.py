@@ -27,14 +27,14 @@ class End(TypedDict):
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
-    """Read the memories among `ids` that have links."""
+    """Read the links of those memories among `ids` that have any, by id."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
-    found = await store.abatch([GetOp(scope.namespace(LINKS), one) for one in wanted])
+    found = await store.abatch([GetOp(scope.namespace(LINKS), id_) for id_ in wanted])
     return {
-        one: cast(End, item.value)
-        for one, item in zip(wanted, found, strict=True)
+        id_: cast(End, item.value)
+        for id_, item in zip(wanted, found, strict=True)
         if isinstance(item, Item)
     }
 
@@ -45,12 +45,12 @@ def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str
     `facts`: operation id -> fact id.
     """
     value = operation["after"] or operation["before"]
-    one, other = operation["target"], value["other"]
+    first, second = operation["target"], value["other"]
     if value["of"] == "facts":
-        one = facts.get(one, "")
+        first = facts.get(first, "")
     if value["of"] in ("facts", "entry_fact"):
-        other = facts.get(other, "")
-    return (one, other) if one and other and one != other else None
+        second = facts.get(second, "")
+    return (first, second) if first and second and first != second else None
 
 
 def fact_ops(operation: Operation) -> set[str]:
@@ -63,17 +63,17 @@ def fact_ops(operation: Operation) -> set[str]:
 def after(
     ends: Mapping[str, End], operations: Sequence[Operation], facts: Mapping[str, str]
 ) -> dict[str, End]:
-    """The ends after the links among `operations` were added and removed, in order."""
+    """The ends after `operations` added and removed links, in order."""
     changed = dict(ends)
     for operation in of_links(operations):
         named = ends_named(operation, facts)
         if named is None:
             continue
-        for one, other in (named, named[::-1]):
+        for end, other in (named, named[::-1]):
             if operation["kind"] == "link":
-                changed[one] = _joined(changed.get(one), other, operation["after"])
-            elif one in changed:
-                changed[one] = _parted(changed[one], other, operation["before"])
+                changed[end] = _joined(changed.get(end), other, operation["after"])
+            elif end in changed:
+                changed[end] = _parted(changed[end], other, operation["before"])
     return changed
 
 
@@ -99,8 +99,8 @@ def _parted(end: End, other: str, value: Mapping[str, Any]) -> End:
         return end
     return {
         **end,
-        "linked_to": [one for one in end["linked_to"] if one != other],
-        "relations": {one: value for one, value in end["relations"].items() if one != other},
+        "linked_to": [id_ for id_ in end["linked_to"] if id_ != other],
+        "relations": {id_: value for id_, value in end["relations"].items() if id_ != other},
     }
 
 
@@ -120,9 +120,11 @@ def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:
     return {
         id_: {
             **end,
-            "linked_to": [one for one in end["linked_to"] if not {id_, one} & {*gone}],
+            "linked_to": [other for other in end["linked_to"] if not {id_, other} & {*gone}],
             "relations": {
-                one: how for one, how in end["relations"].items() if not {id_, one} & {*gone}
+                other: value
+                for other, value in end["relations"].items()
+                if not {id_, other} & {*gone}
             },
         }
         for id_, end in ends.items()
@@ -138,7 +140,7 @@ async def puts_after(
 ) -> list[PutOp]:
     """Store writes for the links among `operations`; an end without links is deleted.
 
-    `gone`: ids of memories that do not exist any more; nothing stays linked to them.
+    `gone`: ids of removed memories, whose links are removed, too.
     """
     standing = await read(store, scope, {*named_by(operations, facts), *gone})
     across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}

@@ -1,7 +1,7 @@
-"""Content blocks: which of them a message or an event may bring. Pure.
+"""Events as chat messages and back, and the checks on events and content blocks from outside. Pure.
 
-Named as LangChain's standard blocks and OpenAI's chat completions name them. What is not known here
-is refused: a provider gives some types, such as `tool_result`, another meaning than words or media.
+Block types are those of LangChain's standard blocks and OpenAI's chat completions. Other types are
+refused: to a provider some, such as `tool_result`, mean more than words or media.
 """
 
 from __future__ import annotations
@@ -43,10 +43,7 @@ class EventInput(BaseModel):
     channel: str | None = Field(None, max_length=200)
     addressed: bool = True
     content: list[str | dict[str, Any]] | None = Field(None, min_length=1)
-    """Content blocks as a chat message has them (`memory.messages.convert`).
-
-    The text is theirs, whatever `text` says.
-    """
+    """Content blocks as in a chat message; their text replaces `text`."""
 
     @field_validator("at")
     @classmethod
@@ -97,7 +94,7 @@ def valid_event(raw: Any) -> Event:
 
 
 def check_message(message: HumanMessage) -> None:
-    """Raise InputError where `message` could be no event; one without any content is left alone."""
+    """Raise InputError if `message` cannot be an event. One without any text is not checked."""
     owner, at = "owner", datetime.min.replace(tzinfo=UTC)
     event = event_of(message, owner=owner, now=at)
     if event["text"].strip():
@@ -105,7 +102,6 @@ def check_message(message: HumanMessage) -> None:
 
 
 _SOURCES = ("url", "base64", "data", "file_id", "id", "source")
-
 
 _PAYLOAD: dict[str, tuple[str, ...]] = {
     "text": ("text",),
@@ -116,11 +112,9 @@ _PAYLOAD: dict[str, tuple[str, ...]] = {
     "video": _SOURCES,
     "file": (*_SOURCES, "file", "text"),
 }
-"""Type of a block -> the keys that hold what it brings; it has one of them at least."""
-
+"""Block type -> keys that may hold its content; a block has at least one of them."""
 
 _BESIDE = ("type", "id", "index")
-
 
 _OF_MEDIA = (
     "mime_type",
@@ -134,23 +128,21 @@ _OF_MEDIA = (
     "metadata",
 )
 
-
 _STRUCTURED = ("image_url", "input_audio", "file", "source", "metadata")
-"""Keys whose value may be an object; the others hold a string or a number."""
-
+"""Keys whose value may be an object; other keys hold a string or a number."""
 
 _KEY = re.compile(r"[\w-]{1,64}")
 
 
 def check_block(block: Mapping[str, Any]) -> None:
-    """Raise ValueError, which names the type, for a block that is neither text nor media."""
+    """Raise ValueError, which names the type, unless the block is text or a medium."""
     kind = block.get("type")
     if not isinstance(kind, str):
         raise ValueError("a block must have a type, such as 'text'")
     payload = _PAYLOAD.get(kind)
     if payload is None:
         raise ValueError(
-            f"a block of type {kind!r:.80} is not taken; known are {', '.join(_PAYLOAD)}"
+            f"a block of type {kind!r:.80} is not accepted; known are {', '.join(_PAYLOAD)}"
         )
     if not isinstance(block.get("text", ""), str):
         raise ValueError("a block's text must be a string")
@@ -159,7 +151,7 @@ def check_block(block: Mapping[str, Any]) -> None:
         if key not in known:
             raise ValueError(f"a block of type {kind!r} has no {key!r:.80}")
         if not (_is_scalar(value) or (key in _STRUCTURED and _is_flat(value))):
-            raise ValueError(f"a block of type {kind!r}: {key!r} is not of the known form")
+            raise ValueError(f"a block of type {kind!r}: {key!r} has an unknown form")
     if all(block.get(key) is None for key in payload):
         raise ValueError(f"a block of type {kind!r} must have {' or '.join(payload)}")
 
@@ -170,39 +162,32 @@ def _is_scalar(value: object) -> bool:
 
 def _is_flat(value: object) -> bool:
     return isinstance(value, dict) and all(
-        isinstance(key, str) and _KEY.fullmatch(key) and _is_scalar(one)
-        for key, one in value.items()
+        isinstance(key, str) and _KEY.fullmatch(key) and _is_scalar(item)
+        for key, item in value.items()
     )
 
 
-# Chat messages and events: the rules that turn one into the other.
-
+# Chat messages and events.
 
 M = TypeVar("M", bound=BaseMessage)
 
-
 EVENT_KEY = "circadian"
-"""In `additional_kwargs` of every message that a tick put into the history; new input lacks it."""
-
+"""Key in `additional_kwargs` of the mark that a tick leaves on its messages; new input has none."""
 
 TOLD = "told"
-"""In the mark of a human message as the model sees it: its text says who speaks."""
-
+"""Key in the mark of a human message as the model sees it: the text already names the speaker."""
 
 _LONGEST = 64
-"""Characters of a name that providers take."""
-
+"""Most characters of a name that providers accept."""
 
 _SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
 _WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
 
 
 def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
-    """A chat message as an event. Its sender is its `name`; without one, the owner.
+    """A chat message as an event; its sender is its `name`, or without one the owner.
 
-    An empty name is nobody's: `memory.messages.convert.valid_event` refuses it.
+    `valid_event` refuses an empty name.
     """
     event: Event = {
         "id": str(message.id),
@@ -218,17 +203,17 @@ def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
 
 
 def with_kind(event: Event, message: HumanMessage) -> Event:
-    """The event of `message`, of kind `chat` unless it has a `name`, which may be anybody's.
+    """The event of `message`, of kind `chat` unless it has a `name`, which could be anybody's.
 
-    Given after the event was checked, since none may bring its kind from outside.
+    Set after `valid_event`, since no event may bring its kind from outside.
     """
     return {**event, "kind": "chat"} if message.name is None else event
 
 
 def message_of(event: Event, *, tick: int) -> HumanMessage:
-    """An event as the history's human message; its id is the event's.
+    """An event as a human message of the history, with the event's id.
 
-    A reflection has no name: nobody said it, it is the product's own.
+    A reflection has no name, because nobody said it.
     """
     return HumanMessage(
         content=event.get("content", event["text"]),
@@ -246,20 +231,23 @@ def message_of(event: Event, *, tick: int) -> HumanMessage:
 
 
 def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """The text of a message's content; a block that is no text stands as `[its type]`."""
+    """The text of a message's content; a block without text becomes `[its type]`."""
     if isinstance(content, str):
         return content
-    parts = (
-        one if isinstance(one, str) else str(one.get("text") or f"[{one.get('type', 'content')}]")
-        for one in content
+    return "\n".join(
+        block if isinstance(block, str) else str(block.get("text") or _placeholder(block))
+        for block in content
     )
-    return "\n".join(parts)
+
+
+def _placeholder(block: Mapping[str, Any]) -> str:
+    return f"[{block.get('type', 'content')}]"
 
 
 def is_history(message: BaseMessage) -> bool:
-    """Whether the message has the mark of a tick; a human message without one is new input.
+    """Whether the message has the mark of a tick; a human message without a mark is new input.
 
-    Input can bring a mark of its own: what such a message is, `memory.events.input` decides.
+    New input may bring a forged mark; `memory.events.input` tells it from the history.
     """
     if not isinstance(message, HumanMessage):
         return EVENT_KEY in message.additional_kwargs
@@ -268,7 +256,7 @@ def is_history(message: BaseMessage) -> bool:
 
 
 def mark_of(message: BaseMessage) -> dict[str, Any]:
-    """The mark; {} where there is none, or one that is no object."""
+    """The message's mark; {} if it has none, or an invalid one."""
     mark = message.additional_kwargs.get(EVENT_KEY)
     return mark if isinstance(mark, dict) else {}
 
@@ -282,27 +270,25 @@ def marked(message: M, **more: Any) -> M:
 
 
 def text_only(message: HumanMessage) -> HumanMessage:
-    """The message for the history once its tick is over: `[image]` stands where an image stood.
+    """The message with `[image]` and the like in place of media; unchanged if it is text only.
 
-    The state is copied into every checkpoint, and an image with it. The same message where it
-    holds nothing but text.
+    The history keeps it so after its tick, because every checkpoint copies the whole state.
     """
-    if isinstance(message.content, str) or all(_is_text(one) for one in message.content):
+    if isinstance(message.content, str) or all(map(_is_text, message.content)):
         return message
-    return message.model_copy(update={"content": text_of([_plain(one) for one in message.content])})
+    return message.model_copy(update={"content": text_of(list(map(_plain, message.content)))})
 
 
 def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The history as providers take it: a sender's name holds letters, digits, `_` and `-` only.
+    """The history with names that providers accept: letters, digits, `_` and `-` only.
 
-    Where that changes a name, the message's text begins with the true one, `NAME: TEXT`, unless its
-    mark says that the text tells it. A changed name ends in a hash of the true one, so that no two
-    people have the same. The one exception is a space between words, which is `_` without more ado
-    unless somebody else here is called so.
+    Spaces between words become `_`, unless another person here has the resulting name. Any other
+    change adds a hash of the true name, so that two people never get the same one; the text then
+    begins with the true name (`NAME: TEXT`), unless its mark says that it names the speaker.
     """
-    people = [one for one in messages if isinstance(one, HumanMessage) and one.name]
-    taken = {str(one.name) for one in people}
-    return [_named(one, taken) if isinstance(one, HumanMessage) else one for one in messages]
+    people = [m for m in messages if isinstance(m, HumanMessage)]
+    taken = {str(m.name) for m in people if m.name}
+    return [_named(m, taken) if isinstance(m, HumanMessage) else m for m in messages]
 
 
 def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
@@ -323,7 +309,7 @@ def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
 
 
 def _hashed(name: str) -> str:
-    """What is safe of `name`, and a hash that tells it from all others; at most 64 characters."""
+    """The accepted characters of `name` and a hash of it; at most 64 characters."""
     mark = hashlib.sha256(name.encode()).hexdigest()[:8]
     safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST - len(mark) - 1]
     return f"{safe or 'name'}_{mark}"

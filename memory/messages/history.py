@@ -1,4 +1,4 @@
-"""The history as a key of the state: what an input may do to it, and what not."""
+"""The history, a key of the state: its reducer, its size, and the messages of a tick."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from memory.messages.convert import check_message, is_history, mark_of
 from memory.text import approximate_tokens, calibrated
 
 MARK = "[CONTEXT SUMMARY]"
+"""First words of a compaction's summary."""
 
 
 def history_share(messages: Sequence[AnyMessage], calibration: float, limit: int) -> float:
-    """The share (0..) of `limit` tokens that the history alone fills (ruling 8)."""
+    """The share of `limit` tokens that the history alone fills; may exceed 1 (ruling 8)."""
     return size_of(messages, calibration) / limit
 
 
@@ -35,50 +36,50 @@ def size_of(messages: Sequence[AnyMessage], calibration: float) -> int:
 
 
 AGAIN = "again:"
-"""Before the id of a new message that would otherwise take the place of one in the history."""
+"""Prefix for the id of a new message that would otherwise replace one of the history."""
 
 
 def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
-    """LangGraph's `add_messages`, but new input never replaces a message of the history.
+    """LangGraph's `add_messages`, except that new input never replaces a message of the history.
 
-    A message with the mark of the one that has its id is an edit and replaces it; an answer is
-    edited without a mark too, but no human message takes the place of another kind, nor another
-    kind that of a human message.
+    A human message with the same id and the same mark is an edit and replaces the earlier one. An
+    answer can be edited without a mark. A human message never replaces one of another kind, nor the
+    other way round.
 
     Raises:
-        InputError: a new message can be no event, such as one with an empty name. Raised here, so
-            that it does not get into the thread, where every run after it would meet it.
+        InputError: a new message cannot be an event, for example because its name is empty. Raised
+            here, before it gets into the thread, where it would trouble every later run.
     """
-    past = {one.id: one for one in convert_to_messages(_listed(left))}
+    past = {message.id: message for message in convert_to_messages(_listed(left))}
     given = convert_to_messages(_listed(right))
-    for one in given:
-        if isinstance(one, HumanMessage) and not is_history(one):
-            check_message(one)
-    if not any(isinstance(one, RemoveMessage) for one in given):
-        given = [_beside(past, one) for one in given]
+    for message in given:
+        if isinstance(message, HumanMessage) and not is_history(message):
+            check_message(message)
+    if not any(isinstance(message, RemoveMessage) for message in given):
+        given = [_beside(past, message) for message in given]
     # Without `format` it returns a list, and not a reducer.
     return cast(list[AnyMessage], add_messages(cast(Any, _listed(left)), cast(Any, given)))
 
 
 def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
-    """The id that a new message came with: that of what was said before, when it is said again."""
+    """The id that a new message was sent with, before `merge_messages` changed it."""
     wanted = str(message.id).removeprefix(AGAIN)
-    said = any(one.id == wanted and isinstance(one, HumanMessage) for one in messages)
+    said = any(earlier.id == wanted and isinstance(earlier, HumanMessage) for earlier in messages)
     return wanted if said else str(message.id)
 
 
 def is_summary(message: BaseMessage) -> bool:
-    """Whether the message stands for what a compaction cut."""
+    """Whether the message is a compaction's summary."""
     return isinstance(message, SystemMessage) and str(message.text).startswith(MARK)
 
 
 def of_tick(messages: Sequence[AnyMessage], tick: int) -> list[AnyMessage]:
     """The messages that tick `tick` put into the history."""
-    return [one for one in messages if mark_of(one).get("tick") == tick]
+    return [message for message in messages if mark_of(message).get("tick") == tick]
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> list[ToolCall]:
-    """The calls of the newest model answer that nothing has answered yet, in order."""
+    """The tool calls of the newest model answer that have no result yet, in order."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolMessage):
@@ -91,7 +92,7 @@ def open_calls(messages: Sequence[BaseMessage]) -> list[ToolCall]:
 
 
 def _beside(past: dict[str | None, BaseMessage], message: BaseMessage) -> BaseMessage:
-    """`message`, with another id where it would push a message out of the history."""
+    """`message`, with another id if it would replace a protected message of the history."""
     if message.id is None:
         return message
     wanted = message.id

@@ -1,4 +1,4 @@
-"""Planning: goals, projects and session memory, the working state of what is being done."""
+"""Planning: goals, projects and session memory, the agent's working state."""
 
 from memory.planning import goals, projects, session_memory
 from memory.planning.goals import (

@@ -1,7 +1,8 @@
 """Goals: a tree whose progress is computed from its leaves (data-flow-09, section 2). Pure.
 
 A change that the rules do not allow raises Refusal. `parent_id` defines the tree; `subtask_ids`
-orders siblings.
+orders siblings. A goal can be decomposed into 3-7 subtasks (architecture-self-management, section
+2).
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from memory.errors import Refusal, StateError
 from memory.records import CompletedTask, Goal, GoalStatus, Priority
 
 Goals: TypeAlias = dict[str, Goal]
-
-
+FEWEST_SUBTASKS, MOST_SUBTASKS = 3, 7
 _ORDER: Mapping[Priority, int] = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -163,10 +163,10 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
 
 
 def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
-    """The goal to work on: open, without open subtasks, of the highest priority.
+    """The goal to work on: active, without open subtasks, of the highest priority.
 
-    Of several the first in the order of the tree, so that the steps of one goal come one after the
-    other, before those of a younger goal.
+    Of several, the first in the order of the tree, so that the steps of one goal follow each other
+    before those of a younger goal.
 
     Raises:
         StateError: as `tree`.
@@ -248,7 +248,7 @@ def _check_record(key: str, goal: Goal) -> None:
 
 
 def _percentage(progress: object) -> bool:
-    """Whether it is an integer from 0 to 100, and no bool."""
+    """Whether `progress` is an integer from 0 to 100, and not a bool."""
     return type(progress) is int and 0 <= progress <= 100
 
 
@@ -275,13 +275,13 @@ def _rolled(goals: Mapping[str, Goal], goal: Goal) -> Goal:
 
 def _counted(goals: Mapping[str, Goal], goal: Goal) -> list[Goal]:
     """Subtasks that count towards progress; without any the goal keeps its own."""
-    subtasks = [goals[one] for one in goal["subtask_ids"] if one in goals]
+    subtasks = [goals[id_] for id_ in goal["subtask_ids"] if id_ in goals]
     return [subtask for subtask in subtasks if subtask["status"] != "abandoned"]
 
 
 def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
     """Subtasks in the order of `subtask_ids`, then unlisted ones by age."""
-    listed = {one: place for place, one in enumerate(goals[goal_id]["subtask_ids"])}
+    listed = {id_: place for place, id_ in enumerate(goals[goal_id]["subtask_ids"])}
     mine = [goal for goal in goals.values() if goal["parent_id"] == goal_id]
     return sorted(mine, key=lambda goal: (listed.get(goal["id"], len(listed)), _age(goal)))
 
@@ -309,12 +309,6 @@ def _index(goal_id: str) -> int:
     """Index in an id; -1 in an id made by hand without one."""
     index = goal_id.rpartition("_")[2]
     return int(index) if index.isdecimal() else -1
-
-
-# Decomposition of a goal into 3-7 subtasks (architecture-self-management, section 2). Pure.
-
-
-FEWEST_SUBTASKS, MOST_SUBTASKS = 3, 7
 
 
 def decompose(

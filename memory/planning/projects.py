@@ -1,6 +1,6 @@
-"""Projects: context slots paged in and out, like processes (data-flow-09, section 1).
+"""Projects: context slots paged in and out, like processes (data-flow-09, section 1). Pure.
 
-Pure. A change that the rules do not allow raises Refusal.
+A change that the rules do not allow raises Refusal.
 """
 
 from __future__ import annotations

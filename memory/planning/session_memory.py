@@ -1,7 +1,7 @@
 """Session memory: facts and patterns in every prompt (data-flow-09, section 3). Pure.
 
-It is permanent in spite of its name. The persona guard checks every write, with the assistant as
-the speaker.
+Despite its name it is permanent. The persona guard checks every write, with the assistant as the
+speaker.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from memory.records import CompletedTask, SessionMemory
 
 MemoryType = Literal["fact", "pattern"]
 
-
 COMPLETED_KEPT = 200
-"""Bounded, because the state is copied into every checkpoint."""
-
+"""Most completed tasks: every checkpoint copies the whole state."""
 
 KEPT = 0.5
-"""Share of an item's words by which another item says the same (0..1)."""
+"""Share of an item's words (0..1) that another item must have to say the same."""
 
 
 class Counts(TypedDict):
@@ -58,7 +56,7 @@ def add(
         raise Refusal("Nothing to remember", "Give one fact or pattern as a sentence.")
     _guard([text], rejected=content)
     standing = memory["key_facts"] if memory_type == "fact" else memory["learned_patterns"]
-    known = next((one for one in standing if _same(one) == _same(text)), None)
+    known = next((item for item in standing if _same(item) == _same(text)), None)
     result: dict[str, Any] = {"memory_type": memory_type, "added": text}
     after = memory
     if known is None:
@@ -108,7 +106,7 @@ def compact(
         "learned_patterns": patterns,
         "last_compacted": now.isoformat(),
     }
-    after = _named(after, {one: _speaker(one, memory, by) for one in (*facts, *patterns)})
+    after = _named(after, {item: _speaker(item, memory, by) for item in (*facts, *patterns)})
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
 
@@ -137,21 +135,21 @@ def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMem
     standing = {*memory["key_facts"], *memory["learned_patterns"]}
     known = {**memory.get("said_by", {}), **{text: by for text, by in names.items() if by}}
     left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
-    bare = cast(SessionMemory, {key: one for key, one in memory.items() if key != "said_by"})
+    bare = cast(SessionMemory, {key: value for key, value in memory.items() if key != "said_by"})
     return {**bare, "said_by": left} if left else bare
 
 
 def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
     """Speaker of the most similar earlier item; `by` if the item is new."""
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
-    nearest = max(standing, key=lambda one: share(text, [one]), default="")
+    nearest = max(standing, key=lambda item: share(text, [item]), default="")
     if share(text, [nearest]) < KEPT:
         return by
     return memory.get("said_by", {}).get(nearest)
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
-    """Items of others than `by` of which less than half is left."""
+    """Items that others than `by` said and of which less than half is left."""
     said = memory.get("said_by", {})
     standing = (*memory["key_facts"], *memory["learned_patterns"])
     return [one for one in standing if said.get(one) != by and share(one, left) < KEPT]

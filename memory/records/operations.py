@@ -16,7 +16,6 @@ from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operati
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were last stored."""
 
-
 BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
 """The values of a fact's fields that were never written."""
 
@@ -27,7 +26,7 @@ def operation_id(*parts: str) -> str:
 
 
 def told(operations: Iterable[Operation]) -> list[Operation]:
-    """The operations that still hold their values; a forget leaves only ids, kinds and reasons."""
+    """The operations that still have values; a forget leaves only ids, kinds and reasons."""
     return [one for one in operations if one["before"] is not None or one["after"] is not None]
 
 
@@ -82,7 +81,7 @@ def supersede_fact(
 
 
 def settle_fact(op: str, reason: str) -> Operation:
-    """Mark a new fact as seen with its neighbours."""
+    """Mark a new fact as compared with its neighbours."""
     return _operation("settle_fact", op, {"dreamed": False}, {"dreamed": True}, [op], reason)
 
 
@@ -120,7 +119,7 @@ def prune_entry(entry: JournalEntry, reason: str) -> Operation:
 
 
 def reflected(before: str | None, at: str) -> Operation:
-    """Count importance anew from `at` on, because insights were stored."""
+    """Restart the count of importance at `at`, because insights were stored."""
     changed = {"at": before}, {"at": at}
     return _operation("reflected", "reflection", *changed, [], "insights were stored", place=at)
 
@@ -162,15 +161,15 @@ def change_entity(
 
     Nothing else is named, so that what is observed meanwhile stays.
     """
-    whole = {one["id"]: dict(one) for one in profile["observations"]}
-    old = {one: {"consolidated": whole[one]["consolidated"]} for one in settled}
+    whole = {held["id"]: dict(held) for held in profile["observations"]}
+    old = {id_: {"consolidated": whole[id_]["consolidated"]} for id_ in settled}
     before = {
         "attributes": {name: profile["attributes"].get(name) for name in attributes},
-        "observations": {**old, **{one: whole[one] for one in pruned}},
+        "observations": {**old, **{id_: whole[id_] for id_ in pruned}},
     }
     after = {
         "attributes": dict(attributes),
-        "observations": {**{one: {"consolidated": True} for one in old}, **dict.fromkeys(pruned)},
+        "observations": {**{id_: {"consolidated": True} for id_ in old}, **dict.fromkeys(pruned)},
     }
     place = ",".join(sorted(attributes))
     return _operation("change_entity", profile["id"], before, after, sources, reason, place=place)

@@ -17,10 +17,8 @@ from memory.text import name_key, shown_name
 
 RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
 
-
 RISE = 0.1
-"""Rise per day with an answered message, as a share of what favorability lacks to 1."""
-
+"""Rise per day with an answered message, as a share of the distance from favorability to 1."""
 
 STATES: tuple[tuple[float, RelationshipState], ...] = (
     (0.75, "close"),
@@ -30,13 +28,10 @@ STATES: tuple[tuple[float, RelationshipState], ...] = (
 )
 """Least favorability of each state."""
 
-
 BONUS: Mapping[RelationshipState, int] = {"friend": 1, "close": 2}
 """Added to the importance of what somebody says."""
 
-
 MOST_ALIASES = 20
-
 
 _ANSWERED = 20
 """Newest answered events that a profile keeps, so that a repeated tick counts once."""
@@ -125,7 +120,7 @@ def entity_id(key: str) -> str:
 
 
 def sender_id(sender: str) -> str:
-    """Id of a sender whose name, in another spelling, belongs to another sender already."""
+    """Id of a sender whose name already belongs to another sender, in another spelling."""
     return entity_id(f"sender\x1f{sender}")
 
 
@@ -225,14 +220,14 @@ def observed(
     Observations that no attribute cites go first, consolidated ones before others, then the oldest.
     """
     standing = profile["observations"]
-    if any(_same(one, observation) for one in standing):
+    if any(_same(earlier, observation) for earlier in standing):
         return profile
-    cited = {one for made in profile["attributes"].values() for one in made["evidence"]}
-    free = [one for one in standing if one["id"] not in cited]
-    free.sort(key=lambda one: (not one["consolidated"], one["at"]))
-    gone = {one["id"] for one in free[: max(0, len(standing) + 1 - kept)]}
-    left = [one for one in standing if one["id"] not in gone]
-    observations = sorted([*left, observation], key=lambda one: one["at"])
+    cited = {id_ for made in profile["attributes"].values() for id_ in made["evidence"]}
+    free = [earlier for earlier in standing if earlier["id"] not in cited]
+    free.sort(key=lambda earlier: (not earlier["consolidated"], earlier["at"]))
+    gone = {earlier["id"] for earlier in free[: max(0, len(standing) + 1 - kept)]}
+    left = [earlier for earlier in standing if earlier["id"] not in gone]
+    observations = sorted([*left, observation], key=lambda held: held["at"])
     return {**profile, "observations": observations, "updated": now}
 
 
@@ -253,11 +248,11 @@ def observation_id(
     raise AssertionError
 
 
-def _same(one: Observation, other: Observation) -> bool:
-    if one["id"] == other["id"]:
+def _same(first: Observation, second: Observation) -> bool:
+    if first["id"] == second["id"]:
         return True
-    shared = set(one["sources"]) & set(other["sources"])
-    return bool(shared) and _folded(one["text"]) == _folded(other["text"])
+    shared = set(first["sources"]) & set(second["sources"])
+    return bool(shared) and _folded(first["text"]) == _folded(second["text"])
 
 
 def _folded(text: str) -> str:

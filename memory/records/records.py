@@ -1,4 +1,7 @@
-"""Records of working and long-term memory: plain JSON; times are ISO 8601, UTC."""
+"""Records of working and long-term memory: plain JSON; times are ISO 8601, UTC.
+
+Every store namespace and every fact belongs to one scope, which is an agent of a user.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing_extensions import TypedDict
 
 
 class Probe(TypedDict):
-    """A real recall of the agent that was kept: its query, and what it found."""
+    """A recall kept as a test for nights: its query, and what it found."""
 
     query: str
     found: list[str]
@@ -21,21 +24,18 @@ class Probe(TypedDict):
 ASIDE = "set_aside"
 """Tag of an event whose ticks all failed; tools may have written memories based on it."""
 
-
 SELF = "self"
 """Tag of notes on the assistant's own work; never made into facts, recalled or counted."""
 
-
 OWN = "~"
-"""The first character of ids of the product's own messages and events, and of no others."""
-
+"""First character of the ids of the product's own messages and events, and of no others."""
 
 OPENING = "[reflection]"
-"""The beginning of the event's text, by which the offline model recognises it."""
+"""First word of a reflection event's text, by which the offline model recognises it."""
 
 
 def is_reflection(event: Event | None) -> bool:
-    """Whether this is a reflection event. Nobody said it, so it is not journaled as heard."""
+    """Whether the event starts a reflection. Nobody said it, so it is not journaled as heard."""
     return event is not None and event.get("kind") == "reflection"
 
 
@@ -61,12 +61,8 @@ class AssistantPrompt(TypedDict):
     """Oldest first, bounded."""
 
 
-# Scope: every store namespace and every fact belongs to one (user, thread).
-
-
 AGENTS = UUID("6f1f8a3e-2f0e-5a37-9d0c-5b1d2a0c7e11")
 """The uuid5 namespace of agents. Never change it: thread ids derive from it."""
-
 
 LOCAL_USER = "local"
 """The user until a server authenticates one."""
@@ -94,17 +90,9 @@ def _label(text: str) -> str:
 
 
 Priority = Literal["high", "medium", "low"]
-
-
 GoalStatus = Literal["active", "completed", "abandoned"]
-
-
 ProjectStatus = Literal["active", "paused", "completed"]
-
-
 SourceType = Literal["direct", "observation", "inference", "environmental", "compaction"]
-
-
 ScoringMethod = Literal["heuristic", "llm", "manual"]
 
 
@@ -362,7 +350,7 @@ class NightRecord(TypedDict):
 
 
 class PlanRecord(TypedDict):
-    """Decisions of one visit of a step; stored under a key made from its inputs."""
+    """What one visit to a night's step decided; stored under a key made from its inputs."""
 
     key: str
     order: int
@@ -373,7 +361,7 @@ class PlanRecord(TypedDict):
     inputs: list[str]
     """Ids that the step worked on."""
     left: list[str]
-    """Inputs that it could not settle."""
+    """Inputs that the step could not settle."""
     errors: list[str]
     llm_calls: int
     tokens: int
@@ -389,7 +377,7 @@ class PlanRecord(TypedDict):
     result: NotRequired[dict[str, Any]]
     """What the step reports besides its operations."""
     left_alone: NotRequired[bool]
-    """A service that kept failing is left alone for now: no call was made."""
+    """No call was made, because the circuit breaker of a failing service is open."""
 
 
 class HandledMark(TypedDict):

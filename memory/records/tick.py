@@ -1,4 +1,4 @@
-"""The records of the tick in hand: what it was taken for, how it may act, and where it stands."""
+"""Records of the current tick: its assessment, its execution pattern, its loop and its results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CompactionResult(TypedDict):
 
 
 class Results(TypedDict):
-    """The results that a night has."""
+    """Results of a night's extraction and compaction."""
 
     extraction: NotRequired[ExtractionResult]
     compaction: NotRequired[CompactionResult]
@@ -56,7 +56,7 @@ class Results(TypedDict):
 def after_answer(
     before: ExtractionResult | None, *, facts: int, ended: EndedBy | None
 ) -> ExtractionResult:
-    """The result after one more answer of the model, or after an error in place of one."""
+    """The result after one more answer of the model, or after an error instead of an answer."""
     had = before or {"success": True, "facts_recorded": 0, "iterations": 0, "ended": None}
     return {
         "success": ended != "error",
@@ -113,18 +113,18 @@ class CallRecord(TypedDict):
 
     name: str
     args: dict[str, Any]
-    """Without the reasoning; empty where they are too large to be run."""
+    """Without the reasoning; empty if they were too large to run."""
     reasoning: str | None
     """The model's own."""
     ok: bool
     error: str | None
     duration_ms: int
     cached: bool
-    """The answer was given before; the tool did not run."""
+    """The answer came from the cache; the tool did not run."""
 
 
 class SentMessage(TypedDict):
-    """What `send_message` said to someone other than the asker."""
+    """A message that `send_message` sent to somebody other than the asker."""
 
     id: str
     to: str
@@ -135,14 +135,14 @@ class SentMessage(TypedDict):
 
 
 class Classification(TypedDict):
-    """What becomes of an event, and by which rule (original-system, section 16)."""
+    """The verdict on an event, and the rule behind it (original-system, section 16)."""
 
     verdict: Verdict
     rule: str
     """disabled | reflection | own_message | mention | direct | cross_talk | permission | channel |
     room_default | fallback."""
     trust: float
-    """0..1, as its journal entry's."""
+    """0..1, the same as in its journal entry."""
     reason: str
     """One sentence for a person."""
 
@@ -153,7 +153,7 @@ EventClass = Literal[
 
 
 class Assessment(TypedDict):
-    """What a task was taken for, and why (original-system, section 17)."""
+    """The assessment of a task, with its reasons (original-system, section 17)."""
 
     by: Literal["heuristic", "model"]
     event_class: EventClass
@@ -168,7 +168,7 @@ class Assessment(TypedDict):
 
 
 class Question(TypedDict):
-    """What a person is asked before a dangerous tool runs."""
+    """A question to a person before a dangerous tool runs."""
 
     id: str
     tool: str
@@ -178,14 +178,14 @@ class Question(TypedDict):
     what: str
     """One sentence: what would be done."""
     difference: str | None
-    """A unified diff, where the tool changes a text."""
+    """A unified diff, if the tool changes a text."""
     event_id: str | None
     sender: str | None
     asked_at: str
 
 
 class CachedAnswer(TypedDict):
-    """A tool's answer that is given again without running it."""
+    """A tool's answer that is reused without running the tool again."""
 
     content: str
     scope: Literal["tick", "session"]
@@ -194,7 +194,7 @@ class CachedAnswer(TypedDict):
 
 
 class DelegateResult(TypedDict):
-    """What one sub-agent came back with."""
+    """The result of one sub-agent."""
 
     call_id: str
     content: str
@@ -219,11 +219,11 @@ class PatternState(TypedDict):
 
 
 class AssembledContext(TypedDict):
-    """The part of the prompt that stays byte-identical through a tick's loop."""
+    """The part of the prompt that stays the same, byte for byte, through a tick's loop."""
 
     context_type: str
     now: str
-    """The tick's time: every write of the tick carries it."""
+    """The time of the tick and of all its writes."""
     system: str
     """Components 0..4000, in id order."""
     tokens: dict[str, int]
@@ -231,10 +231,10 @@ class AssembledContext(TypedDict):
 
 
 class Loop(TypedDict):
-    """Where the tick in hand stands."""
+    """The loop of the current tick so far."""
 
     iteration: int
-    """Model answers that asked for tools so far."""
+    """Number of model answers that asked for tools."""
     tools: list[ToolOutcome]
     written: list[str]
     """Ids of journal entries and facts that its tools wrote."""
@@ -242,25 +242,25 @@ class Loop(TypedDict):
     tokens: int
     reply: str | None
     overflowed: bool
-    """The provider said that the prompt is too long; one compaction and one more try follow."""
+    """The provider found the prompt too long; one compaction and one more try follow."""
     compaction: Literal["none", "due", "forced", "done"]
     next: Literal["act", "use_tools", "park", "confirm", "delegate", "record"]
-    """Where the tick goes on, decided by the node that ran last."""
+    """The next node, decided by the one that ran last."""
     ended: bool
-    """A TERMINAL tool has spoken: no further model call."""
+    """A TERMINAL tool has run: no further model call."""
     dangerous: str | None
-    """The id of the tick's one DANGEROUS call, once it was asked for."""
+    """Id of the tick's one DANGEROUS call, once the model has asked for it."""
     decision: Decision | None
-    """What a person answered to it; None: nobody was asked, or not yet."""
+    """A person's answer about that call; None if nobody was asked, or has answered yet."""
     raised: int
-    """Tools that raised or came too late in this tick."""
+    """Number of tools that raised or timed out in this tick."""
     sent: list[SentMessage]
     delegating: list[str]
-    """Ids of the calls that sub-agents work on now."""
+    """Ids of the calls that sub-agents are working on."""
     extracted: NotRequired[ExtractionResult]
     """What was journaled before the tick's compaction."""
     compacted: NotRequired[CompactionResult]
-    """What that came to."""
+    """The result of that compaction."""
     prompt: dict[str, int]
     """Tokens of the newest prompt beside the assembled components: history and tool schemas."""
 
@@ -270,14 +270,14 @@ class Decision(TypedDict):
 
     decision: Literal["approve", "edit", "refuse"]
     args: dict[str, Any] | None
-    """With `edit`: the arguments that take the place of the model's."""
+    """With `edit`: the arguments that replace the model's."""
     reason: str | None
     by: str
     at: str
 
 
 class ParkedTick(TypedDict):
-    """A tick that waits for a person, as far as it is done; its event is still in the inbox."""
+    """A tick that waits for a person, with its work so far; its event is still in the inbox."""
 
     question: Question
     event: Event | None
@@ -287,7 +287,7 @@ class ParkedTick(TypedDict):
     pattern: PatternState
     loop: Loop
     messages: list[dict[str, Any]]
-    """Its part of the history, serialised; it goes back there when the tick goes on."""
+    """The tick's messages, serialised; they return to the history when the tick resumes."""
 
 
 class ContextUse(TypedDict):

@@ -1,4 +1,4 @@
-"""Changes of the whole state: falling asleep, waking, and the rollup after an edit by hand."""
+"""Updates of the whole state: falling asleep, waking, failures, goals edited by hand. Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def counted_failure(state: State, loop: Loop) -> dict[str, Any]:
 
 
 def fallen_asleep(state: State, now: datetime, why: SleepCause, reason: str) -> dict[str, Any]:
-    """Falling asleep, which grants its wish; asleep already, it can sleep on for another reason.
+    """The state update for falling asleep, or for sleeping on for another reason.
 
-    At its hour it sleeps on by its schedule, so that something wakes it in the end; but not where a
-    person asked for the sleep: the clock does not overrule anybody.
+    An agent that fell asleep by itself is taken over by its schedule at its hour, so that the end
+    of its hours wakes it. A sleep that a person asked for is not: the clock overrules nobody.
     """
     stamp = now.isoformat()
     slumber, awake = state["slumber"], state["mode"] == "awake"
@@ -55,10 +55,7 @@ def fallen_asleep(state: State, now: datetime, why: SleepCause, reason: str) -> 
 def woken(
     state: State, settings: Settings, now: datetime, why: WakeCause, reason: str
 ) -> dict[str, Any]:
-    """Waking: a session runs from one waking to the next night (ruling 20).
-
-    Its metrics and caches begin anew.
-    """
+    """The state update for waking: a new session with new metrics and caches (ruling 20)."""
     asleep = state["mode"] == "sleep"
     share = filled(state, settings)
     after: Slumber = {**state["slumber"], "since": None, "why": None}
@@ -79,7 +76,7 @@ def woken(
 
 
 def reported(report: Report, changes: list[ModeChange]) -> Report:
-    """`report` with these changes of the mode."""
+    """`report` with these mode changes appended."""
     return {**report, "mode_changes": [*report["mode_changes"], *changes]}
 
 
@@ -90,7 +87,7 @@ def _change(
 
 
 def rolled_up(state: State, now: datetime) -> dict[str, Any]:
-    """What an edit of the goals by hand leads to, as an update would (ruling 10)."""
+    """The state update that makes goals consistent after an edit by hand (ruling 10)."""
     before = state["goals"]
     goals = recompute(before)
     if goals == before:

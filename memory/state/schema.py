@@ -1,4 +1,8 @@
-"""The state between two runs, without the keys that only a run needs. Pure."""
+"""The graph's state: checkpointed working memory, JSON primitives and messages only. Pure.
+
+Only keys that are merged on input or edited record by record have a reducer. A subgraph that
+deletes from such a key must end in `hand_back`; otherwise the deletion is undone in its parent.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +40,19 @@ from memory.records import (
 def merge_by_id(
     old: dict[str, Any] | None, new: dict[str, Any] | None, *, key: str = "records"
 ) -> dict[str, Any]:
-    """Merge records by id, field by field; None deletes. An edit by hand names one key only.
+    """Merge records by id, field by field; None deletes. An edit by hand may name one record only.
 
     Raises:
         StateError: `old` or `new` is no object of records; names `key`.
     """
     merged = dict(_object(key, old))
-    for one, value in _object(key, new).items():
+    for id_, value in _object(key, new).items():
         if value is None:
-            merged.pop(one, None)
-        elif isinstance(value, dict) and isinstance(merged.get(one), dict):
-            merged[one] = {**merged[one], **value}
+            merged.pop(id_, None)
+        elif isinstance(value, dict) and isinstance(merged.get(id_), dict):
+            merged[id_] = {**merged[id_], **value}
         else:
-            merged[one] = value
+            merged[id_] = value
     return merged
 
 
@@ -90,30 +94,12 @@ def _object(key: str, value: Any) -> dict[str, Any]:
     return value
 
 
-# The graph's state: checkpointed working memory, JSON primitives and messages only.
-#
-# Only keys that are merged on input or edited record by record have a reducer. A subgraph that
-# deletes from such a key must end in `hand_back`; otherwise the deletion is undone in its parent.
-
-
 SCHEMA_VERSION = 1
-
-
 Mode = Literal["awake", "sleep"]
-
-
 Phase = Literal["compacting", "dreaming"]
-
-
 Request = Literal["tick", "sleep", "wake", "stop", "clear_stop"]
-
-
 Turn = Literal["tick", "night", "rest", "refuse"]
-
-
 SleepCause = Literal["request", "go_to_sleep", "schedule", "fatigue"]
-
-
 WakeCause = Literal["request", "event", "answer", "hours"]
 
 
@@ -324,15 +310,14 @@ Dropping them loses nothing: an event stays in the inbox until its tick is commi
 in the store.
 """
 
-
 EPHEMERAL = ("request", "events", "returning")
 """Keys of one run's input."""
 
 
 def at_rest(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A thread's values as they are between two runs; {} if the agent has never run."""
+    """A thread's state without the keys of a run in progress; {} if the agent has never run."""
     if not values.get("schema_version"):
         return {}
     fresh: Mapping[str, Any] = fresh_state()
-    kept = {key: one for key, one in values.items() if key not in EPHEMERAL}
+    kept = {key: value for key, value in values.items() if key not in EPHEMERAL}
     return {**kept, **{key: fresh[key] for key in IN_HAND}}

@@ -1,9 +1,9 @@
-"""The steps of a process's runs, and stopping between them for a graceful shutdown.
+"""Steps: counting the running nodes of a process, and stopping between nodes at shutdown.
 
-LangGraph Server shuts down by cancelling its runs wherever they are; an answer that a model is
-giving then is paid for and lost. So a server stops the steps here first: those in hand finish, and
-a step that would begin waits until its run is cancelled. The run is then at a checkpoint, and the
-thread's next run, such as the server's own at its next start, resumes it.
+LangGraph Server shuts down by cancelling its runs wherever they are, so that the answer a model is
+giving is paid for and lost. A server therefore stops the steps first: running ones finish, and new
+ones wait until their run is cancelled. The run is then at a checkpoint, and the thread's next run,
+such as the server's own at its next start, resumes it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from contextlib import asynccontextmanager
 from langgraph.config import get_config
 
 PAUSE = 0.05
-"""Seconds between two checks for steps in hand."""
-
+"""Seconds between two checks for running steps."""
 
 SETTLE = 2.0
 """Longest wait, in seconds, for the checkpoint of a run's last step."""
 
 
 class Steps:
-    """The steps of all runs of a process, which may be in several threads, each with a loop."""
+    """The running steps of a process, which may have several threads, each with an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +43,7 @@ class Steps:
             self._ended(thread)
 
     async def stop(self, seconds: float) -> int:
-        """Let no step begin, wait for those in hand; returns how many runs still have one."""
+        """Let no step begin, wait for running ones; return how many runs still have one."""
         with self._lock:
             self._stopping = True
         await _until(lambda: not self._left(), seconds)

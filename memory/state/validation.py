@@ -30,13 +30,11 @@ class Node(Protocol):
 _MESSAGE_KEYS = ("messages", "exchange")
 """Validated by LangGraph's message reducer; message classes are no plain JSON."""
 
-
 _INPUT_KEYS = ("events", "request")
-"""Validated where input is taken; gone in the next step."""
+"""Validated when input is taken in; gone in the next step."""
 
-
-_ANEW = ("turn", "report")
-"""Set anew by every run; an earlier value, valid or not, is never used."""
+_SET_BY_EACH_RUN = ("turn", "report")
+"""Set by every run; an earlier value is never used, so it need not be valid."""
 
 
 @functools.cache
@@ -100,7 +98,9 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
 
 def kept_problem(state: Mapping[str, Any]) -> str | None:
     """As `state_problem`, without the keys that every run sets anew."""
-    return state_problem({key: value for key, value in state.items() if key not in _ANEW})
+    return state_problem(
+        {key: value for key, value in state.items() if key not in _SET_BY_EACH_RUN}
+    )
 
 
 def report_so_far(report: Any) -> Report:
@@ -143,9 +143,9 @@ def _out_of_range(key: str, value: Any) -> str | None:
 
 
 def _misparked(parked: Sequence[ParkedTick]) -> str | None:
-    """Problem of the first invalid parked tick: a person must approve what is shown."""
-    for place, one in enumerate(parked):
-        problem = _not_as_parked(one)
+    """Problem of the first invalid parked tick: a person approves only what was shown."""
+    for place, tick in enumerate(parked):
+        problem = _not_as_parked(tick)
         if problem:
             return f"parked.{place}.{problem}"
     return None
@@ -157,11 +157,11 @@ def _not_as_parked(parked: ParkedTick) -> str | None:
         messages = messages_from_dict(parked["messages"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"messages: one cannot be read ({type(error).__name__})"
-    for one in messages:
-        if not isinstance(one, HumanMessage | AIMessage | ToolMessage):
-            return f"messages: one is of type {one.type}, which no tick writes"
-        if not isinstance(one.additional_kwargs.get(EVENT_KEY), dict):
-            return f"messages: the {one.type} message lacks the mark {EVENT_KEY!r} of its tick"
+    for message in messages:
+        if not isinstance(message, HumanMessage | AIMessage | ToolMessage):
+            return f"messages: one is of type {message.type}, which no tick writes"
+        if not isinstance(message.additional_kwargs.get(EVENT_KEY), dict):
+            return f"messages: the {message.type} message lacks the mark {EVENT_KEY!r} of its tick"
     question, loop, calls = parked["question"], parked["loop"], open_calls(messages)
     if not calls:
         return "messages: no tool call is open"

@@ -1,7 +1,7 @@
 """Analysis of texts and queries: index terms, the text to embed, names, dates and questions. Pure.
 
-English words are stemmed; scripts without blanks are cut into pairs of characters; every other word
-counts as it is, without case and accents.
+English words are stemmed. Scripts without spaces are cut into pairs of characters. All other words
+are indexed as they are, without case and accents.
 """
 
 from __future__ import annotations
@@ -18,35 +18,21 @@ from typing import NamedTuple
 from memory.text.words import STOP_WORDS, stem
 
 _MONTHS = "january february march april may june july august september october november december"
-
-
 _NAMES = _MONTHS.split()
-
-
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
-
-
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-
-
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
-
 
 _WRITTEN = re.compile(
     rf"(?:\b{_DAY}(?: of)? )?\b({_MONTH})\b\.?(?:,? {_DAY}\b(?!\d))?(?:,? (\d{{4}}))?\b",
     re.IGNORECASE,
 )
 
-
 _BEFORE_MAY = re.compile(r"\b(?:in|of|during|since|until|till|by|before|after|last|this|next) $")
-
-
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-
 
 NEAR = 5.0
 """Distance in days at which closeness falls to 1/e."""
-
 
 _YEAR_ALONE = 0.3
 """Closeness of any moment within a year, if only the year is given."""
@@ -103,12 +89,10 @@ def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
 
 
 ANALYSIS_VERSION = 1
-"""Raise it when `terms` changes its results: everything stored is then analysed again."""
-
+"""Increase it when `terms` changes its results: everything stored is then analysed again."""
 
 OWN_WEIGHT = 2
-"""How often an entry's own terms count, compared with those of the entries before it."""
-
+"""Weight of a text's own terms; terms from its surroundings have weight 1."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -116,28 +100,19 @@ _UNSPACED = (
 )
 """Thai, Lao, Burmese, Hangul (whose particles stick to the word), Khmer, Kana and Han."""
 
-
 _MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 """Vowel signs and the like: parts of words that Python does not count as letters."""
-
 
 _PIECE = re.compile(
     rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
 )
 
-
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-
-
 _ACCENTS = re.compile("[\u0300-\u036f]")
-
-
 _QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
-
 
 _ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 """A bracket at the end of a text, such as a picture's caption."""
-
 
 _PAST = re.compile(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
@@ -155,7 +130,7 @@ class Query:
     terms: tuple[str, ...]
     """The distinct index terms to look up."""
     text: str
-    """The text to embed, without speakers' names, which say who spoke and not about what."""
+    """The text to embed, without speakers' names, which say who spoke and not what about."""
     people: frozenset[str]
     """The speakers named in the query."""
     days: tuple[Day, ...]
@@ -177,32 +152,32 @@ def terms(text: str) -> list[str]:
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
     """The index terms of a journal entry: its own (twice), and those of the texts `before` it.
 
-    An answer seldom repeats the words of its question, and should be found by them all the same.
+    An answer seldom repeats the words of its question, and should still be found by them.
     """
     own = [*terms(text), *terms(speaker or "")]
     return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier))]
 
 
 def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
-    """The index terms of a fact: its own (twice) and new ones of the context that a night wrote.
+    """The index terms of a fact: its own (twice), and new ones from the context that a night wrote.
 
-    The context says in other words what the fact is about, so that it is found by these, too.
+    The context describes the fact in other words, by which it is then found, too.
     """
     own = terms(text)
     new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
-    return [*(own * OWN_WEIGHT), *new] if new and any(one.strip() for one in beside) else own
+    return [*(own * OWN_WEIGHT), *new] if new else own
 
 
 def embedded_text(text: str, names: Iterable[str]) -> str:
-    """The text of a journal entry to embed, without the names of those present.
+    """The text of a journal entry to embed, without the speakers' names.
 
-    Otherwise "Thanks, Ana!" would be near to every question about Ana. "Ana's dog" stays.
+    Otherwise "Thanks, Ana!" would be close to every question about Ana. "Ana's dog" stays.
     """
     return _without(text, names, "(?!['\u2019]s)")
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
-    """`text` without these names as whole words; unchanged if nothing would be left."""
+    """`text` without these names as whole words; unchanged if no word would be left."""
     return _without(text, names, "(?:['\u2019]s\\b)?")
 
 

@@ -1,6 +1,6 @@
 """Names of people, places and things: comparing them, and finding them in a text. Pure.
 
-Only case, blanks and a leading `@` are ignored, and a genitive's ending if nothing else fits.
+Comparison ignores case, spaces and a leading `@`, and as a last resort the ending of a genitive.
 """
 
 from __future__ import annotations
@@ -15,19 +15,12 @@ from memory.text.words import STOP_WORDS, cached_by_text
 LONGEST = 200
 """Most characters of a name."""
 
-
 MOST_WORDS = 300
-"""Words of a text that are searched for names."""
-
+"""Most words of a text that are searched for names."""
 
 _WORDS_OF_A_NAME = 4
-
-
 _GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
-
-
 _BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
-
 
 _AROUND = "".join(
     (
@@ -39,47 +32,28 @@ _AROUND = "".join(
 )
 """Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
 
-
 _ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
-"""A name does not continue behind a word that ends so."""
+"""A name does not continue after a word with this ending."""
 
+_PRONOUNS = """
+    i me we us you he she it they him her them someone somebody everyone everybody anyone anybody
+    nobody no-one this that these those who
+"""
+PRONOUNS = frozenset(_PRONOUNS.split())
+"""These name nobody: their meaning changes with every sentence."""
 
-PRONOUNS = frozenset(
-    (
-        *("i", "me", "we", "us", "you", "he", "she", "it", "they", "him", "her", "them"),
-        *("someone", "somebody", "everyone", "everybody", "anyone", "anybody", "nobody", "no-one"),
-        *("this", "that", "these", "those", "who"),
-    )
-)
-"""Names of nobody: their meaning changes with every sentence."""
-
-
-_KIN = frozenset(
-    (
-        *("mom", "mum", "mommy", "mummy", "mother", "dad", "daddy", "father", "parents", "grandma"),
-        *("grandpa", "granny", "grandmother", "grandfather", "aunt", "auntie", "uncle", "sister"),
-        *(
-            "brother",
-            "son",
-            "daughter",
-            "wife",
-            "husband",
-            "partner",
-            "boss",
-            "friend",
-            "neighbour",
-        ),
-    )
-)
-
-
+_KINSHIP = """
+    mom mum mommy mummy mother dad daddy father parents grandma grandpa granny grandmother
+    grandfather aunt auntie uncle sister brother son daughter wife husband partner boss friend
+    neighbour
+"""
+_KIN = frozenset(_KINSHIP.split())
 _WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")
-
 
 SPEAKER = frozenset(
     ("user", "the user", "human", "the human", "speaker", "the speaker", "sender", "the sender")
 )
-"""Names that a model gives to whoever spoke; they would merge all people into one."""
+"""A model's words for whoever spoke; as names they would merge all people into one."""
 
 
 class Place(NamedTuple):
@@ -93,7 +67,7 @@ class Place(NamedTuple):
 
 
 def name_key(name: str) -> str:
-    """Lookup key of a name or sender id: without case, blanks and leading `@`."""
+    """Lookup key of a name or sender id: without case, extra spaces and leading `@`."""
     folded = unicodedata.normalize("NFC", " ".join(name.casefold().split()))
     return folded.lstrip("@ ") or folded
 
@@ -127,24 +101,25 @@ def places(text: str) -> Sequence[Place]:
     searched.
     """
     words = _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
-    return tuple(one for first in range(len(words)) for one in _from(words, first))
+    return tuple(place for first in range(len(words)) for place in _from(words, first))
 
 
 def says(text: str, name: str) -> bool:
     """Whether `text` contains `name` as whole words."""
-    return not {one.key for one in places(text)}.isdisjoint(spellings(name))
+    return not {place.key for place in places(text)}.isdisjoint(spellings(name))
 
 
 def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
-    """The known keys among `found`, each once, in order of their first place.
+    """The known keys among `found`, each once, by first occurrence.
 
     Of overlapping names the longest counts: "Ana Lopez" does not name Ana.
     """
     taken: list[Place] = []
-    for one in sorted(found, key=lambda place: (place.first - place.end, place.first)):
-        if one.key in known and not any(one.first < o.end and o.first < one.end for o in taken):
-            taken.append(one)
-    return list(dict.fromkeys(one.key for one in sorted(taken)))
+    for place in sorted(found, key=lambda place: (place.first - place.end, place.first)):
+        overlaps = any(place.first < other.end and other.first < place.end for other in taken)
+        if place.key in known and not overlaps:
+            taken.append(place)
+    return list(dict.fromkeys(place.key for place in sorted(taken)))
 
 
 def _from(words: Sequence[str], first: int) -> list[Place]:
@@ -154,8 +129,8 @@ def _from(words: Sequence[str], first: int) -> list[Place]:
         run = " ".join(words[first:end])
         inner = run.strip(_AROUND)
         bare = run.strip(f"{_AROUND}.")
-        tried = dict.fromkeys(one for one in (run, inner, bare) if one)
-        keys = dict.fromkeys(key for one in tried for key in spellings(one))
+        tried = dict.fromkeys(form for form in (run, inner, bare) if form)
+        keys = dict.fromkeys(key for form in tried for key in spellings(form))
         found += [Place(first, end, key) for key in keys if not _is_plain(key, bare)]
         if _ENDS.search(words[end - 1]):
             break
@@ -163,5 +138,5 @@ def _from(words: Sequence[str], first: int) -> list[Place]:
 
 
 def _is_plain(key: str, written: str) -> bool:
-    """Whether it is an ordinary word in lower case."""
+    """Whether a run is an ordinary word in lower case."""
     return key in STOP_WORDS and not written[:1].isupper()

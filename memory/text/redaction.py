@@ -1,4 +1,7 @@
-"""Removing secrets from logs and audit entries, and bounding their size. Pure."""
+"""Making values safe to keep: without secrets, storable as JSON, and bounded in size.
+
+Logs and audit entries pass through here. Pure, except that `safe` reads the process's environment.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _LONGEST_LINE = 300
 
 
 def without_secrets(text: str, environ: Mapping[str, str]) -> str:
-    """`text` on one line, with keys, and values of variables that hold secrets, blotted out."""
+    """`text` on one line of at most 300 characters, without secrets (see `redact`)."""
     return shortened(redact(text, environ), _LONGEST_LINE)
 
 
@@ -24,34 +27,28 @@ def safe(text: str) -> str:
     return without_secrets(text, os.environ)
 
 
-# Making JSON from a model storable: valid Unicode, and integers of at most 64 bits.
-
-
 _HALVES = re.compile(r"[\ud800-\udfff]")
-
-
 _LARGEST = 2**63
 
 
 def encodable(value: Any) -> Any:
-    """`value` with lone surrogates replaced and integers beyond 64 bits as text.
+    """JSON from a model as it can be stored: lone surrogates replaced, huge integers as text.
 
     JSON allows both, but text with lone surrogates cannot be encoded, and a checkpoint holds no
-    larger integers.
+    integers beyond 64 bits.
     """
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
         return str(value)
     if isinstance(value, list):
-        return [encodable(one) for one in value]
+        return [encodable(item) for item in value]
     if isinstance(value, dict):
-        return {encodable(key): encodable(one) for key, one in value.items()}
+        return {encodable(key): encodable(item) for key, item in value.items()}
     return value
 
 
 HIDDEN = "***"
-
 
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
@@ -64,7 +61,6 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 
-
 _GIVEN = re.compile(
     r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret)[_-]?key|client[_-]?secret)
         ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?=)
@@ -73,15 +69,9 @@ _GIVEN = re.compile(
 )
 """A secret with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
 
-
 _IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
-
-
 _VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
-
-
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
-
 
 _SECRET_WORD = re.compile(
     r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
@@ -89,23 +79,18 @@ _SECRET_WORD = re.compile(
 )
 """Last word of the name of a secret. The plural `tokens` is a count."""
 
-
 _SECRET_PAIR = re.compile(
     r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
 )
 
-
 _TAILS = {"value", "text", "string", "hash", "header", "base"}
 """Words that may follow in the name of a secret."""
 
-
 _NAMES, _VALUES = ("name", "key", "field", "header", "variable"), ("value", "values")
-"""Keys of records that hold a name beside its value."""
-
+"""Keys of records that hold the name of a secret and its value side by side."""
 
 _SHORTEST = 6
-"""Shorter values of secret variables are not hidden; that would garble every line."""
-
+"""Shorter values of secret variables stay: hiding them would garble every line."""
 
 _DEEPEST = 20
 """Levels kept: JSON from a model can be nested beyond the recursion limit."""
@@ -113,13 +98,13 @@ _DEEPEST = 20
 
 def redact(text: str, environ: Mapping[str, str]) -> str:
     """`text` without anything like a key, and without the values of secret variables."""
-    return _blotted(text, _values(environ))
+    return _without_keys(text, _values(environ))
 
 
 def redacted(value: Any, environ: Mapping[str, str]) -> Any:
-    """`value` as plain JSON without secrets; the value of a name such as `password` goes whole.
+    """`value` as plain JSON without secrets. What is named `password` or the like goes as a whole.
 
-    Values that are no JSON become text.
+    Values that are not JSON become text.
     """
     return _plain(value, _values(environ), 0)
 
@@ -131,11 +116,11 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
         case Mapping():
             hidden = _hidden(value)
             return {
-                _text(key, secrets): HIDDEN if key in hidden else _plain(one, secrets, depth + 1)
-                for key, one in value.items()
+                _text(key, secrets): HIDDEN if key in hidden else _plain(item, secrets, depth + 1)
+                for key, item in value.items()
             }
         case list() | tuple():
-            return [_plain(one, secrets, depth + 1) for one in value]
+            return [_plain(item, secrets, depth + 1) for item in value]
         case None | bool() | int():
             return value
         case float() if math.isfinite(value):
@@ -145,13 +130,13 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
 
 
 def _hidden(value: Mapping[Any, Any]) -> set[Any]:
-    """Keys of secrets: by their own name, or by a name beside them."""
-    by_name = {str(key).lower(): one for key, one in value.items()}
+    """Keys whose values are secret, by the key itself or by a name in the same record."""
+    by_name = {str(key).lower(): item for key, item in value.items()}
     named = any(isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES)
     return {
         key
-        for key, one in value.items()
-        if one is not None and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
+        for key, item in value.items()
+        if item is not None and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
     }
 
 
@@ -167,11 +152,11 @@ def _is_secret(name: str) -> bool:
 
 
 def _text(value: Any, secrets: Sequence[str]) -> str:
-    """Without lone surrogates, which JSON from a model may contain and no store accepts."""
-    return _blotted(str(value), secrets).encode("utf-8", "replace").decode()
+    # No store accepts lone surrogates, which JSON from a model may contain.
+    return _without_keys(str(value), secrets).encode("utf-8", "replace").decode()
 
 
-def _blotted(text: str, secrets: Sequence[str]) -> str:
+def _without_keys(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return _GIVEN.sub(rf"\1{HIDDEN}", _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text)))
@@ -196,7 +181,7 @@ def bounded(value: dict[str, Any], most: int) -> dict[str, Any]:
         shown: dict[str, Any] = _cut(value, longest)
         if len(_json(shown)) <= most:
             return shown
-    # As a text, every quote in it takes two characters.
+    # Escaped, every quote takes two characters.
     return {"cut": _json(value)[: most // 2 - 20]}
 
 
@@ -205,10 +190,10 @@ def _cut(value: Any, longest: int) -> Any:
         case str() if len(value) > longest:
             return f"{value[:longest]}..."
         case list():
-            kept = [_cut(one, longest) for one in value[: longest // 10]]
+            kept = [_cut(item, longest) for item in value[: longest // 10]]
             return kept if len(kept) == len(value) else [*kept, f"... {len(value)} in all"]
         case dict():
-            return {key: _cut(one, longest) for key, one in value.items()}
+            return {key: _cut(item, longest) for key, item in value.items()}
         case _:
             return value
 

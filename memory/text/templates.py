@@ -1,4 +1,4 @@
-"""Texts with {placeholders}, checked when registered and filled later. Pure."""
+"""Templates: texts with {placeholders}, checked when they are registered, filled later. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def placeholders(template: str, where: str) -> list[str]:
             continue
         if form or conversion or not name.isidentifier():
             raise InputError(
-                f"{where}: {{{name}}} is no placeholder; write {{{{ or }}}} for a brace"
+                f"{where}: {{{name}}} is not a placeholder; write {{{{ or }}}} for a brace"
             )
         names.append(name)
     return names

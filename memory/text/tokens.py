@@ -16,51 +16,34 @@ from typing_extensions import TypedDict
 WARNING_AT = 60.0
 """Percent of the limit (ruling 6)."""
 
-
 CRITICAL_AT = 80.0
 
-
 CUT = " ..."
-"""Stands where a text was shortened."""
-
+"""End of a shortened text."""
 
 _CHARS_PER_TOKEN = 4
-
 
 _WIDE = re.compile(
     "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
 )
-"""Chinese, Japanese and Korean script, and all beyond the basic plane, such as emoji."""
-
+"""Chinese, Japanese and Korean script, and everything beyond the basic plane, such as emoji."""
 
 _OTHER = re.compile(r"[^\x00-\x7f]")
-
-
 _WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
-
-
 _SMOOTHING = 0.3
-
-
 _LOWEST, _HIGHEST = 0.25, 4.0
-
-
 _COUNTED_BLOCKS = {"text", "image", "image_url"}
-
-
 _CALL_BLOCKS = {"tool_use", "function_call", "tool_call"}
-
-
 _MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "document", "input_image"}
 
 
 class TokenAdvisory(TypedDict):
-    """What to make of a utilisation (architecture-self-management, section 4)."""
+    """Level of a utilisation, with advice (architecture-self-management, section 4)."""
 
     level: Literal["normal", "warning", "critical"]
     message: str
     threshold: int
-    """Percent: where the level ends; for critical, where it begins."""
+    """Percent at which the level ends; for critical, at which it begins."""
 
 
 def approximate_tokens(
@@ -68,9 +51,9 @@ def approximate_tokens(
 ) -> int:
     """Tokens of a text, or of messages with their tool calls; uncalibrated.
 
-    ASCII counts 4 characters a token; Chinese, Japanese, Korean and emoji a token a character;
-    every other character half a token. `tools` adds the schemas that are sent along. An image or
-    other medium counts as one low resolution image, whatever its bytes.
+    Four ASCII characters count as one token, a Chinese, Japanese or Korean character or an emoji as
+    one, any other character as half. `tools` adds the schemas that are sent along. An image or
+    other medium counts as one image of low resolution, whatever its size.
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
@@ -80,9 +63,9 @@ def approximate_tokens(
 
 
 def cut_to(text: str, tokens: int, calibration: float) -> str:
-    """`text`, or as much of its beginning as is `tokens` long, calibrated, with ` ...` behind it.
+    """`text`, or its beginning and ` ...` in at most `tokens` (calibrated).
 
-    Where not even ` ...` fits, nothing is left.
+    Empty if not even ` ...` fits.
     """
     if calibrated(approximate_tokens(text), calibration) <= tokens:
         return text
@@ -95,15 +78,17 @@ def cut_to(text: str, tokens: int, calibration: float) -> str:
 
 
 def calibrated(approx: int, calibration: float) -> int:
-    """`approx` tokens corrected by the factor that `recalibrate` keeps; rounded up."""
+    """`approx` tokens, corrected by the factor from `recalibrate`; rounded up."""
     return math.ceil(approx * calibration)
 
 
 def recalibrate(calibration: float, approximate: int, reported: int) -> float:
-    """The factor after one more answer: exponential smoothing, within 0.25..4.
+    """The correction factor after one more answer: exponential smoothing, within 0.25..4.
 
-    `approximate` is the uncalibrated count of the prompt that the provider counted as `reported`.
-    A count of 0 says nothing and changes nothing.
+    Args:
+        calibration: the factor so far.
+        approximate: our uncalibrated count of the prompt; 0 changes nothing.
+        reported: the provider's count of the same prompt; 0 changes nothing.
     """
     if approximate <= 0 or reported <= 0:
         return calibration
@@ -112,7 +97,7 @@ def recalibrate(calibration: float, approximate: int, reported: int) -> float:
 
 
 def utilisation(used: int, limit: int) -> float:
-    """`used` in percent of `limit` (both tokens), one decimal. The limit is at least 1."""
+    """`used` as a percentage of `limit` (tokens, at least 1), to one decimal."""
     return round(100 * used / limit, 1)
 
 
@@ -129,7 +114,7 @@ def advisory(percentage: float) -> TokenAdvisory:
 
 
 def _beyond_ascii(text: str) -> float:
-    """What the characters beyond ASCII add to a count that took all for ASCII."""
+    """Tokens to add to a count that took every character for ASCII."""
     if text.isascii():
         return 0.0
     wide = len(_WIDE.findall(text))
@@ -139,7 +124,7 @@ def _beyond_ascii(text: str) -> float:
 
 
 def _texts(message: BaseMessage) -> Iterator[str]:
-    """The texts that langchain's counter counts of a countable message."""
+    """The texts of a countable message that LangChain's counter counts."""
     yield message.name or ""
     if isinstance(message.content, str):
         yield message.content
@@ -151,7 +136,7 @@ def _texts(message: BaseMessage) -> Iterator[str]:
 
 
 def _countable(message: BaseMessage) -> BaseMessage:
-    """The message as langchain's counter takes it: known blocks only, tool calls not skipped."""
+    """The message in a form that LangChain's counter counts in full, tool calls included."""
     content: str | list[str | dict[Any, Any]] = message.content
     if not isinstance(content, list):
         return message

@@ -1,4 +1,7 @@
-"""Words: how the offline model and embedder cut text. Pure; English; no dictionary download."""
+"""Words, stems and sentences of English text. Pure; needs no dictionary.
+
+Word search, the offline model and the offline embedder cut text by these rules.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 LONGEST = 2_000
-"""Characters of the longest cached text; messages may be fifty times as long."""
-
+"""Characters of the longest text that is cached; a message may be fifty times as long."""
 
 Result = TypeVar("Result")
 
@@ -40,9 +42,7 @@ _STOP_WORDS = """
     while who whom whose why will with would you your yours
 """
 
-
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
 
 _PAST_FORMS = """
     buy bought; sell sold; go went gone; tell told; say said; see saw seen; eat ate eaten;
@@ -57,33 +57,25 @@ _PAST_FORMS = """
     wrote written; child children; person people; foot feet; tooth teeth; mouse mice
 """
 
-
 _IRREGULAR = {
     form: base for base, *forms in map(str.split, _PAST_FORMS.split(";")) for form in forms
 }
 
-
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
-
-
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+")
-
-
 _ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|approx|No|a\.m|p\.m)\.$")
-
 
 _ENDINGS = (
     *(("ies", "y"), ("ied", "y"), ("ss", "ss"), ("us", "us"), ("is", "is")),
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""), ("e", "")),
 )
-"""Ending and what stands instead, the first that fits; those that stay protect the word."""
-
+"""(ending, replacement); the first that fits counts. An ending that stays protects the word."""
 
 _DOUBLES = frozenset("bdgmnprt")
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in lower case, possessive endings cut: "Ana's cat" -> ana, cat."""
+    """The words of `text` in lower case without possessive endings: "Ana's cat" -> ana, cat."""
     return [_bare(match.group().lower()) for match in _WORD.finditer(text)]
 
 
@@ -94,9 +86,9 @@ def _bare(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A crude stem: English endings cut, so that paints, painted and painting are paint.
+    """A crude English stem: "paints", "painted" and "painting" become "paint".
 
-    Common irregular forms are known: bought is buy.
+    Common irregular forms are known: "bought" becomes "buy".
     """
     word = _IRREGULAR.get(word, word)
     for _ in range(3):
@@ -116,18 +108,18 @@ def _without_ending(word: str) -> str:
 
 
 def _single(root: str) -> str:
-    """From plann, of planned, to plan; but fall and miss keep their double letter."""
+    """Undo a doubled letter: "plann" becomes "plan", but "fall" and "miss" stay."""
     doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] in _DOUBLES
     return root[:-1] if doubled else root
 
 
 def content_stems(text: str) -> list[str]:
-    """The stems of `text` in order, stop words left out."""
+    """The stems of `text` in order, without stop words."""
     return [stem(word) for word in words(text) if word not in STOP_WORDS]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of `text` as they stand, outer white space cut; line breaks end a sentence."""
+    """The sentences of `text`, trimmed; a line break ends a sentence."""
     found: list[str] = []
     for piece in _SENTENCE_END.split(text):
         part = piece.strip()
@@ -139,7 +131,7 @@ def sentences(text: str) -> list[str]:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text` on one line, cut at a word to at most `limit` characters (three dots when cut)."""
+    """`text` on one line of at most `limit` characters, cut after a word, with three dots."""
     line = " ".join(text.split())
     if len(line) <= limit or limit < 10:
         return line[:limit]

@@ -83,7 +83,7 @@ async def test_what_is_no_answer_is_asked_again(
     async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(Command(resume={"decision": "perhaps"}))
-        assert "that is no answer" in again["__interrupt__"][0].value["problem"]
+        assert "not an answer" in again["__interrupt__"][0].value["problem"]
         wrong = await agent.ainvoke(
             Command(resume={"decision": "edit", "args": {"target": ["a", "list"]}})
         )

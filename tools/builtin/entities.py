@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal
-from memory.entities import Known, after
+from memory.entities import NamedEntity, after
 from memory.errors import Refusal
 from memory.events import owners_of
 from memory.guards import from_elsewhere, is_assistant, violation
@@ -178,7 +178,7 @@ def _names(settings: Settings) -> list[str]:
 
 async def _meant(
     name: str, speaker: str | None, planned: Sequence[Operation], runtime: Runtime
-) -> Known:
+) -> NamedEntity:
     """Whom `name` stands for: the speaker first, then whom the plan or the store calls so."""
     store, scope = store_of(runtime), scope_of(runtime.config)
     if speaker and name_key(speaker) in spellings(name):
@@ -186,13 +186,13 @@ async def _meant(
     claimed = _claimed(planned)
     id_ = next((claimed[key] for key in spellings(name) if key in claimed), None)
     if id_ is not None:
-        return Known(id_, (await entities.read(store, scope, [id_])).get(id_))
+        return NamedEntity(id_, (await entities.read(store, scope, [id_])).get(id_))
     return (await entities.named(store, scope, [name]))[0]
 
 
 async def _check_aliases(
     aliases: Sequence[str],
-    known: Known,
+    known: NamedEntity,
     source: JournalEntry,
     planned: Sequence[Operation],
     runtime: Runtime,
@@ -220,7 +220,7 @@ async def _check_aliases(
         raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
 
 
-def _check_whose(known: Known, speaker: str | None, runtime: Runtime) -> None:
+def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
     """Raise a Refusal where others name one who speaks for themselves: a prompt shows it as so."""
     profile, resources = known.profile, resources_of(runtime.config)
     settings = settings_of(runtime.context)
@@ -248,7 +248,7 @@ def _claimed(planned: Sequence[Operation]) -> Mapping[str, str]:
     return after({}, {}, planned)[1]
 
 
-def _overlay(known: Known, operations: Sequence[Operation]) -> EntityProfile | None:
+def _overlay(known: NamedEntity, operations: Sequence[Operation]) -> EntityProfile | None:
     """The profile as it stands with `operations`."""
     standing = {known.id: known.profile} if known.profile else {}
     mine = [one for one in operations if one["target"] == known.id]

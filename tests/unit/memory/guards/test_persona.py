@@ -173,7 +173,7 @@ def test_an_i_behind_other_words_is_still_the_first_person(text: str) -> None:
     assert violation(text)
 
 
-def test_a_mere_quotation_is_judged_as_it_stands() -> None:
+def test_a_text_that_is_only_a_quotation_is_judged_as_a_whole() -> None:
     assert violation('"I helped the player"')
 
 
@@ -183,7 +183,7 @@ def test_other_names_can_be_given() -> None:
     assert violation("Circadian suggested a rest", assistant_names=("nox",)) is None
 
 
-def test_the_reason_names_the_words_that_gave_it_away() -> None:
+def test_the_reason_quotes_the_offending_words() -> None:
     assert "'I'" in str(violation("I helped Alice"))
     assert "'The assistant suggested'" in str(violation("The assistant suggested..."))
 

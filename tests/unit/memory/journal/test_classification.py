@@ -78,7 +78,7 @@ def test_the_first_rule_that_fits_decides(
     assert rule(one, **settings) == (name, verdict)
 
 
-def test_where_a_rule_decides_the_one_below_it_would_have_fitted_too() -> None:
+def test_each_rule_takes_precedence_over_the_next() -> None:
     assert [name for name, *_ in STEPS] == [one.name for one in RULES]
     for (upper, lower), (name, _, one, settings) in zip(pairwise(RULES), STEPS, strict=False):
         assert upper.name == name
@@ -120,7 +120,7 @@ def test_a_name_behind_an_at_sign_is_a_mention(text: str) -> None:
         "",
     ],
 )
-def test_what_only_looks_like_it_is_no_mention(text: str) -> None:
+def test_lookalikes_are_not_mentions(text: str) -> None:
     assert rule(event(text, channel="hall")) == ("room_default", "context")
 
 
@@ -168,7 +168,7 @@ def test_an_empty_channel_is_none() -> None:
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))
-def test_a_channel_and_a_room_have_the_verdict_that_is_set(verdict: Verdict) -> None:
+def test_channels_and_rooms_have_the_verdict_of_the_settings(verdict: Verdict) -> None:
     assert rule(event(channel="hall"), channels={"hall": verdict}) == ("channel", verdict)
     assert rule(event(channel="hall"), room_default=verdict) == ("room_default", verdict)
 

@@ -1,4 +1,4 @@
-"""The event that sets off the assistant's look at its own work."""
+"""The event that sets off the assistant's review of its own work."""
 
 from __future__ import annotations
 

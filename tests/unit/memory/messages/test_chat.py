@@ -40,18 +40,18 @@ def event(**more: Any) -> dict[str, Any]:
         (["x" * 100_001], "1 to 100000 characters"),
     ],
 )
-def test_content_that_no_model_takes_is_refused(content: Any, says: str) -> None:
+def test_content_that_no_model_accepts_is_refused(content: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         valid_event(event(content=content))
 
 
-def test_an_events_text_is_that_of_its_content() -> None:
+def test_an_events_text_comes_from_its_content() -> None:
     given = valid_event(event(text="Something else", content=CONTENT))
     assert given["text"] == text_of(CONTENT) == "What is this?\n[image_url]\nAnd that?"
     assert given["content"] == CONTENT
 
 
-def test_content_holds_nothing_that_cannot_be_stored() -> None:
+def test_content_is_made_storable() -> None:
     given = valid_event(event(content=[{"type": "text", "text": "a \ud800"}, "\udfff"]))
     assert given["content"] == [{"type": "text", "text": "a \ufffd"}, "\ufffd"]
     given["text"].encode()
@@ -91,7 +91,7 @@ def test_only_a_message_without_a_name_is_chat(
     assert {**spoken, "kind": kind} == {**checked, "kind": kind}
 
 
-def test_a_name_that_providers_take_is_left_alone() -> None:
+def test_a_name_that_providers_accept_is_unchanged() -> None:
     message = HumanMessage("Hi", name="Ada-L_1")
     assert for_model([message]) == [message]
 
@@ -113,7 +113,7 @@ def test_people_whose_names_are_not_latin_can_be_told_apart() -> None:
     assert (anna.content, ivan.content) == ("Анна: Hi", "Иван: Hi")
 
 
-def test_the_true_name_stands_before_blocks_too() -> None:
+def test_the_true_name_also_precedes_content_blocks() -> None:
     (shown,) = for_model([HumanMessage(CONTENT, name="Анна")])
     assert shown.content == [{"type": "text", "text": "Анна:"}, *CONTENT]
 

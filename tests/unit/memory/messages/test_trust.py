@@ -51,7 +51,7 @@ OPENING = re.compile(
 
 
 @given(st.sampled_from(OWN_TAGS), TEXTS, TEXTS)
-def test_a_block_has_one_closing_tag_and_it_stands_at_the_end(
+def test_a_block_has_one_closing_tag_at_its_end(
     tag: str, text: str, name: str
 ) -> None:
     shown = as_data(tag, text, name=name)
@@ -77,7 +77,7 @@ def test_a_block_can_be_reversed(tag: str, text: str, name: str) -> None:
     assert as_said(as_data(tag, text)) == text
 
 
-def test_a_text_that_is_no_block_is_unchanged() -> None:
+def test_text_without_a_block_is_unchanged() -> None:
     assert as_said("Hi <event>") == "Hi <event>"
 
 

@@ -381,7 +381,7 @@ def test_a_goal_deleted_by_hand_leaves_its_subtasks_as_roots() -> None:
     assert goals["goal_42_3"]["parent_id"] is goals["goal_42_4"]["parent_id"] is None
 
 
-def test_a_goal_moved_by_hand_stands_under_its_new_parent() -> None:
+def test_a_goal_moved_by_hand_belongs_to_its_new_parent() -> None:
     goals = rules.recompute(edited("goal_42_3", parent_id="goal_42_2", progress=80))
     assert goals["goal_42_1"]["subtask_ids"] == ["goal_42_4"]
     assert goals["goal_42_2"]["subtask_ids"] == ["goal_42_3"]

@@ -78,7 +78,7 @@ def test_a_window_over_midnight_is_one_night() -> None:
     day=st.integers(0, 364),
     minutes=st.integers(7, 29),
 )
-def test_however_often_it_is_looked_at_each_window_has_one_night(
+def test_a_window_starts_one_night_however_often_it_is_checked(
     zone: str, hour: int, hours: float, day: int, minutes: int
 ) -> None:
     settings = Settings(
@@ -115,7 +115,7 @@ def test_woken_within_its_hours_it_stays_awake_until_the_next_ones() -> None:
         ({"unattended": False}, {}),
     ],
 )
-def test_what_keeps_it_awake_at_its_hour(changes: dict[str, Any], waits: dict[str, bool]) -> None:
+def test_reasons_to_stay_awake_at_its_hour(changes: dict[str, Any], waits: dict[str, bool]) -> None:
     now = utc("2026-01-10T01:30")
     assert cause(state(), BERLIN, now) == "schedule"
     assert cause(state(**changes), BERLIN, now, **waits) is None
@@ -126,7 +126,7 @@ def test_switched_off_it_does_not_sleep_of_its_own_accord() -> None:
     assert cause(state(), off, utc("2026-01-10T01:30")) is None
 
 
-def test_its_wish_is_granted_also_where_somebody_waits_for_the_run() -> None:
+def test_its_wish_is_granted_also_in_an_attended_run() -> None:
     wish = {"at": "2026-01-10T12:00:00+00:00", "reasoning": "Done"}
     noon = utc("2026-01-10T12:00")
     assert cause(state(sleep_wish=wish, unattended=False), BERLIN, noon) == "go_to_sleep"
@@ -146,7 +146,7 @@ def test_fatigue_counts_the_history_alone_and_only_awake() -> None:
     assert cause(state(messages=full, unattended=False), settings, now) is None
 
 
-def test_a_night_that_could_not_relieve_it_does_not_come_again_at_once() -> None:
+def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
     settings = Settings(fatigue_threshold=0.6)
     assert not tired(0.62, settings, pending=False, rested=0.61)
     assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)

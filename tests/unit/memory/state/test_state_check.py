@@ -106,7 +106,7 @@ def test_a_new_input_is_not_checked_as_state() -> None:
 
 
 @pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
-def test_a_value_that_is_no_object_cannot_be_merged(value: Any) -> None:
+def test_only_objects_can_be_merged(value: Any) -> None:
     with pytest.raises(StateError, match=r"^goals must be an object"):
         merge_goals({}, value)
     with pytest.raises(StateError, match=r"^conversations must be an object"):

@@ -9,9 +9,8 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import PutOp
 
-from memory import audit
+from memory import audit, night
 from memory.audit import AuditEntry
-from memory.night import record as night
 from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
 from tests.graph.test_compacting import talk

@@ -62,7 +62,7 @@ def test_an_entrys_own_words_count_twice_and_those_before_it_once() -> None:
     assert sorted(found) == ["ana", "ana", "ben", "buy", "harp", "harp", "hello"]
 
 
-def test_what_is_embedded_has_no_names_of_those_who_talk() -> None:
+def test_embedded_text_has_no_names_of_speakers() -> None:
     assert embedded_text("Thanks, Ana! The harp is here.", ["Ana", "Ben"]) == (
         "Thanks! The harp is here."
     )
@@ -78,7 +78,7 @@ def test_a_speakers_name_in_a_query_says_who_and_is_not_embedded() -> None:
     assert read.text == "What did say about harp?"
 
 
-def test_a_query_of_nothing_but_a_name_is_embedded_as_it_is() -> None:
+def test_a_query_that_is_only_a_name_is_embedded_unchanged() -> None:
     read = read_query("Ana", ["Ana"])
     assert (read.terms, read.text) == (("ana",), "Ana")
 
@@ -105,7 +105,7 @@ def test_a_term_is_looked_up_once() -> None:
         "Where was the harp originally?",
     ],
 )
-def test_a_query_may_ask_for_what_used_to_be(query: str) -> None:
+def test_a_query_can_ask_about_the_past(query: str) -> None:
     assert read_query(query, []).past
 
 
@@ -118,7 +118,7 @@ def test_a_query_may_ask_for_what_used_to_be(query: str) -> None:
         "Which to use to cut?",
     ],
 )
-def test_other_queries_ask_for_what_is(query: str) -> None:
+def test_other_queries_ask_about_the_present(query: str) -> None:
     assert not read_query(query, []).past
 
 

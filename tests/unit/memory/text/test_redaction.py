@@ -168,10 +168,10 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize("part", ["a", "password", "eyJ-", "-----BEGIN ", "token=", "A", "ghp_"])
 def test_a_long_text_takes_no_long_time(part: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     redact(part * 20_000, {})
     redacted({part * 20_000: "x"}, {})
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_an_audit_entry_holds_no_secret() -> None:

@@ -65,7 +65,7 @@ def test_a_text_is_cut_to_as_much_as_fits(text: str, tokens: int, calibration: f
     assert shown == text or shown == "" or text.startswith(shown.removesuffix(" ..."))
 
 
-def test_a_cut_text_says_so_and_wastes_nothing() -> None:
+def test_a_cut_text_is_marked_and_fills_its_limit() -> None:
     shown = cut_to("x" * 1_000, 50, 1.0)
     assert shown == "x" * 196 + " ..."
 
@@ -100,7 +100,7 @@ def test_the_bytes_of_a_medium_are_not_counted(block: dict[str, object]) -> None
     assert 50 < approximate_tokens([message]) < 200
 
 
-def test_a_block_of_an_unknown_kind_is_counted_as_it_stands() -> None:
+def test_a_block_of_an_unknown_kind_is_counted_as_text() -> None:
     assert approximate_tokens([HumanMessage([{"type": "poem", "lines": "x" * 400}])]) > 100
 
 
@@ -127,7 +127,7 @@ def test_one_odd_report_does_not_overturn_the_calibration() -> None:
 
 
 @pytest.mark.parametrize(("approximate", "reported"), [(0, 100), (100, 0), (0, 0)])
-def test_a_count_of_nothing_changes_nothing(approximate: int, reported: int) -> None:
+def test_a_count_of_zero_does_not_change_the_calibration(approximate: int, reported: int) -> None:
     assert recalibrate(1.2, approximate, reported) == 1.2
 
 

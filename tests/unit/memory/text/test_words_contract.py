@@ -25,7 +25,7 @@ def test_the_words_follow_every_change(table: MemoryTable) -> None:
     assert table.keywords(["fox"], scope("eva"), 5)[0][1] == pytest.approx(score)
 
 
-def test_given_terms_are_what_a_row_is_found_by(table: MemoryTable) -> None:
+def test_a_row_is_found_by_its_given_terms(table: MemoryTable) -> None:
     put(table, "ana", "a", "red fox", terms=["two words", "it's", "ICH", "ich"])
     put(table, "ana", "b", "red fox", terms=[])
     put(table, "ana", "c", "red fox")
@@ -49,7 +49,7 @@ def test_a_rare_word_counts_for_more_and_a_long_text_for_less(table: MemoryTable
     assert worded(table, "ana", *["common"] * 9, "rar")[0] == "ana-0", "a word counts once"
 
 
-def test_what_others_keep_does_not_change_the_order_of_ones_own(table: MemoryTable) -> None:
+def test_other_agents_rows_do_not_change_the_order(table: MemoryTable) -> None:
     put(table, "ana", "1", "rare common common")
     put(table, "ana", "2", "common other words")
     put(table, "ana", "3", "common and more words")
@@ -85,7 +85,7 @@ def test_a_word_is_as_rare_as_it_is_in_its_own_scope(table: MemoryTable) -> None
     assert alone["y5"] > 2 * alone["x0"]
 
 
-def test_what_is_kept_of_another_kind_moves_nothing(table: MemoryTable) -> None:
+def test_rows_of_another_kind_do_not_change_the_order(table: MemoryTable) -> None:
     """Facts made of entries say the entries' words again, shorter: they are measured alike."""
     entries = ["the harp in the old mill", "a mill with a harp in it, and a long story", "the mill"]
     for number, text in enumerate(entries):
@@ -100,7 +100,7 @@ def test_what_is_kept_of_another_kind_moves_nothing(table: MemoryTable) -> None:
     assert [score for _, score in after] == pytest.approx([one * measure for _, one in before])
 
 
-def test_what_fits_alike_scores_alike_whatever_there_is_of_its_kind(table: MemoryTable) -> None:
+def test_equal_matches_score_equally_whatever_their_kind(table: MemoryTable) -> None:
     for number in range(30):
         put(table, "ana", f"e{number}", f"a mill of number{number}", kind="episode")
     put(table, "ana", "e", "harp in mill", kind="episode")
