@@ -1,5 +1,6 @@
 """Messages: events as chat messages and back, the history, and blocks that mark data as data."""
 
+from memory.messages import prompt_lines
 from memory.messages.convert import (
     EVENT_KEY,
     event_of,
@@ -30,6 +31,7 @@ from memory.messages.trust import (
     as_data,
     as_model_sees,
     as_said,
+    data_in,
     escaped,
     one_line,
     unescaped,
@@ -43,6 +45,7 @@ __all__ = [
     "as_data",
     "as_model_sees",
     "as_said",
+    "data_in",
     "escaped",
     "event_of",
     "for_model",
@@ -58,6 +61,7 @@ __all__ = [
     "of_tick",
     "one_line",
     "open_calls",
+    "prompt_lines",
     "size_of",
     "text_of",
     "text_only",
