@@ -14,22 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.models.offline.prompt import Prompt, data_lines
-from memory.models.offline.replies import has_particulars
+from memory.messages.prompt_lines import (
+    DatedLine,
+    read_dated,
+    read_entity,
+    read_known,
+    read_new_fact,
+)
+from memory.models.offline.prompt import Prompt
+from memory.models.offline.sentences import has_particulars
 from memory.text import STOP_WORDS, content_stems, sentences, shortened, stem, words
 
-_ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
-
-
-_KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
-
-
-_OBSERVED = re.compile(r"^\[(?P<id>[^\]]+)\] (?P<day>\S+) (?P<who>[^:]*): (?P<text>.*)$")
-
-
 _OFTEN = r"(?:(?:always|also|never|now|often|only|really|usually|still) )?"
-
-
 _LISTED = {
     "likes": r"(?:likes|loves|enjoys|is fond of)",
     "dislikes": r"(?:dislikes|hates|does not like|doesn't like)",
@@ -44,29 +40,19 @@ _LISTED = {
     "fears": r"is afraid of",
 }
 """Attribute and its verb; what several observations say is listed in one value."""
-
-
 _ONE = {
     "home": r"(?:lives|moved (?:back |over )?(?=to\b)|is based)",
     "work": r"works",
     "married": r"is married(?: to)?",
 }
 """Those of which the newest observation counts."""
-
-
 _SAYS = {
     name: re.compile(rf"(?:^|\b){_OFTEN}(?P<verb>{verb})\b ?(?P<what>[^.!?;]*)", re.IGNORECASE)
     for name, verb in {**_LISTED, **_ONE}.items()
 }
-
-
 _LONGEST = 160
 """Characters of a value's part."""
-
-
 _MOST_LISTED = 8
-
-
 _LEAST = 2
 """Observations that have a word in common, to make an attribute of it."""
 
@@ -89,13 +75,13 @@ def attributes(prompt: Prompt) -> dict[str, Any]:
 
 def _read(prompt: Prompt) -> list[Entity]:
     found: list[Entity] = []
-    for line in data_lines(prompt, "entities"):
-        if match := _ENTITY.match(line):
-            found.append(Entity(match["id"], match["name"].strip()))
-        elif found and (match := _KNOWN.match(line)):
-            found[-1].known[match["name"]] = match["value"].strip()
-        elif found and (match := _OBSERVED.match(line)):
-            found[-1].observed.append((match["id"], match["text"].strip()))
+    for line in prompt.data_lines("entities"):
+        if entity := read_entity(line):
+            found.append(Entity(*entity))
+        elif found and (known := read_known(line)):
+            found[-1].known[known[0]] = known[1]
+        elif found and (seen := read_dated(line)):
+            found[-1].observed.append((seen.id, seen.text))
     return found
 
 
@@ -179,59 +165,29 @@ def _given(entity: Entity, name: str, value: str, evidence: Sequence[str]) -> di
 # - relates (whoever speaks): they share a name or another telling word that few facts shown have.
 #
 # What facts mean it does not know: it finds no contradictions, and describes a fact by shared words.
-
-
-_FACT = re.compile(
-    r"^\[(?P<id>[^\]]+)\] (?P<day>\d{4}-\d{2}-\d{2}) (?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
-)
-
-
-_NEAR = re.compile(r" \(near: (?P<ids>[^()]*)\)$")
-
-
 _OVER = re.compile(
     r"\b(?:no longer|not any ?more|any ?more|cancell?ed|called off|stopped|quit)\b", re.IGNORECASE
 )
-
-
 _CHANGED = re.compile(
     rf"{_OVER.pattern}|\b(?:now|moved|changed|instead|postponed|rescheduled|switched)\b",
     re.IGNORECASE,
 )
-
-
 _CHANGE_STEMS = frozenset(
     content_stems(
         "longer anymore cancelled canceled called stopped quit changed instead postponed "
         "rescheduled switched"
     )
 )
-
-
 _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
-
-
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
-
-
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
-
-
 _MOST_RELATED = 3
 """Of one new fact, besides duplicates and what it supersedes."""
-
-
 _RARE = 0.25
 """Of the facts shown, the share that may have a word that still says something."""
-
-
 _SHORTEST = 3
 """Letters of the stem of a word that relates."""
-
-
 _TAGS = 5
-
-
 _EVERYDAY = frozenset(
     content_stems(
         "ask bring buy call come find get give go have help hope keep know leave like live look "
@@ -243,32 +199,11 @@ _EVERYDAY = frozenset(
 
 
 @dataclass(frozen=True)
-class Told:
-    """A fact as it was shown."""
-
-    id: str
-    day: str
-    speaker: str | None
-    text: str
-    near: tuple[str, ...] = ()
-    """Ids shown beside it; of a new fact alone."""
-
-    @property
-    def stems(self) -> frozenset[str]:
-        """What it says: without stop words, its speaker, and words of change; to move is to live
-        somewhere.
-        """
-        who = content_stems(self.speaker or "")
-        said = content_stems(_MOVED.sub("live in", self.text))
-        return frozenset(said) - _CHANGE_STEMS - frozenset(who)
-
-
-@dataclass(frozen=True)
 class Shown:
     """All facts of a prompt."""
 
-    new: tuple[Told, ...]
-    all: Mapping[str, Told]
+    new: tuple[DatedLine, ...]
+    all: Mapping[str, DatedLine]
     spread: Mapping[str, int]
     """By stem, how many facts have it."""
     names: frozenset[str]
@@ -277,7 +212,7 @@ class Shown:
 
 def dream(prompt: Prompt) -> dict[str, Any]:
     """The relations of the new facts shown to those near them, and tags by what relates them."""
-    shown = _offline_dreaming_read(prompt)
+    shown = _read_facts(prompt)
     relations: list[dict[str, str]] = []
     contexts: list[dict[str, Any]] = []
     gone, done = set[str](), set[frozenset[str]]()
@@ -294,7 +229,7 @@ def dream(prompt: Prompt) -> dict[str, Any]:
 
 
 def _ends(
-    fact: Told, near: Sequence[Told], shown: Shown, gone: set[str]
+    fact: DatedLine, near: Sequence[DatedLine], shown: Shown, gone: set[str]
 ) -> Iterator[dict[str, str]]:
     """The claims by which a fact is no longer needed; its id is among those `gone` then."""
     for other in near:
@@ -305,7 +240,7 @@ def _ends(
 
 
 def _related(
-    fact: Told, near: Sequence[Told], shown: Shown
+    fact: DatedLine, near: Sequence[DatedLine], shown: Shown
 ) -> tuple[list[dict[str, str]], list[str]]:
     """The claims that it belongs with others, of those that share the rarest words; the words."""
     shared = [(other, _in_common(fact, other, shown)) for other in near]
@@ -319,11 +254,17 @@ def _related(
     return claims, list(tags)[:_TAGS]
 
 
-def _offline_dreaming_read(prompt: Prompt) -> Shown:
-    new = [one for line in data_lines(prompt, "new_facts") if (one := _told(line, new=True))]
-    old = [one for line in data_lines(prompt, "facts") if (one := _told(line, new=False))]
-    every = {one.id: one for one in (*old, *new)}
-    spread = Counter(one for fact in every.values() for one in fact.stems)
+def _stems(fact: DatedLine) -> frozenset[str]:
+    """What it says, without stop words, its speaker and words of change; to move is to live."""
+    said = content_stems(_MOVED.sub("live in", fact.text))
+    return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
+
+
+def _read_facts(prompt: Prompt) -> Shown:
+    new = [fact for fact in map(read_new_fact, prompt.data_lines("new_facts")) if fact]
+    old = [fact for fact in map(read_dated, prompt.data_lines("facts")) if fact]
+    every = {fact.id: fact for fact in (*old, *new)}
+    spread = Counter(each for fact in every.values() for each in _stems(fact))
     capital, small = set[str](), set[str]()
     for fact in every.values():
         capital |= {stem(one) for name in _NAME.findall(fact.text) for one in words(name)}
@@ -331,18 +272,7 @@ def _offline_dreaming_read(prompt: Prompt) -> Shown:
     return Shown(tuple(new), every, spread, frozenset(capital - small))
 
 
-def _told(line: str, *, new: bool) -> Told | None:
-    near = _NEAR.search(line) if new else None
-    match = _FACT.match(line[: near.start()] if near else line)
-    if match is None:
-        return None
-    who = (match["who"] or "-").strip()
-    ids = near["ids"].split(", ") if near else []
-    speaker = None if who == "-" else who
-    return Told(match["id"], match["day"], speaker, match["text"].strip(), tuple(ids))
-
-
-def _ended(one: Told, other: Told, shown: Shown) -> dict[str, str] | None:
+def _ended(one: DatedLine, other: DatedLine, shown: Shown) -> dict[str, str] | None:
     """The claim that one of the two is no longer needed, the newer one or the older id first."""
     if one.speaker != other.speaker:
         return None
@@ -355,21 +285,21 @@ def _ended(one: Told, other: Told, shown: Shown) -> dict[str, str] | None:
     return _pair(later, earlier, "supersedes", f"the later one says '{sign.group().lower()}'")
 
 
-def _in_time(one: Told, other: Told) -> tuple[Told, Told]:
+def _in_time(one: DatedLine, other: DatedLine) -> tuple[DatedLine, DatedLine]:
     """The later of the two first; on one day that is the one that speaks of a change."""
 
-    def key(fact: Told) -> tuple[str, bool]:
-        return fact.day, bool(_CHANGED.search(fact.text))
+    def key(fact: DatedLine) -> tuple[str, bool]:
+        return fact.at, bool(_CHANGED.search(fact.text))
 
     return (one, other) if key(one) >= key(other) else (other, one)
 
 
-def _about_the_same(later: Told, earlier: Told, shown: Shown) -> bool:
+def _about_the_same(later: DatedLine, earlier: DatedLine, shown: Shown) -> bool:
     """Mostly the same words, names aside, and another value; or an end to the very same.
 
     What somebody says of themselves is never the same as what they say of others.
     """
-    mine, its = later.stems, earlier.stems
+    mine, its = _stems(later), _stems(earlier)
     shared = mine & its
     of_oneself = [bool(_ONESELF.search(one.text)) for one in (later, earlier)]
     if not shared - shown.names or of_oneself[0] != of_oneself[1]:
@@ -379,22 +309,22 @@ def _about_the_same(later: Told, earlier: Told, shown: Shown) -> bool:
     if 2 * len(shared) < max(len(mine), len(its)) or not (mine - its and its - mine):
         return False
     return len(shared) > 1 or all(
-        _is_particular(fact, fact.stems - shared) for fact in (later, earlier)
+        _is_particular(fact, _stems(fact) - shared) for fact in (later, earlier)
     )
 
 
-def _is_particular(fact: Told, stems: frozenset[str]) -> bool:
+def _is_particular(fact: DatedLine, stems: frozenset[str]) -> bool:
     """Whether one of these words of the fact is a name, a number or a time."""
     said = [one for one in re.findall(r"[\w'\u2019-]+", fact.text) if stem(one.lower()) in stems]
     return any(one[0].isupper() or has_particulars(one) for one in said)
 
 
-def _in_common(one: Told, other: Told, shown: Shown) -> list[str]:
+def _in_common(one: DatedLine, other: DatedLine, shown: Shown) -> list[str]:
     """The stems that both have and few others, the rarest first."""
     most = max(2, int(_RARE * len(shown.all)))
     found = [
         each
-        for each in one.stems & other.stems
+        for each in _stems(one) & _stems(other)
         if each not in _EVERYDAY
         and shown.spread[each] <= (2 * most if each in shown.names else most)
         and (each in shown.names or len(each) >= _SHORTEST)
@@ -414,5 +344,5 @@ def _content_words(text: str) -> Iterator[str]:
     yield from (one for one in words(text) if one not in STOP_WORDS)
 
 
-def _pair(one: Told, other: Told, relation: str, reason: str) -> dict[str, str]:
+def _pair(one: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:
     return {"fact": one.id, "other": other.id, "relation": relation, "reason": reason}

@@ -10,66 +10,45 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from memory.guards import is_assistant, violation
-from memory.models.offline.prompt import Call, Done, Prompt, data_lines, entries, read_prompt
-from memory.models.offline.replies import statement, states_something
+from memory.messages.prompt_lines import DatedLine, read_dated, read_entries, read_question
+from memory.models.offline.prompt import Call, Done, Prompt, read_prompt
+from memory.models.offline.sentences import frequent, ranked, statement, states_something
 from memory.records import ASIDE, OPENING, SELF
-from memory.text import STOP_WORDS, sentences, shortened, stem, words
+from memory.text import shortened, stem, words
 
 _QUESTIONS = 3
-
-
 _ASSISTANT = ("assistant", "circadian")
-
-
 _SHORTEST = 4
 """Letters of a word that says something."""
-
-
 _QUOTED = 160
 """Characters of a quotation."""
-
-
 _LEAST = 2
 """Memories that an insight stands on, where there are so many."""
-
-
 _IMPORTANCE = 8
-
-
-_ASKED = "Question: "
-
-
-_MEMORY = re.compile(
-    r"^\[(?P<id>[^\]]+)\] (?P<day>\d{4}-\d{2}-\d{2}) (?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
-)
-
-
-class Memory(NamedTuple):
-    """A memory as it was shown."""
-
-    id: str
-    day: str
-    speaker: str | None
-    text: str
 
 
 def questions(prompt: Prompt) -> dict[str, Any]:
     """Three questions: of the people who said most, what they said most; then of the words left."""
-    told = [one for one in entries(prompt.human) if states_something(one.text)]
-    shown = [one for one in told if one.speaker is None or not _is_self(one.speaker)]
+    told = [one for one in read_entries(prompt.human) if states_something(one.text)]
+    shown = [one for one in told if not _is_self(one.speaker)]
     people = Counter(one.speaker for one in shown if one.speaker)
     asked: list[str] = []
     used = {stem(one) for one in _ASSISTANT}
-    for who, _ in _ranked(people)[:_QUESTIONS]:
-        said = _frequent([one.text for one in shown if one.speaker == who], used)[:2]
+    for who, _ in ranked(people)[:_QUESTIONS]:
+        said = frequent(
+            [one.text for one in shown if one.speaker == who],
+            used,
+            shortest=_SHORTEST,
+            least=_LEAST,
+        )[:2]
         used |= {stem(one) for one in said}
         asked.append(f"What did {who} say about {' and '.join(said)}?" if said else "")
-    left = _frequent([one.text for one in shown], used)
+    left = frequent([one.text for one in shown], used, shortest=_SHORTEST, least=_LEAST)
     asked += [f"What is known of {word}?" for word in left]
     kept = [one for one in dict.fromkeys(asked) if one and violation(one) is None]
     return {"questions": kept[:_QUESTIONS]}
@@ -90,12 +69,14 @@ def insights(prompt: Prompt) -> dict[str, Any]:
     return {"insights": [found for found in alone if found][:1]}
 
 
-def _insight(shown: Sequence[Memory]) -> dict[str, Any] | None:
+def _insight(shown: Sequence[DatedLine]) -> dict[str, Any] | None:
     """Whose most of the memories are, and which word most of those share."""
     people = Counter(one.speaker for one in shown if one.speaker)
-    who = next((name for name, count in _ranked(people) if count >= _LEAST), None)
+    who = next((name for name, count in ranked(people) if count >= _LEAST), None)
     mine = [one for one in shown if who is None or one.speaker == who]
-    word = next(iter(_frequent([one.text for one in mine], set())), "")
+    word = next(
+        iter(frequent([one.text for one in mine], set(), shortest=_SHORTEST, least=_LEAST)), ""
+    )
     having = [one for one in mine if word and stem(word) in _stems(one.text)]
     count = f"of the {len(shown)} memories near to what was asked"
     if len(having) >= _LEAST:
@@ -104,80 +85,46 @@ def _insight(shown: Sequence[Memory]) -> dict[str, Any] | None:
     return _given(mine, f"{who} said {len(mine)} {count}") if who else None
 
 
-def _given(memories: Sequence[Memory], told: str) -> dict[str, Any] | None:
+def _given(memories: Sequence[DatedLine], told: str) -> dict[str, Any] | None:
     """The statement with the newest memory quoted that is not about the assistant."""
-    for newest in sorted(memories, key=lambda one: one.day, reverse=True):
+    for newest in sorted(memories, key=lambda one: one.at, reverse=True):
         said = shortened(newest.text, _QUOTED).replace('"', "'")
         who = f", {newest.speaker}" if newest.speaker else ""
-        text = f'{told}; the newest ({newest.day}{who}): "{said}"'
+        text = f'{told}; the newest ({newest.at}{who}): "{said}"'
         if violation(text) is None:
             evidence = [one.id for one in memories]
             return {"text": text, "evidence": evidence, "importance": _IMPORTANCE}
     return None
 
 
-def _read(prompt: Prompt) -> list[list[Memory]]:
+def _read(prompt: Prompt) -> list[list[DatedLine]]:
     """The memories shown under each question, but for the assistant's own."""
-    found: list[list[Memory]] = []
-    for line in data_lines(prompt, "memories"):
-        if line.startswith(_ASKED):
+    found: list[list[DatedLine]] = []
+    for line in prompt.data_lines("memories"):
+        if read_question(line) is not None:
             found.append([])
-        elif found and (match := _MEMORY.match(line)):
-            who = (match["who"] or "-").strip()
-            if who == "-" or not _is_self(who):
-                speaker = None if who == "-" else who
-                memory = Memory(match["id"], match["day"], speaker, match["text"].strip())
-                found[-1].append(memory)
+        elif found and (memory := read_dated(line)) and not _is_self(memory.speaker):
+            found[-1].append(memory)
     return found
-
-
-def _frequent(texts: Sequence[str], used: set[str]) -> list[str]:
-    """The words that most of `texts` have, as they are written first; those `used` left out."""
-    written: dict[str, str] = {}
-    spread: Counter[str] = Counter()
-    for text in texts:
-        said = [one for part in sentences(text) for one in words(part)]
-        telling = [one for one in said if one not in STOP_WORDS and len(one) >= _SHORTEST]
-        for one in telling:
-            written.setdefault(stem(one), one)
-        spread.update({stem(one) for one in telling} - used)
-    return [written[one] for one, count in _ranked(spread) if count >= _LEAST or len(texts) == 1]
 
 
 def _stems(text: str) -> set[str]:
     return {stem(one) for one in words(text)}
 
 
-def _ranked(counted: Counter[Any]) -> list[tuple[str, int]]:
-    """The most frequent first; of equals in the order of the alphabet."""
-    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-
-
-def _is_self(speaker: str) -> bool:
-    return is_assistant(speaker, _ASSISTANT)
+def _is_self(speaker: str | None) -> bool:
+    return speaker is not None and is_assistant(speaker, _ASSISTANT)
 
 
 # How the offline model looks at its own work: what failed, and what came up again. Pure.
 #
 # It reads the journal once and notes at most one line, in words that stand there or in the event.
-
-
 NOTHING = "Nothing new failed, and nothing new came up twice."
-
-
 _TOOLS = frozenset({"noop", "add_journal_entry", "review_journal"})
-
-
 _READ = 50
 """Journal entries that it looks at, newest."""
-
-
 _LONGEST = 200
-
-
 _COUNTERS = re.compile(r"tool calls in this session: \d+, (?P<failed>failed: [1-9]\d*)\b")
-
-
 Row = Mapping[str, Any]
 
 

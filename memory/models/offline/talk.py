@@ -9,18 +9,14 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from memory.messages import prompt_lines
 from memory.models.offline import night, reflection
 from memory.models.offline.dreaming import attributes, dream
-from memory.models.offline.prompt import Call, Prompt, goals, read_prompt
-from memory.models.offline.replies import answer, is_thanks, next_step, states_something, told
+from memory.models.offline.prompt import Call, Prompt, read_prompt
+from memory.models.offline.replies import answer, next_step, told
 from memory.models.offline.requests import Wishes, read_wishes
+from memory.models.offline.sentences import is_thanks, states_something
 from memory.text import shortened
-
-_SUMMARY = "Summarise the conversation below"
-
-
-_TICK, _EXTRACTION = "[autonomous tick]", "[pre-compaction]"
-
 
 _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Scores": night.scores,
@@ -32,11 +28,7 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Insights": reflection.insights,
 }
 """What gives the arguments of a structured answer, by the name of its form."""
-
-
 _PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
-
-
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
 
@@ -55,18 +47,18 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
     for form, answered in _STRUCTURED.items():
         if form in tools:
             return _called(Call(form, answered(prompt)))
-    if prompt.system.startswith(_SUMMARY):
+    if prompt.system.startswith(prompt_lines.SUMMARISE):
         return Decision(night.summary(prompt.human))
-    if "store_memory" in tools and re.search(r"^Entries:", prompt.human, re.MULTILINE):
+    if "store_memory" in tools and prompt_lines.ENTRIES in prompt.human.splitlines():
         calls = night.consolidation(prompt, names)
         return _called(*calls) if calls else Decision("The batch is settled.")
     if reflection.is_asked(prompt, tools):
         calls = reflection.calls(messages, tools)
         return _called(*calls) if calls else Decision(reflection.reply(messages))
-    if prompt.human.startswith(_EXTRACTION):
+    if prompt.human.startswith(prompt_lines.EXTRACTION):
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else Decision("Nothing more is worth keeping.")
-    if prompt.human.startswith(_TICK):
+    if prompt.human.startswith(prompt_lines.TICK):
         return _tick(prompt, tools)
     return _conversation(prompt, tools)
 
@@ -77,7 +69,7 @@ def _called(*calls: Call) -> Decision:
 
 def _tick(prompt: Prompt, tools: Collection[str]) -> Decision:
     """A tick of its own: the next open goal in a sentence; it has no hands to work on it."""
-    said = next_step(goals(prompt))
+    said = next_step(prompt.goals)
     if "noop" in tools and not prompt.done:
         return _called(Call("noop", {"reasoning": said}))
     return Decision(said)
@@ -116,8 +108,8 @@ def _reply(prompt: Prompt, wishes: Wishes) -> str:
 
 
 def _answered(question: str, prompt: Prompt) -> str:
-    if _WHAT_NEXT.search(question) and goals(prompt):
-        return next_step(goals(prompt))
+    if _WHAT_NEXT.search(question) and prompt.goals:
+        return next_step(prompt.goals)
     return answer(question, prompt)
 
 

@@ -26,7 +26,6 @@ BATCH = """Entries:
 [j1] 2026-05-10T09:00 Alice: Hi! I moved to Porto in March 2024 because of my new job.
 [j2] 2026-05-10T09:01 Bob: Wow, that's great! How are you?
 [j3] 2026-05-10T09:02 -: The library closes at six: bring Ana's books.
-Known facts:
 [f1] Alice lives in Lisbon and [x] is not an entry: really."""
 
 
