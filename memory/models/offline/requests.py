@@ -269,21 +269,12 @@ def set_status(status: str) -> Build:
     return lambda given, scene: _update_goal(given, scene, status=status)
 
 
-def remember(kind: str) -> Build:
+def remember(given: Given, scene: Scene) -> Step:
     """Told in the third person: session memory has no speaker."""
-
-    def build(given: Given, scene: Scene) -> Step:
-        what = given["what"]
-        what = f"I need {what}" if what.lower().startswith("to ") else what
-        content = third_person(what, scene.person)
-        return Call("add_session_memory", {"memory_type": kind, "content": content})
-
-    return build
-
-
-def add_journal_entry(given: Given, scene: Scene) -> Step:
-    """The words as they are, with who said them."""
-    return Call("add_journal_entry", {"content": given["what"], "source_entity": scene.person})
+    what = given["what"]
+    what = f"I need {what}" if what.lower().startswith("to ") else what
+    content = third_person(what, scene.person)
+    return Call("add_session_memory", {"memory_type": "fact", "content": content})
 
 
 def observe_entity(given: Given, scene: Scene) -> Step:
@@ -322,21 +313,17 @@ def _with_context(update: str, scene: Scene) -> str:
     return "\n".join([*(line for line in lines if line and line != update), update])
 
 
-# The rules. To teach the offline model a phrase, add an example and its form: the example is a test.
+# The rules. To teach the offline model a phrase, add a rule: its example is a test.
 
 _THE = r"(?:the |this |that |my |our )?"
 _START = r"(?:start|create|begin|make|launch|set up|add)"
 _NEW_PROJECT = rf"(?:{_START} (?:a |an |another |the |my |our )?(?:new )?|new )project"
 _COLON = r"(?:\s*:\s*|\s+[-\u2013]\s+)"
 _SWITCH_TO = r"(?:(?:switch|swap|change|move|go|get|come|return) (?:back )?(?:over )?to|back to)"
-_GO_ON_WITH = r"(?:resume|continue with|continue|work on|pick up|open)"
 _NOTE_ON = r"(?:(?:add|make|take|save|put) )?(?:a )?note (?:on|for|in|to|about)"
-_UPDATE = r"(?:\s*[:;]\s*(?P<update>.+))?"
 _DONE = r"(?:all )?(?:done|finished|completed?)"
-_PERCENT = r"(?P<n>\d{1,3}) ?(?:%|percent)"
 _LEVEL = r"(?:(?P<priority>high|medium|low|urgent)(?:[- ]priority)? )?"
 _SHOW = r"(?:list|show|show me|tell me|what are|which are|name)"
-_REMEMBER = r"(?:remember|don'?t forget|do not forget|keep in mind|bear in mind|note|make a note)"
 
 
 class Rule(NamedTuple):
@@ -355,205 +342,142 @@ class Rule(NamedTuple):
         return parts and {name: (part or "").strip() for name, part in parts.items()}
 
 
-def _rules(tool: str, build: Build, *forms: tuple[str, str]) -> list[Rule]:
-    return [Rule(tool, build, example, form) for example, form in forms]
-
-
 RULES: tuple[Rule, ...] = (
-    *_rules(
+    Rule(
         "create_project",
         create_project,
-        (
-            "Start a project to build a shed in the garden",
-            rf"{_NEW_PROJECT} (?:to|for|about|on) (?P<summary>.+)",
-        ),
-        (
-            "Create a project garden shed: build a shed behind the house",
-            rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+?)"
-            rf"(?:(?:{_COLON}|,? (?:to|for|about) )(?P<summary>.+))?",
-        ),
-        (
-            "Start a garden shed project: build a shed behind the house",
-            rf"{_START} (?:a |an |another |the |my |our )(?:new )?(?P<name>[\w' -]{{2,40}}?) project"
-            rf"(?:(?:{_COLON}|, | (?:to|for|about) )(?P<summary>.+))?",
-        ),
+        "Start a project to build a shed in the garden",
+        rf"{_NEW_PROJECT} (?:to|for|about|on) (?P<summary>.+)",
     ),
-    *_rules(
+    Rule(
+        "create_project",
+        create_project,
+        "Create a project garden shed: build a shed behind the house",
+        rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+?)"
+        rf"(?:(?:{_COLON}|,? (?:to|for|about) )(?P<summary>.+))?",
+    ),
+    Rule(
         "list_projects",
         as_it_is("list_projects"),
-        (
-            "List my projects",
-            rf"{_SHOW}(?: all)?(?: of)? {_THE}(?:your |all )?(?:open |current |other )?projects\b.*"
-            r"|(?:what|which) projects .+",
-        ),
+        "List my projects",
+        rf"{_SHOW}(?: all)?(?: of)? {_THE}(?:your |all )?(?:open |current |other )?projects\b.*"
+        r"|(?:what|which) projects .+",
     ),
-    *_rules(
+    Rule(
         "swap_project",
         swap_project,
-        (
-            "Switch back to the garden project: the kitchen walls are painted",
-            rf"{_SWITCH_TO} {_THE}(?P<name>[^:;]+?)(?P<word> project)?{_UPDATE}",
-        ),
-        (
-            "Resume the garden project",
-            rf"{_GO_ON_WITH} {_THE}(?P<name>[^:;]+?)(?P<word> project)(?: again)?{_UPDATE}",
-        ),
+        "Switch back to the garden project: the kitchen walls are painted",
+        rf"{_SWITCH_TO} {_THE}(?P<name>[^:;]+?)(?P<word> project)?(?:\s*[:;]\s*(?P<update>.+))?",
     ),
-    *_rules(
+    Rule(
         "update_project",
         update_project,
-        (
-            "Note on the project: the wood is ordered",
-            rf"(?:{_NOTE_ON}|(?:update|log)(?: on)?) {_THE}(?P<name>[^:]*?)\s*project"
-            rf"(?:{_COLON}|, | with | that )(?P<update>.+)",
-        ),
-        (
-            "Project update: the wood is ordered",
-            r"project (?:note|update|status)\s*:\s*(?P<update>.+)",
-        ),
-        (
-            "The project is finished",
-            rf"(?:the|this|our|my) (?P<name>[^:]*?)\s*project is (?:now )?(?P<done>{_DONE}|over)",
-        ),
+        "Note on the project: the wood is ordered",
+        rf"{_NOTE_ON} {_THE}(?P<name>[^:]*?)\s*project(?:{_COLON}|, | that )(?P<update>.+)",
     ),
-    *_rules(
+    Rule(
+        "update_project",
+        update_project,
+        "The project is finished",
+        rf"(?:the|this|our|my) (?P<name>[^:]*?)\s*project is (?:now )?(?P<done>{_DONE}|over)",
+    ),
+    Rule(
         "add_goal",
         add_goal,
-        (
-            "Add a subtask to the garden shed: paint the door",
-            r"(?:add|create|make) (?:a|another) (?:new )?(?:sub-?task|sub-?goal|step)"
-            rf" (?:to|of|for|under) (?P<parent>[^:]+?){_COLON}(?P<what>.+)",
-        ),
-        (
-            "Add a high-priority goal: fix the roof",
-            r"(?:add|set|create|make|track) (?:a |an |another |the |me a |this )?(?:new )?"
-            rf"{_LEVEL}goal(?: for me| for us)?(?:{_COLON}|,? (?:to|of|that|called) | )(?P<what>.+)",
-        ),
-        (
-            "My goal is to fix the roof by May",
-            rf"(?:my|our) (?:new |main |next |other |biggest )?{_LEVEL}goal(?: for [\w ]+?)? is"
-            rf"(?: to| that)?:? (?P<what>(?!(?:\w+ )?{_DONE}|\D{{0,10}}\d+ ?%).+)",
-        ),
-        ("New goal: fix the roof", rf"(?:new |next |my )?{_LEVEL}goal\s*:\s*(?P<what>.+)"),
+        "Add a subtask to the garden shed: paint the door",
+        r"(?:add|create|make) (?:a|another) (?:new )?(?:sub-?task|sub-?goal|step)"
+        rf" (?:to|of|for|under) (?P<parent>[^:]+?){_COLON}(?P<what>.+)",
     ),
-    *_rules(
+    Rule(
+        "add_goal",
+        add_goal,
+        "Add a high-priority goal: fix the roof",
+        rf"(?:add|set|create|make|track) (?:a |an |another |the |me a |this )?(?:new )?{_LEVEL}"
+        rf"goal(?: for me| for us)?(?:{_COLON}|,? (?:to|of|that|called) | )(?P<what>.+)",
+    ),
+    Rule(
+        "add_goal",
+        add_goal,
+        "My goal is to fix the roof by May",
+        rf"(?:my|our) (?:new |main |next |other |biggest )?{_LEVEL}goal(?: for [\w ]+?)? is"
+        rf"(?: to| that)?:? (?P<what>(?!(?:\w+ )?{_DONE}|\D{{0,10}}\d+ ?%).+)",
+    ),
+    Rule(
         "decompose_goal",
         decompose_goal,
-        (
-            "Break the garden shed goal down into steps",
-            r"(?:break|split|divide|decompose)(?: down| up)? (?P<goal>.+?)(?: down| up)?"
-            r"(?: (?:in|into) .+)?",
-        ),
+        "Break the garden shed goal down into steps",
+        r"(?:break|split|divide|decompose)(?: down| up)? (?P<goal>.+?)(?: down| up)?"
+        r"(?: (?:in|into) .+)?",
     ),
-    *_rules(
+    Rule(
         "add_session_memory",
-        remember("pattern"),
-        (
-            "Remember this pattern: people ask for help late in the day",
-            r"(?:(?:remember|note|learn|save) )?(?:the |this |a )?pattern(?: that|:)\s*(?P<what>.+)",
-        ),
+        remember,
+        "Remember that my sister is allergic to nuts",
+        r"(?:remember|don'?t forget|do not forget|keep in mind|bear in mind|note|make a note)"
+        r"(?: that |,? ?:\s*| also that )(?P<what>.+)",
     ),
-    *_rules(
+    Rule(
         "add_session_memory",
-        remember("fact"),
-        (
-            "Remember that my sister is allergic to nuts",
-            rf"{_REMEMBER}(?: that |,? ?:\s*| also that )(?P<what>.+)",
-        ),
-        (
-            "Don't forget to call Ana on Friday",
-            r"(?:remember|don'?t forget|do not forget)"
-            r" (?P<what>(?:to|i|i'm|i've|we|my|our|the(?! time)|his|her|their)\b.+)",
-        ),
+        remember,
+        "Don't forget to call Ana on Friday",
+        r"(?:remember|don'?t forget|do not forget)"
+        r" (?P<what>(?:to|i|i'm|i've|we|my|our|the(?! time)|his|her|their)\b.+)",
     ),
-    *_rules(
+    Rule(
         "recall_memories",
         as_it_is("recall_memories"),
-        (
-            "What do you remember about Ana",
-            r"(?:recall|look up|search (?:your |the )?memor(?:y|ies) for|look in your memory for"
-            r"|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about)"
-            r" (?P<query>.+)",
-        ),
+        "What do you remember about Ana",
+        r"(?:recall|look up|search (?:your |the )?memor(?:y|ies) for|look in your memory for"
+        r"|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about)"
+        r" (?P<query>.+)",
     ),
-    *_rules(
-        "add_journal_entry",
-        add_journal_entry,
-        (
-            "Write in your journal: the roof leaks",
-            r"(?:(?:write|put|note) (?:this )?(?:in|into) your journal(?: that|:)|journal:)"
-            r" ?(?P<what>.+)",
-        ),
-    ),
-    *_rules(
+    Rule(
         "update_entity_observation",
         observe_entity,
-        (
-            "Make a note about Bea: she likes tulips",
-            r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
-            r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
-        ),
+        "Make a note about Bea: she likes tulips",
+        r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
+        r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
     ),
     # Progress of goals: last, since these forms take any "... is done".
-    *_rules(
+    Rule(
         "update_goal",
         set_progress,
-        (
-            "The garden shed is 40% done",
-            r"(?:progress (?:on|for|of) )?(?P<goal>.+?)(?: is| are|'s|:| =| stands)"
-            rf"(?: now| about| already| at)* {_PERCENT}(?: (?:{_DONE}|ready|through|there))?",
-        ),
-        (
-            "I'm 40% done with the garden shed",
-            r"(?:i am|i'm|we are|we're)(?: now| about| already)* "
-            rf"{_PERCENT} (?:{_DONE}|through|of the way|along)(?: with| through| on)? (?P<goal>.+)",
-        ),
-        (
-            "Set the garden shed to 40%",
-            r"(?:set|put|move|update|mark) (?:the progress (?:of|on|for) )?(?P<goal>.+?)"
-            rf" (?:to|at|as) {_PERCENT}.*",
-        ),
+        "The garden shed is 40% done",
+        r"(?:progress (?:on|for|of) )?(?P<goal>.+?)(?: is| are|'s|:| =| stands)(?: now| about"
+        rf"| already| at)* (?P<n>\d{{1,3}}) ?(?:%|percent)(?: (?:{_DONE}|ready|through|there))?",
     ),
-    *_rules(
+    Rule(
         "update_goal",
         set_status("completed"),
-        (
-            "The garden shed is finished",
-            rf"(?P<goal>.+?)(?: is| are|'s)(?: now| already| finally)* {_DONE}(?: now| today)?",
-        ),
-        (
-            "I have finished the garden shed",
-            r"(?:(?:i|we)(?:'ve| have)?(?: just| finally| now| already)* (?:finished|completed|done)"
-            r"(?: with)?|(?:i'm|i am|we're|we are) (?:done|finished) with) (?P<goal>.+)",
-        ),
-        ("Mark the garden shed as done", rf"mark (?P<goal>.+?) (?:as )?{_DONE}"),
+        "The garden shed is finished",
+        rf"(?P<goal>.+?)(?: is| are|'s)(?: now| already| finally)* {_DONE}(?: now| today)?",
     ),
-    *_rules(
+    Rule(
+        "update_goal",
+        set_status("completed"),
+        "I have finished the garden shed",
+        r"(?:(?:i|we)(?:'ve| have)?(?: just| finally| now| already)* (?:finished|completed|done)"
+        r"(?: with)?|(?:i'm|i am|we're|we are) (?:done|finished) with) (?P<goal>.+)",
+    ),
+    Rule(
         "update_goal",
         set_status("abandoned"),
-        (
-            "Abandon the garden shed goal",
-            r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
-        ),
+        "Abandon the garden shed goal",
+        r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
     ),
-    *_rules(
-        "update_goal",
-        set_status("active"),
-        ("Reopen the garden shed goal", r"re-?open (?P<goal>.*\bgoal\b.*)"),
-    ),
-    *_rules(
+    Rule(
         "get_system_status",
         as_it_is("get_system_status"),
-        (
-            "Show me your system status",
-            r"(?:show |show me |tell me |give me |what is |what's |report )?(?:your |the )?"
-            r"(?:system |current )*status(?: report| please)?"
-            r"|how (?:full|much) (?:is|of) your context.*|how much context .+",
-        ),
+        "Show me your system status",
+        r"(?:show |show me |tell me |give me |what is |what's |report )?(?:your |the )?"
+        r"(?:system |current )*status(?: report| please)?"
+        r"|how (?:full|much) (?:is|of) your context.*|how much context .+",
     ),
 )
 """In this order; of the rules that a sentence fits, the first that makes sense wins."""
 
+
+# Sentences of a message: each is a request, question, small talk or remark.
 
 _OPENING = re.compile(
     r"(?:(?:hi|hey|hello|ok|okay|so|well|great|good|thanks|thank you|yes|yeah|sure|and|then|also"
