@@ -1,7 +1,7 @@
 """What the offline model makes of observations and facts in a night, by their words alone. Pure.
 
-An observation that says what somebody likes, where they live and the like gives the attribute of its
-verb. Where none does, the newest observation is quoted, as what was noticed last.
+An observation that says what somebody likes, where they live and the like gives the attribute of
+its verb. Where none does, the newest observation is quoted, as what was noticed last.
 
 Of a new fact and one shown near to it, the first of these that fits:
 

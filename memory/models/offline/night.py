@@ -6,7 +6,7 @@ All of it is extractive: it says nothing that does not stand in what it was give
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
@@ -16,15 +16,13 @@ from memory.messages.prompt_lines import DatedLine, read_entries, read_goal_to_s
 from memory.models.offline.prompt import Call, Done, Prompt, said_by_people
 from memory.models.offline.sentences import (
     has_particulars,
-    is_question,
     may_tell_of_a_life,
     names,
-    names_a_time,
     statement,
     states_something,
     tells_of_a_life,
 )
-from memory.text import PRONOUNS, STOP_WORDS, depends_on_speaker, sentences, shortened, words
+from memory.text import sentences, shortened
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
@@ -33,12 +31,6 @@ _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
-_NOTICED = re.compile(
-    r"(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) (?:(?:always|never|often|really|usually) )?"
-    r"(?:likes|loves|hates|dislikes|prefers|enjoys|lives|works|plays|studies|teaches|collects"
-    r"|owns|wants|needs|is allergic|is afraid|is married|is fond)\b.+"
-)
-"""A sentence that says what someone or something is like, with the name first."""
 _BY_GUARD = re.compile(r"first person|speaks of the assistant")
 """How the persona guard begins its reasons."""
 _STAGES = (
@@ -101,15 +93,10 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences of people with names, numbers or dates, and at most five that say
-    what a named third person is like; then a noop.
-    """
-    if not prompt.done:
-        found = _worth_journaling(prompt) if "add_journal_entry" in tools else []
-        found += _noticed(prompt) if "update_entity_observation" in tools else []
-        if found:
-            return found
-    done = {one.name for one in prompt.done}
+    """At most five sentences of people with names, numbers or dates; then a noop."""
+    if "add_journal_entry" in tools and not prompt.done and (found := _worth_journaling(prompt)):
+        return found
+    done = {each.name for each in prompt.done}
     if "noop" in tools and "noop" not in done:
         return [Call("noop", {"reasoning": "Nothing more with names, numbers or dates."})]
     return []
@@ -119,9 +106,11 @@ def summary(text: str) -> str:
     """The first telling sentence of each message, an earlier summary first; at most 30 %."""
     turns = _turns(text)
     room = max(1, int(len(text) * _SUMMARY_SHARE))
-    earlier = [said.removeprefix(SUMMARY).strip() for _, said in turns if _is_summary(said)]
+    earlier = [said.removeprefix(SUMMARY).strip() for _, said in turns if said.startswith(SUMMARY)]
     lines = [shortened(one, max(1, room * 2 // 3)) for one in earlier[:1]]
-    told = [line for who, said in turns if not _is_summary(said) and (line := _told(who, said))]
+    told = [
+        line for who, said in turns if not said.startswith(SUMMARY) and (line := _told(who, said))
+    ]
     lines += _that_fit(told, room - sum(len(one) + 1 for one in lines))
     return "\n".join(lines) or shortened(turns[0][1] if turns else text, room) or text[:room]
 
@@ -166,40 +155,16 @@ def _rejections(done: Done) -> list[str]:
     return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
 
 
-def _said(prompt: Prompt) -> Iterator[tuple[str, str | None]]:
-    """Each sentence of people in the history once, and who said it first."""
-    said: dict[str, str | None] = {}
+def _worth_journaling(prompt: Prompt) -> list[Call]:
+    found: dict[str, Call] = {}
     for text, message in said_by_people(prompt.history):
         for sentence in sentences(text):
-            said.setdefault(sentence, message.name)
-    yield from said.items()
-
-
-def _worth_journaling(prompt: Prompt) -> list[Call]:
-    found: list[Call] = []
-    for sentence, who in _said(prompt):
-        if states_something(sentence) and has_particulars(sentence):
-            args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
-            found.append(Call("add_journal_entry", args | ({"source_entity": who} if who else {})))
-    return sorted(found, key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
-
-
-def _noticed(prompt: Prompt) -> list[Call]:
-    found: list[Call] = []
-    for sentence, _ in _said(prompt):
-        match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
-        if match and _is_name(match["name"]):
-            args = {"entity": match["name"], "observation": sentence}
-            found.append(Call("update_entity_observation", args))
-    return found[:_MOST_EXTRACTED]
-
-
-def _is_name(text: str) -> bool:
-    """Whether words at the beginning of a sentence may be a name: no pronoun, day or relative."""
-    plain = STOP_WORDS | PRONOUNS
-    return not (
-        names_a_time(text) or depends_on_speaker(text) or any(word in plain for word in words(text))
-    )
+            if states_something(sentence) and has_particulars(sentence):
+                args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
+                if message.name:
+                    args["source_entity"] = message.name
+                found.setdefault(sentence, Call("add_journal_entry", args))
+    return sorted(found.values(), key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
 
 
 def _turns(text: str) -> list[tuple[str, str]]:
@@ -211,10 +176,6 @@ def _turns(text: str) -> list[tuple[str, str]]:
         elif turns and line.strip():
             turns[-1] = (turns[-1][0], f"{turns[-1][1]} {line.strip()}")
     return turns
-
-
-def _is_summary(said: str) -> bool:
-    return said.startswith(SUMMARY)
 
 
 def _told(who: str, said: str) -> str:

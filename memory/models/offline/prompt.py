@@ -56,7 +56,7 @@ class Prompt:
         return (data_in(self.system, tag) or "").splitlines()
 
     def data_lines(self, tag: str) -> list[str]:
-        """The lines of a block of the newest human message; of all of it if it has no such block."""
+        """The lines of a block of the newest human message; all lines if it has no such block."""
         data = data_in(self.human, tag)
         return (unescaped(self.human) if data is None else data).splitlines()
 

@@ -1,4 +1,4 @@
-"""Replies of the offline model: questions answered by quoting, and the results of tool calls. Pure."""
+"""Replies: questions answered by quoting, and the results of tool calls in words. Pure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ Result = Mapping[str, Any]
 _TEMPLATES = {
     "create_project": "Started project {project_key}: {summary}.",
     "add_goal": "Added goal {goal_id}: {description}.",
-    "update_entity_observation": "Noted about {entity}: {observation} ({total_observations} in all).",
+    "update_entity_observation": (
+        "Noted about {entity}: {observation} ({total_observations} in all)."
+    ),
     "noop": "",
 }
 """By tool: its sentence, filled with the call's arguments and the result's fields."""
@@ -195,16 +197,6 @@ def _add_session_memory(result: Result, done: Done) -> str:
     return f"I will remember: {added}." if added else str(result.get("message", "Known already."))
 
 
-def _status(result: Result, done: Done) -> str:
-    usage = result.get("token_usage") or {}
-    advice = result.get("token_advisory") or {}
-    metrics = result.get("session_metrics") or {}
-    return (
-        f"Context {usage.get('usage_percentage')}% used ({advice.get('level')}); tool calls in "
-        f"this session: {metrics.get('total_tool_calls')}, failed: {metrics.get('failed_calls')}."
-    )
-
-
 def _recalled(result: Result, done: Done) -> str:
     lists = [value for value in result.values() if isinstance(value, list)]
     texts = [
@@ -232,6 +224,5 @@ _SAY: dict[str, Callable[[Result, Done], str]] = {
     "decompose_goal": _decompose_goal,
     "update_goal": _update_goal,
     "add_session_memory": _add_session_memory,
-    "get_system_status": _status,
     "recall_memories": _recalled,
 }

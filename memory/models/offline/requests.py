@@ -465,14 +465,6 @@ RULES: tuple[Rule, ...] = (
         "Abandon the garden shed goal",
         r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
     ),
-    Rule(
-        "get_system_status",
-        as_it_is("get_system_status"),
-        "Show me your system status",
-        r"(?:show |show me |tell me |give me |what is |what's |report )?(?:your |the )?"
-        r"(?:system |current )*status(?: report| please)?"
-        r"|how (?:full|much) (?:is|of) your context.*|how much context .+",
-    ),
 )
 """In this order; of the rules that a sentence fits, the first that makes sense wins."""
 

@@ -129,23 +129,19 @@ def may_tell_of_a_life(text: str) -> bool:
     return any(states_something(part) and _LIFE.search(part) for part in sentences(text))
 
 
-def frequent(texts: Sequence[str], used: set[str], *, shortest: int, least: int) -> list[str]:
-    """The words that several of `texts` have, as first written, the most frequent first.
+def frequent(texts: Sequence[str], used: set[str]) -> list[str]:
+    """The telling words that several of `texts` have, as first written, the most frequent first.
 
-    Args:
-        texts: a single text shares its words with itself.
-        used: stems that do not count.
-        shortest: letters of a word that counts.
-        least: number of texts that have a word.
+    Stems in `used` do not count. A single text has all its words in common.
     """
     written: dict[str, str] = {}
     spread: Counter[str] = Counter()
     for text in texts:
-        telling = [w for w in words(text) if w not in STOP_WORDS and len(w) >= shortest]
+        telling = [word for word in words(text) if word not in STOP_WORDS and len(word) > 3]
         for word in telling:
             written.setdefault(stem(word), word)
         spread.update({stem(word) for word in telling} - used)
-    return [written[each] for each, n in ranked(spread) if n >= least or len(texts) == 1]
+    return [written[each] for each, count in ranked(spread) if count > 1 or len(texts) == 1]
 
 
 def ranked(counted: Counter[str]) -> list[tuple[str, int]]:
