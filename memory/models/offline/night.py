@@ -108,9 +108,7 @@ def summary(text: str) -> str:
     room = max(1, int(len(text) * _SUMMARY_SHARE))
     earlier = [said.removeprefix(SUMMARY).strip() for _, said in turns if said.startswith(SUMMARY)]
     lines = [shortened(one, max(1, room * 2 // 3)) for one in earlier[:1]]
-    told = [
-        line for who, said in turns if not said.startswith(SUMMARY) and (line := _told(who, said))
-    ]
+    told = [line for who, said in turns if (line := _told(who, said))]
     lines += _that_fit(told, room - sum(len(one) + 1 for one in lines))
     return "\n".join(lines) or shortened(turns[0][1] if turns else text, room) or text[:room]
 
@@ -179,6 +177,7 @@ def _turns(text: str) -> list[tuple[str, str]]:
 
 
 def _told(who: str, said: str) -> str:
+    # Neither tool results, nor ticks and summaries, which begin with a bracket.
     if who == "tool" or said.startswith("["):
         return ""
     first = next((one for one in sentences(said) if states_something(one)), "")
