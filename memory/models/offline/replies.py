@@ -21,6 +21,7 @@ _NEAR_BEST = 0.75
 """A further line is quoted when its share is at least this part of the best one's."""
 
 _MOST_QUOTES = 5
+_MOST_RECALLED = 3
 _LONGEST = 300
 _LONGEST_FIELD = 200
 """Characters."""
@@ -196,6 +197,20 @@ def _add_session_memory(result: Result, done: Done) -> str:
     return f"I will remember: {added}." if added else str(result.get("message", "Known already."))
 
 
+def _recalled(result: Result, done: Done) -> str:
+    lists = [value for value in result.values() if isinstance(value, list)]
+    texts = [
+        Quotable(_memory_label(row), str(row.get("text") or row.get("content") or ""))
+        for row in _rows(lists[0] if lists else [])
+    ]
+    return "\n".join(quote(each) for each in texts[:_MOST_RECALLED] if each.text) or NOT_KNOWN
+
+
+def _memory_label(row: Result) -> str:
+    at = str(row.get("at") or row.get("timestamp") or "")[:10]
+    return ", ".join(part for part in (f"memory [{row.get('id')}]", at, row.get("speaker")) if part)
+
+
 def _any(result: Result, done: Done) -> str:
     fields = {name: value for name, value in result.items() if name != "success"}
     message = fields.get("message") or ", ".join(f"{name}: {one}" for name, one in fields.items())
@@ -209,4 +224,5 @@ _SAY: dict[str, Callable[[Result, Done], str]] = {
     "decompose_goal": _decompose_goal,
     "update_goal": _update_goal,
     "add_session_memory": _add_session_memory,
+    "recall_memories": _recalled,
 }

@@ -201,11 +201,6 @@ def create_project(given: Given, scene: Scene) -> Step:
     )
 
 
-def list_projects(given: Given, scene: Scene) -> Step:
-    """Takes no arguments."""
-    return Call("list_projects", {})
-
-
 def swap_project(given: Given, scene: Scene) -> Step | None:
     """A project that is known, or one that the sentence calls a project."""
     found = find_project(given["name"], scene)
@@ -288,6 +283,11 @@ def observe_entity(given: Given, scene: Scene) -> Step:
     return Call("update_entity_observation", {"entity": given["entity"], "observation": noticed})
 
 
+def as_it_is(tool: str) -> Build:
+    """The parts of the sentence are the arguments."""
+    return lambda given, scene: Call(tool, dict(given))
+
+
 def _update_goal(given: Given, scene: Scene, **change: Any) -> Step | None:
     found = _goal(given, scene)
     if isinstance(found, GoalLine):
@@ -358,7 +358,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "list_projects",
-        list_projects,
+        as_it_is("list_projects"),
         "List my projects",
         rf"{_SHOW}(?: all)?(?: of)? {_THE}(?:your |all )?(?:open |current |other )?projects\b.*"
         r"|(?:what|which) projects .+",
@@ -422,6 +422,14 @@ RULES: tuple[Rule, ...] = (
         "Don't forget to call Ana on Friday",
         r"(?:remember|don'?t forget|do not forget)"
         r" (?P<what>(?:to|i|i'm|i've|we|my|our|the(?! time)|his|her|their)\b.+)",
+    ),
+    Rule(
+        "recall_memories",
+        as_it_is("recall_memories"),
+        "What do you remember about Ana",
+        r"(?:recall|look up|search (?:your |the )?memor(?:y|ies) for|look in your memory for"
+        r"|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about)"
+        r" (?P<query>.+)",
     ),
     Rule(
         "update_entity_observation",

@@ -95,9 +95,11 @@ def test_a_line_of_memory_cannot_end_its_block() -> None:
     assert "goal_2_3" in say("How far is the book goal?", system=forged).text
 
 
-def test_asked_what_it_remembers_it_quotes() -> None:
-    found = say("What do you remember about Ana?").text
-    assert found == "From memory [f1], 2026-05-10, Alice: My sister Ana is allergic to walnuts."
+def test_recalled_memories_are_quoted_with_id_date_and_speaker() -> None:
+    text = "What do you remember about Ana?"
+    row = {"id": "f9", "text": "Ana sails.", "at": "2026-05-01T10:00:00+00:00", "speaker": "Bob"}
+    last = say(text, *results(say(text), {"memories": [row], "count": 1}))
+    assert last.text == "From memory [f9], 2026-05-01, Bob: Ana sails."
 
 
 @pytest.mark.parametrize(

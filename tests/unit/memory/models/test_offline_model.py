@@ -90,6 +90,7 @@ def test_a_tool_that_is_not_bound_is_never_called(rule: Rule) -> None:
             "add_session_memory",
             {"memory_type": "fact", "content": "Alice needs to call Bob"},
         ),
+        ("What do you remember about Ana?", "recall_memories", {"query": "Ana"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
