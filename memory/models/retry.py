@@ -21,28 +21,21 @@ from memory.text import safe
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
 
-
 _AGAIN_STATUS = {408, 409, 425, 429}
 
-
 _OVERFLOW_STATUS = {None, 400, 413, 422, 500}
-
 
 _OF_THE_REQUEST = {400, 413, 415, 422}
 """The service answers, and finds this one request wrong."""
 
-
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
-
 
 _TRANSPORT = {
     *("TransportError", "APIConnectionError", "APITimeoutError", "ClientConnectionError"),
     *("IncompleteRead", "ProtocolError", "ConnectionError", "TimeoutError"),
 }
 
-
 _UNREADABLE = (ValueError, KeyError, TypeError)
-
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
@@ -177,17 +170,13 @@ def _retry_after(error: BaseException) -> float | None:
 
 T = TypeVar("T")
 
-
 Sleep = Callable[[float], Awaitable[None]]
-
 
 BASE_SECONDS = 0.5
 """Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
 
-
 LONGEST_WAIT = 30.0
 """Seconds. A provider that asks for a longer wait is not waited for."""
-
 
 log = logging.getLogger(__name__)
 

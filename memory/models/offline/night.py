@@ -11,8 +11,7 @@ from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
-from memory.messages import data_in
-from memory.messages.prompt_lines import DatedLine, read_entries, read_goal_to_split, read_turn
+from memory.messages import data_in, prompt_lines
 from memory.models.offline.prompt import Call, Done, Prompt, said_by_people
 from memory.models.offline.sentences import (
     has_particulars,
@@ -71,7 +70,7 @@ def importance(text: str) -> int:
 
 def scores(prompt: Prompt) -> dict[str, Any]:
     """An importance for every entry shown."""
-    found = read_entries(prompt.human)
+    found = prompt_lines.read_entries(prompt.human)
     return {"scores": [{"id": entry.id, "importance": importance(entry.text)} for entry in found]}
 
 
@@ -83,7 +82,7 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     """
     if prompt.done:
         return _after_storing(prompt, tools)
-    batch = read_entries(prompt.human)
+    batch = prompt_lines.read_entries(prompt.human)
     facts = [_fact(entry, said) for entry in batch if (said := statement(entry.text))]
     calls = [Call("store_memory", {"facts": facts})] if facts else []
     left = len(batch) - len(facts)
@@ -115,7 +114,7 @@ def summary(text: str) -> str:
 
 def subtasks(prompt: Prompt) -> dict[str, Any]:
     """3-7 subtasks: the goal's own list where it has one, else the stages of any work."""
-    goal = read_goal_to_split(prompt.human) or shortened(prompt.human, 100)
+    goal = prompt_lines.read_goal_to_split(prompt.human) or shortened(prompt.human, 100)
     goal = goal.rstrip(".")
     items = _listed(goal)
     if len(items) < _FEWEST:
@@ -125,7 +124,7 @@ def subtasks(prompt: Prompt) -> dict[str, Any]:
     return {"subtasks": items}
 
 
-def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
+def _fact(entry: prompt_lines.DatedLine, said: str) -> dict[str, Any]:
     fact: dict[str, Any] = {"text": said, "source_ids": [entry.id]}
     speaker = [entry.speaker] if entry.speaker else []
     if entry.speaker:
@@ -169,7 +168,7 @@ def _turns(text: str) -> list[tuple[str, str]]:
     """(who, what) of each message; a line that begins no message goes on with the one before."""
     turns: list[tuple[str, str]] = []
     for line in text.splitlines():
-        if turn := read_turn(line):
+        if turn := prompt_lines.read_turn(line):
             turns.append(turn)
         elif turns and line.strip():
             turns[-1] = (turns[-1][0], f"{turns[-1][1]} {line.strip()}")

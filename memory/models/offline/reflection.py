@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from memory.guards import is_assistant, violation
-from memory.messages.prompt_lines import DatedLine, read_dated, read_entries, read_question
+from memory.messages import prompt_lines
 from memory.models.offline.prompt import Call, Prompt, read_prompt
 from memory.models.offline.sentences import frequent, ranked, statement, states_something
 from memory.records import ASIDE, OPENING, SELF
@@ -32,7 +32,9 @@ _IMPORTANCE = 8
 
 def questions(prompt: Prompt) -> dict[str, Any]:
     """Three questions: of the people who said most, what they said most; then of the words left."""
-    told = [entry for entry in read_entries(prompt.human) if states_something(entry.text)]
+    told = [
+        entry for entry in prompt_lines.read_entries(prompt.human) if states_something(entry.text)
+    ]
     shown = [entry for entry in told if not _is_self(entry.speaker)]
     asked: list[str] = []
     used = {stem(name) for name in _ASSISTANT}
@@ -60,7 +62,7 @@ def insights(prompt: Prompt) -> dict[str, Any]:
     return {"insights": [found for found in alone if found][:1]}
 
 
-def _insight(shown: Sequence[DatedLine]) -> dict[str, Any] | None:
+def _insight(shown: Sequence[prompt_lines.DatedLine]) -> dict[str, Any] | None:
     """Whose most of the memories are, and which word most of those share."""
     who = next((name for name, count in ranked(_people(shown)) if count >= _LEAST), None)
     mine = [memory for memory in shown if who is None or memory.speaker == who]
@@ -73,7 +75,7 @@ def _insight(shown: Sequence[DatedLine]) -> dict[str, Any] | None:
     return _given(mine, f"{who} said {len(mine)} {count}") if who else None
 
 
-def _given(memories: Sequence[DatedLine], told: str) -> dict[str, Any] | None:
+def _given(memories: Sequence[prompt_lines.DatedLine], told: str) -> dict[str, Any] | None:
     """The statement with the newest memory quoted that is not about the assistant."""
     for newest in sorted(memories, key=lambda memory: memory.at, reverse=True):
         said = shortened(newest.text, _QUOTED).replace('"', "'")
@@ -85,18 +87,18 @@ def _given(memories: Sequence[DatedLine], told: str) -> dict[str, Any] | None:
     return None
 
 
-def _read(prompt: Prompt) -> list[list[DatedLine]]:
+def _read(prompt: Prompt) -> list[list[prompt_lines.DatedLine]]:
     """The memories shown under each question, but for the assistant's own."""
-    found: list[list[DatedLine]] = []
+    found: list[list[prompt_lines.DatedLine]] = []
     for line in prompt.data_lines("memories"):
-        if read_question(line) is not None:
+        if prompt_lines.read_question(line) is not None:
             found.append([])
-        elif found and (memory := read_dated(line)) and not _is_self(memory.speaker):
+        elif found and (memory := prompt_lines.read_dated(line)) and not _is_self(memory.speaker):
             found[-1].append(memory)
     return found
 
 
-def _people(shown: Sequence[DatedLine]) -> Counter[str]:
+def _people(shown: Sequence[prompt_lines.DatedLine]) -> Counter[str]:
     return Counter(each.speaker for each in shown if each.speaker)
 
 

@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from memory.models.client import ask_for
-from memory.models.offline.model import OfflineChatModel
-from memory.models.offline.talk import decide
+from memory.models.offline.model import OfflineChatModel, decide
 from tests.support.offline_prompts import TOOLS, asked, results
 
 
