@@ -25,6 +25,7 @@ from memory.messages.history import (
     open_calls,
     size_of,
 )
+from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
     OWNER,
     TRUST_NOTE,
@@ -42,6 +43,9 @@ __all__ = [
     "MARK",
     "OWNER",
     "TRUST_NOTE",
+    "DatedLine",
+    "GoalLine",
+    "ProjectLine",
     "as_data",
     "as_model_sees",
     "as_said",

@@ -1,4 +1,4 @@
-"""Usage of models: calls and tokens, added up."""
+"""The one place where chat models are called: with retries, behind a breaker, and counted."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ def charged(loop: Loop, usage: Usage) -> Loop:
         "tokens": loop["tokens"] + usage["tokens"],
     }
 
-
-# The one place where chat models are called; failed calls are tried again by `retry`.
 
 T = TypeVar("T", bound=BaseModel)
 

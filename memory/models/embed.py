@@ -1,4 +1,4 @@
-"""The one place where embedders are called; a failed call is tried again as a model's is."""
+"""Embedders: the offline one, fastembed, and the one place where embedders are called."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memory.messages import prompt_lines
+from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.models.offline.sentences import has_particulars
 from memory.text import STOP_WORDS, content_stems, shortened, stem, words
@@ -68,7 +68,7 @@ class _Shown:
     id: str
     name: str
     known: dict[str, str] = field(default_factory=dict)
-    observed: list[prompt_lines.DatedLine] = field(default_factory=list)
+    observed: list[DatedLine] = field(default_factory=list)
 
 
 def attributes(prompt: Prompt) -> dict[str, Any]:
@@ -164,8 +164,8 @@ _EVERYDAY = frozenset(
 class _Facts:
     """All facts of a prompt."""
 
-    new: tuple[prompt_lines.DatedLine, ...]
-    all: Mapping[str, prompt_lines.DatedLine]
+    new: tuple[DatedLine, ...]
+    all: Mapping[str, DatedLine]
     spread: Mapping[str, int]
     """By stem, how many facts have it."""
     names: frozenset[str]
@@ -203,15 +203,15 @@ def _facts(prompt: Prompt) -> _Facts:
     return _Facts(tuple(new), every, spread, frozenset(capital - small))
 
 
-def _stems(fact: prompt_lines.DatedLine) -> frozenset[str]:
+def _stems(fact: DatedLine) -> frozenset[str]:
     """What it says, without stop words, its speaker and words of change; to move is to live."""
     said = content_stems(_MOVED.sub("live in", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 
 def _ends(
-    fact: prompt_lines.DatedLine,
-    near: Sequence[prompt_lines.DatedLine],
+    fact: DatedLine,
+    near: Sequence[DatedLine],
     shown: _Facts,
     gone: set[str],
 ) -> Iterator[dict[str, str]]:
@@ -223,9 +223,7 @@ def _ends(
             yield ends
 
 
-def _ended(
-    fact: prompt_lines.DatedLine, other: prompt_lines.DatedLine, shown: _Facts
-) -> dict[str, str] | None:
+def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> dict[str, str] | None:
     """The claim that one of the two is no longer needed, the newer one or the older id first."""
     if fact.speaker != other.speaker:
         return None
@@ -239,14 +237,12 @@ def _ended(
     return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
 
 
-def _sign(fact: prompt_lines.DatedLine) -> str:
+def _sign(fact: DatedLine) -> str:
     match = _CHANGED.search(fact.text)
     return match.group().lower() if match else ""
 
 
-def _about_the_same(
-    later: prompt_lines.DatedLine, earlier: prompt_lines.DatedLine, shown: _Facts
-) -> bool:
+def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool:
     """Mostly the same words, names aside, and another value; or an end to the very same.
 
     What somebody says of themselves is never the same as what they say of others.
@@ -264,14 +260,14 @@ def _about_the_same(
     return len(shared) > 1 or all(_is_particular(fact, stems) for fact, stems in pair)
 
 
-def _is_particular(fact: prompt_lines.DatedLine, stems: frozenset[str]) -> bool:
+def _is_particular(fact: DatedLine, stems: frozenset[str]) -> bool:
     """Whether one of these words of the fact is a name, a number or a time."""
     said = [each for each in re.findall(r"[\w'\u2019-]+", fact.text) if stem(each.lower()) in stems]
     return any(each[0].isupper() or has_particulars(each) for each in said)
 
 
 def _related(
-    fact: prompt_lines.DatedLine, near: Sequence[prompt_lines.DatedLine], shown: _Facts
+    fact: DatedLine, near: Sequence[DatedLine], shown: _Facts
 ) -> tuple[list[dict[str, str]], list[str]]:
     """The claims that it belongs with others, of those that share the rarest words; the words."""
     shared = [(other, _in_common(fact, other, shown)) for other in near]
@@ -289,9 +285,7 @@ def _related(
     return claims, list(tags)[:_TAGS]
 
 
-def _in_common(
-    fact: prompt_lines.DatedLine, other: prompt_lines.DatedLine, shown: _Facts
-) -> list[str]:
+def _in_common(fact: DatedLine, other: DatedLine, shown: _Facts) -> list[str]:
     """The stems that both have and few others, the rarest first."""
     most = max(2, int(_RARE * len(shown.all)))
     found = [
@@ -303,7 +297,5 @@ def _in_common(
     return sorted(found, key=lambda each: (shown.spread[each], each))
 
 
-def _pair(
-    fact: prompt_lines.DatedLine, other: prompt_lines.DatedLine, relation: str, reason: str
-) -> dict[str, str]:
+def _pair(fact: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:
     return {"fact": fact.id, "other": other.id, "relation": relation, "reason": reason}

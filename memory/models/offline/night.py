@@ -11,7 +11,7 @@ from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
-from memory.messages import data_in, prompt_lines
+from memory.messages import DatedLine, data_in, prompt_lines
 from memory.models.offline.prompt import Call, Done, Prompt, said_by_people
 from memory.models.offline.sentences import (
     has_particulars,
@@ -124,7 +124,7 @@ def subtasks(prompt: Prompt) -> dict[str, Any]:
     return {"subtasks": items}
 
 
-def _fact(entry: prompt_lines.DatedLine, said: str) -> dict[str, Any]:
+def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
     fact: dict[str, Any] = {"text": said, "source_ids": [entry.id]}
     speaker = [entry.speaker] if entry.speaker else []
     if entry.speaker:

@@ -10,7 +10,15 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.messages import MARK as SUMMARY
-from memory.messages import as_said, data_in, prompt_lines, unescaped
+from memory.messages import (
+    DatedLine,
+    GoalLine,
+    ProjectLine,
+    as_said,
+    data_in,
+    prompt_lines,
+    unescaped,
+)
 
 
 @dataclass(frozen=True)
@@ -60,18 +68,18 @@ class Prompt:
         return (unescaped(self.human) if data is None else data).splitlines()
 
     @property
-    def goals(self) -> list[prompt_lines.GoalLine]:
+    def goals(self) -> list[GoalLine]:
         """The goals, each before its subtasks."""
         found = map(prompt_lines.read_goal, self.system_lines("goals"))
         return [goal for goal in found if goal]
 
     @property
-    def projects(self) -> list[prompt_lines.ProjectLine]:
+    def projects(self) -> list[ProjectLine]:
         """The active project, if any, first and with its context; then the others."""
         return prompt_lines.read_projects(self.system_lines("character_context"))
 
     @property
-    def active_project(self) -> prompt_lines.ProjectLine | None:
+    def active_project(self) -> ProjectLine | None:
         """The project whose context is in the prompt."""
         return next((project for project in self.projects if project.status == "active"), None)
 
@@ -162,7 +170,7 @@ def _dated(kind: str, lines: Sequence[str]) -> list[Quotable]:
     return [Quotable(f"{kind} [{line.id}], {_when(line)}", line.text) for line in found]
 
 
-def _when(line: prompt_lines.DatedLine) -> str:
+def _when(line: DatedLine) -> str:
     return f"{line.at}, {line.speaker}" if line.speaker else line.at
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from memory.guards import is_assistant, violation
-from memory.messages import prompt_lines
+from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Call, Prompt, read_prompt
 from memory.models.offline.sentences import frequent, ranked, statement, states_something
 from memory.records import ASIDE, OPENING, SELF
@@ -62,7 +62,7 @@ def insights(prompt: Prompt) -> dict[str, Any]:
     return {"insights": [found for found in alone if found][:1]}
 
 
-def _insight(shown: Sequence[prompt_lines.DatedLine]) -> dict[str, Any] | None:
+def _insight(shown: Sequence[DatedLine]) -> dict[str, Any] | None:
     """Whose most of the memories are, and which word most of those share."""
     who = next((name for name, count in ranked(_people(shown)) if count >= _LEAST), None)
     mine = [memory for memory in shown if who is None or memory.speaker == who]
@@ -75,7 +75,7 @@ def _insight(shown: Sequence[prompt_lines.DatedLine]) -> dict[str, Any] | None:
     return _given(mine, f"{who} said {len(mine)} {count}") if who else None
 
 
-def _given(memories: Sequence[prompt_lines.DatedLine], told: str) -> dict[str, Any] | None:
+def _given(memories: Sequence[DatedLine], told: str) -> dict[str, Any] | None:
     """The statement with the newest memory quoted that is not about the assistant."""
     for newest in sorted(memories, key=lambda memory: memory.at, reverse=True):
         said = shortened(newest.text, _QUOTED).replace('"', "'")
@@ -87,9 +87,9 @@ def _given(memories: Sequence[prompt_lines.DatedLine], told: str) -> dict[str, A
     return None
 
 
-def _read(prompt: Prompt) -> list[list[prompt_lines.DatedLine]]:
+def _read(prompt: Prompt) -> list[list[DatedLine]]:
     """The memories shown under each question, but for the assistant's own."""
-    found: list[list[prompt_lines.DatedLine]] = []
+    found: list[list[DatedLine]] = []
     for line in prompt.data_lines("memories"):
         if prompt_lines.read_question(line) is not None:
             found.append([])
@@ -98,7 +98,7 @@ def _read(prompt: Prompt) -> list[list[prompt_lines.DatedLine]]:
     return found
 
 
-def _people(shown: Sequence[prompt_lines.DatedLine]) -> Counter[str]:
+def _people(shown: Sequence[DatedLine]) -> Counter[str]:
     return Counter(each.speaker for each in shown if each.speaker)
 
 

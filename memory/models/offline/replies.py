@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memory.messages import prompt_lines
+from memory.messages import GoalLine
 from memory.models.offline.prompt import Done, Prompt, Quotable, sources
 from memory.models.offline.sentences import is_question
 from memory.text import content_stems, sentences, shortened, stem
@@ -116,7 +116,7 @@ def told(done: Done) -> str:
     return _SAY.get(done.name, _any)(result, done)
 
 
-def next_step(goals: list[prompt_lines.GoalLine]) -> str:
+def next_step(goals: list[GoalLine]) -> str:
     """The next open goal in a sentence: the first open leaf below the most important root."""
     active = [goal for goal in goals if goal.status == "active"]
     if not active:

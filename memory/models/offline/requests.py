@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memory.messages import prompt_lines
+from memory.messages import GoalLine, ProjectLine
 from memory.models.offline.prompt import Call, Prompt
 from memory.models.offline.sentences import is_greeting, is_question, is_thanks, third_person
 from memory.text import content_stems, sentences, shortened
@@ -43,13 +43,13 @@ class Scene:
     remarks: str = ""
     """The message's sentences that ask for nothing."""
     planned: list[Call] = field(default_factory=list)
-    pointed: prompt_lines.GoalLine | None = None
+    pointed: GoalLine | None = None
     """The goal that the message spoke of last: what "it" means."""
     awaited: list[Call] = field(default_factory=list)
     """Goals asked for by the requests read so far, and not made yet."""
 
     def __post_init__(self) -> None:
-        self.goals: list[prompt_lines.GoalLine] = self.prompt.goals
+        self.goals: list[GoalLine] = self.prompt.goals
         """Those in the prompt, and those that the requests read so far have made."""
 
     def plan(self, call: Call) -> None:
@@ -62,12 +62,12 @@ class Scene:
             else:
                 self.goals.append(self.pointed)
 
-    def _added(self, call: Call) -> prompt_lines.GoalLine | None:
+    def _added(self, call: Call) -> GoalLine | None:
         """The goal that this call has made since the newest message."""
         for done in self.prompt.done:
             goal_id = done.result.get("goal_id") if isinstance(done.result, Mapping) else None
             if done.name == "add_goal" and done.args == call.args and goal_id:
-                return prompt_lines.GoalLine(str(goal_id), str(call.args.get("description", "")))
+                return GoalLine(str(goal_id), str(call.args.get("description", "")))
         return None
 
     @property
@@ -76,7 +76,7 @@ class Scene:
         return self.prompt.sender.replace("_", " ")
 
 
-def find_goal(phrase: str, scene: Scene) -> prompt_lines.GoalLine | Unclear | Later | None:
+def find_goal(phrase: str, scene: Scene) -> GoalLine | Unclear | Later | None:
     """The goal that `phrase` means. None: it speaks of no goal that is known."""
     if named := _GOAL_ID.search(phrase):
         known = next((goal for goal in scene.goals if goal.id == named[0]), None)
@@ -94,7 +94,7 @@ def find_goal(phrase: str, scene: Scene) -> prompt_lines.GoalLine | Unclear | La
     return _only(found, stems, scene.goals)
 
 
-def find_project(phrase: str, scene: Scene) -> prompt_lines.ProjectLine | Unclear | None:
+def find_project(phrase: str, scene: Scene) -> ProjectLine | Unclear | None:
     """The project that `phrase` means, by its key or by words of its key and summary."""
     slug = key_of(phrase)
     known = scene.prompt.projects
@@ -116,7 +116,7 @@ def key_of(phrase: str) -> str:
     return "_".join(kept[:5])
 
 
-def _pointed(bare: str, scene: Scene) -> prompt_lines.GoalLine | Unclear | Later | None:
+def _pointed(bare: str, scene: Scene) -> GoalLine | Unclear | Later | None:
     if scene.awaited:
         return Later()
     if scene.pointed is not None:
@@ -129,9 +129,7 @@ def _pointed(bare: str, scene: Scene) -> prompt_lines.GoalLine | Unclear | Later
     return _which(roots) if roots else Unclear("There is no open goal.")
 
 
-def _best(
-    candidates: Sequence[prompt_lines.GoalLine], stems: set[str]
-) -> list[prompt_lines.GoalLine]:
+def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
     """Those that share most words with the phrase, if they share enough."""
     shares = [(_share(stems, goal.description), goal) for goal in candidates]
     best = max((share for share, _ in shares), default=0.0)
@@ -143,10 +141,10 @@ def _share(stems: set[str], description: str) -> float:
 
 
 def _only(
-    found: Sequence[prompt_lines.GoalLine],
+    found: Sequence[GoalLine],
     stems: set[str],
-    all_goals: Sequence[prompt_lines.GoalLine],
-) -> prompt_lines.GoalLine | Unclear | None:
+    all_goals: Sequence[GoalLine],
+) -> GoalLine | Unclear | None:
     """The one meant: alone, or said in all its words, or the parent of the others."""
     if len(found) <= 1:
         return found[0] if found else None
@@ -157,11 +155,9 @@ def _only(
     return found[0] if set(found[1:]) <= below else _which(found)
 
 
-def _subtree(
-    goal: prompt_lines.GoalLine, all_goals: Sequence[prompt_lines.GoalLine]
-) -> set[prompt_lines.GoalLine]:
+def _subtree(goal: GoalLine, all_goals: Sequence[GoalLine]) -> set[GoalLine]:
     """The goals below `goal`; the prompt shows each goal before its subtasks."""
-    below: set[prompt_lines.GoalLine] = set()
+    below: set[GoalLine] = set()
     for other in all_goals[list(all_goals).index(goal) + 1 :]:
         if other.depth <= goal.depth:
             break
@@ -169,12 +165,12 @@ def _subtree(
     return below
 
 
-def _which(found: Sequence[prompt_lines.GoalLine]) -> Unclear:
+def _which(found: Sequence[GoalLine]) -> Unclear:
     names = "; ".join(f"{goal.id} ({shortened(goal.description, 60)})" for goal in found[:5])
     return Unclear(f"Which goal do you mean: {names}?")
 
 
-def _is_meant(project: prompt_lines.ProjectLine, stems: set[str]) -> bool:
+def _is_meant(project: ProjectLine, stems: set[str]) -> bool:
     """Whether a word stands in the project's key, and all words in its key and summary."""
     key = re.sub(r"[_\W]+", " ", project.key)
     return bool(stems & set(content_stems(key))) and stems <= set(
@@ -246,7 +242,7 @@ def add_goal(given: Given, scene: Scene) -> Step | None:
         args["priority"] = "high" if level.lower() == "urgent" else level.lower()
     if given.get("parent"):
         parent = find_goal(given["parent"], scene)
-        if not isinstance(parent, prompt_lines.GoalLine):
+        if not isinstance(parent, GoalLine):
             return parent or Unclear(f"I know no goal like '{given['parent']}'.")
         args["parent_id"] = parent.id
     return Call("add_goal", {"description": what[:1].upper() + what[1:], **args}) if what else None
@@ -255,7 +251,7 @@ def add_goal(given: Given, scene: Scene) -> Step | None:
 def decompose_goal(given: Given, scene: Scene) -> Step | None:
     """The goal meant; "it" without a goal before is asked back."""
     found = _goal(given, scene)
-    if isinstance(found, prompt_lines.GoalLine):
+    if isinstance(found, GoalLine):
         return Call("decompose_goal", {"goal_id": found.id})
     pointer = given["goal"].lower() in ("it", "that", "this")
     return Unclear("Which goal do you mean?") if found is None and pointer else found
@@ -296,14 +292,14 @@ def as_it_is(tool: str) -> Build:
 
 def _update_goal(given: Given, scene: Scene, **change: Any) -> Step | None:
     found = _goal(given, scene)
-    if isinstance(found, prompt_lines.GoalLine):
+    if isinstance(found, GoalLine):
         return Call("update_goal", {"goal_id": found.id, **change})
     return found
 
 
-def _goal(given: Given, scene: Scene) -> prompt_lines.GoalLine | Unclear | Later | None:
+def _goal(given: Given, scene: Scene) -> GoalLine | Unclear | Later | None:
     found = find_goal(given["goal"], scene)
-    if isinstance(found, prompt_lines.GoalLine):
+    if isinstance(found, GoalLine):
         scene.pointed = found
     return found
 

@@ -96,8 +96,9 @@ def test_a_turn_of_a_conversation(name: str | None) -> None:
 
 
 def goal(id_: str, text: str, parent: str | None = None) -> Goal:
-    fields = {"status": "active", "progress": 40, "priority": "high", "parent_id": parent}
-    return record(id=id_, description=text, created="2026-05-04", **fields)
+    fields: Any = {"status": "active", "progress": 40, "priority": "high", "parent_id": parent}
+    made: Goal = record(id=id_, description=text, created="2026-05-04", **fields)
+    return made
 
 
 def test_goals_as_the_prompt_shows_them() -> None:
