@@ -16,8 +16,7 @@ from graph.cli.options import Options
 from graph.cli.views import Screen
 from memory.errors import BusyError, CircadianError, FolderError
 from memory.installation import Installation, database_url, is_made, open_installation
-from memory.models import OFFLINE
-from memory.models.offline import OfflineChatModel
+from memory.models import OFFLINE, is_offline
 from memory.records import LOCAL_USER, Report, thread_id
 from memory.runtime import utc_now
 from memory.settings import Deployment, Settings
@@ -42,7 +41,7 @@ class Session(NamedTuple):
 
     def say_model(self) -> None:
         """Say so when no language model is at work."""
-        if isinstance(self.agent.resources.chat_model, OfflineChatModel):
+        if is_offline(self.agent.resources.chat_model):
             self.screen.note(NO_LANGUAGE_MODEL)
 
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from memory.compaction.cut import Cut, masked, shares
 from memory.errors import ModelError
-from memory.messages import MARK, mark_of, one_line, size_of, text_of
+from memory.messages import MARK, mark_of, one_line, prompt_lines, size_of, text_of
 from memory.text import approximate_tokens, calibrated, cut_to, sentences
 
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
@@ -240,11 +240,10 @@ def accepted(
 
 
 def _summary_line(message: AnyMessage) -> str:
-    name = f" ({one_line(message.name)})" if message.name else ""
     calls = ""
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"
-    return f"{message.type}{name}: {one_line(_said(message))}{calls}"
+    return prompt_lines.turn_line(message.type, message.name, f"{one_line(_said(message))}{calls}")
 
 
 def _said(message: AnyMessage) -> str:

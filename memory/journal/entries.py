@@ -253,15 +253,6 @@ def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
 
 
-def one_line(entry: JournalEntry) -> str:
-    """The entry as a model sees it: `[id] time speaker: text`."""
-    text, who = (
-        " ".join(entry["content"].split()),
-        " ".join((entry["source_entity"] or "-").split()),
-    )
-    return f"[{entry['id']}] {entry['timestamp'][:16]} {who}: {text}"
-
-
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:
     """Store writes that save `entry`, list or unlist it as pending, and mark it as unindexed."""
     here, at = {"id": entry["id"]}, f"{entry['timestamp']} {entry['id']}"

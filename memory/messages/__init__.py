@@ -1,5 +1,6 @@
 """Messages: events as chat messages and back, the history, and blocks that mark data as data."""
 
+from memory.messages import prompt_lines
 from memory.messages.convert import (
     EVENT_KEY,
     event_of,
@@ -24,12 +25,14 @@ from memory.messages.history import (
     open_calls,
     size_of,
 )
+from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
     OWNER,
     TRUST_NOTE,
     as_data,
     as_model_sees,
     as_said,
+    data_in,
     escaped,
     one_line,
     unescaped,
@@ -40,9 +43,13 @@ __all__ = [
     "MARK",
     "OWNER",
     "TRUST_NOTE",
+    "DatedLine",
+    "GoalLine",
+    "ProjectLine",
     "as_data",
     "as_model_sees",
     "as_said",
+    "data_in",
     "escaped",
     "event_of",
     "for_model",
@@ -58,6 +65,7 @@ __all__ = [
     "of_tick",
     "one_line",
     "open_calls",
+    "prompt_lines",
     "size_of",
     "text_of",
     "text_only",

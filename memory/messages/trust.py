@@ -106,6 +106,12 @@ def as_said(text: str) -> str:
     return unescaped(block["text"]) if block else text
 
 
+def data_in(prompt: str, tag: str) -> str | None:
+    """The data of the first block of `tag` in a prompt, as it was before `as_data`."""
+    block = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt, re.DOTALL | re.MULTILINE)
+    return unescaped(block[1]) if block else None
+
+
 def one_line(text: str) -> str:
     """`text` without line breaks, so that it cannot look like a second list item."""
     return " ".join(text.split())

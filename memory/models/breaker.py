@@ -18,9 +18,7 @@ from memory.settings import Deployment
 
 T = TypeVar("T")
 
-
 BreakerState = Literal["closed", "open", "half_open"]
-
 
 log = logging.getLogger("circadian.breaker")
 

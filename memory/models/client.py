@@ -1,4 +1,4 @@
-"""Usage of models: calls and tokens, added up."""
+"""The one place where chat models are called: with retries, behind a breaker, and counted."""
 
 from __future__ import annotations
 
@@ -45,14 +45,9 @@ def charged(loop: Loop, usage: Usage) -> Loop:
     }
 
 
-# The one place where chat models are called; failed calls are tried again by `retry`.
-
-
 T = TypeVar("T", bound=BaseModel)
 
-
 Send = Callable[[], Awaitable[AIMessage]]
-
 
 CORRECTIONS = 2
 """How often a model is shown why its structured answer does not fit."""

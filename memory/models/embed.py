@@ -1,4 +1,4 @@
-"""The one place where embedders are called; a failed call is tried again as a model's is."""
+"""Embedders: the offline one, fastembed, and the one place where embedders are called."""
 
 from __future__ import annotations
 
@@ -48,12 +48,9 @@ class FastEmbedEmbeddings(Embeddings):
 # It compares words and parts of words, not meanings: "car" and "automobile" are strangers to it.
 # Method: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
 
-
 DIMENSION = 256
 
-
 _STEM_WEIGHT = 1.0
-
 
 _TRIGRAM_WEIGHT = 0.25
 

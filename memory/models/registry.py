@@ -1,4 +1,4 @@
-"""The seam: chat models and embedders by name. Nothing heavy is imported before it is asked for.
+"""Chat models and embedders by name. Nothing heavy is imported before it is asked for.
 
 Chat models: `offline`, `openai:<model>` (any OpenAI-compatible server through OPENAI_BASE_URL),
 `<provider>:<model>` through LangChain's own loader. Embedders: the same forms, such as
@@ -22,31 +22,15 @@ from memory.telemetry import called
 from memory.text import shortened
 
 OFFLINE = "offline"
-
-
 DEFAULT_CHAT = "openai:gpt-4o-mini"
-
-
 DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
-
-
 _KEY = "OPENAI_API_KEY"
-
-
 _BASE_URLS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
-
-
 _NO_KEY = "none"
 """Sent where a base URL is set and no key: most servers of one's own ask for none."""
-
-
 _EACH_ITS_OWN = {"connection": "close"}
 """A connection kept open would bind the client, which LangChain shares, to one event loop."""
-
-
 _FORMS = "`offline`, `openai:<model>` or `<provider>:<model>`"
-
-
 _DIMENSIONS = {
     "openai:text-embedding-3-small": 1536,
     "openai:text-embedding-3-large": 3072,
@@ -84,9 +68,14 @@ def choose_model(name: str | None, *, offline: bool = False) -> BaseChatModel:
     return load_chat_model(_chosen(name, DEFAULT_CHAT, offline=offline))
 
 
+def is_offline(model: BaseChatModel) -> bool:
+    """Whether it is the offline model: embedded rules, and no language model."""
+    return isinstance(model, OfflineChatModel)
+
+
 def model_name(model: BaseChatModel) -> str:
     """How to show a model to a person."""
-    if isinstance(model, OfflineChatModel):
+    if is_offline(model):
         return "offline (embedded rules, not a language model)"
     return called(model)
 

@@ -1,4 +1,4 @@
-"""Trying again: the one place where a failed call to a provider is repeated."""
+"""Retries: which failures of a provider may pass, and how a failed call is repeated (tenacity)."""
 
 from __future__ import annotations
 
@@ -21,28 +21,21 @@ from memory.text import safe
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
 
-
 _AGAIN_STATUS = {408, 409, 425, 429}
 
-
 _OVERFLOW_STATUS = {None, 400, 413, 422, 500}
-
 
 _OF_THE_REQUEST = {400, 413, 415, 422}
 """The service answers, and finds this one request wrong."""
 
-
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
-
 
 _TRANSPORT = {
     *("TransportError", "APIConnectionError", "APITimeoutError", "ClientConnectionError"),
     *("IncompleteRead", "ProtocolError", "ConnectionError", "TimeoutError"),
 }
 
-
 _UNREADABLE = (ValueError, KeyError, TypeError)
-
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
@@ -63,7 +56,7 @@ class Failure:
     retry_after: float | None = None
     """Seconds."""
     down: bool = False
-    """It speaks of the service and not of this one call: no answer came, or it does not serve us
+    """The service is at fault and not this one call: no answer came, or it refuses to serve us
     (rate limit, quota, key, model). A circuit breaker counts such failures."""
 
 
@@ -75,10 +68,10 @@ def judge(error: Exception) -> Failure:
     own code: it could not read the answer, or the request is wrong, and neither mends by waiting.
     unknown: everything else is a bug, and not for a retry to hide.
     """
-    for one in _chain(error):
-        verdict = _verdict(one)
+    for cause in _chain(error):
+        verdict = _verdict(cause)
         if verdict != "unknown":
-            return Failure(verdict, _reason(one), _retry_after(one), _is_down(one))
+            return Failure(verdict, _reason(cause), _retry_after(cause), _is_down(cause))
     verdict = "give_up" if isinstance(error, _UNREADABLE) else "unknown"
     return Failure(verdict, _reason(error))
 
@@ -177,17 +170,13 @@ def _retry_after(error: BaseException) -> float | None:
 
 T = TypeVar("T")
 
-
 Sleep = Callable[[float], Awaitable[None]]
-
 
 BASE_SECONDS = 0.5
 """Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
 
-
 LONGEST_WAIT = 30.0
 """Seconds. A provider that asks for a longer wait is not waited for."""
-
 
 log = logging.getLogger(__name__)
 
@@ -227,11 +216,16 @@ async def persist(
     whom: str = "model",
     breaker: Breaker | None = None,
 ) -> T:
-    """What `send` gives, tried again while it raises Again or a provider's passing failure.
+    """The result of `send`, tried again while it raises Again or a failure that may pass.
 
-    `breaker` counts all tries together as one call. Cancellation and errors that are bugs pass as
-    they are. Raises ContextOverflow, ServiceDown, CircuitOpen and ModelError, one line each,
-    without secrets.
+    `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. The errors
+    below are one line each, without secrets.
+
+    Raises:
+        ContextOverflow: the prompt is longer than the model takes.
+        ServiceDown: the service gives no answer, or refuses to serve us.
+        CircuitOpen: the service is left alone; no call was made.
+        ModelError: any other failure of the provider.
     """
 
     async def one_try() -> T:

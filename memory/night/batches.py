@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from memory.journal import by_time, one_line
+from memory.journal import by_time
+from memory.messages import prompt_lines
 from memory.night.plans import Plans
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, mark_entry
 from memory.settings import Settings
@@ -107,7 +108,7 @@ def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
 
 def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
     """The batch as the model sees it, a line an entry; an entry longer than `tokens` is cut."""
-    return "\n".join(cut(one_line(entry), tokens) for entry in batch)
+    return "\n".join(cut(prompt_lines.entry_line(entry), tokens) for entry in batch)
 
 
 def next_batch(
@@ -151,7 +152,8 @@ def _entry_batch(
     ordered = sorted(
         waiting, key=lambda entry: (-entry["importance"], entry["timestamp"], entry["id"])
     )
-    return by_time(next_batch(ordered, plans, size=size, tokens=tokens, shown=one_line))
+    line = prompt_lines.entry_line
+    return by_time(next_batch(ordered, plans, size=size, tokens=tokens, shown=line))
 
 
 def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.messages import MARK as SUMMARY
-from memory.messages import as_data, one_line
+from memory.messages import as_data, one_line, prompt_lines
 from memory.planning import tree
 from memory.prompt.components import COMPONENTS, SYSTEM_PROMPT
 from memory.records import (
@@ -138,9 +138,8 @@ def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: fl
     """
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
-        who = one_line(hit["speaker"] or "-")
-        line = f"- [{hit['id']}] {hit['at'][:10]} {who}{_doubt(hit)}: {one_line(hit['text'])}"
-        left = tokens - sum(line_tokens(one, calibration) for one in lines)
+        line = prompt_lines.memory_line(hit, _doubt(hit))
+        left = tokens - sum(line_tokens(each, calibration) for each in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
         if line_tokens(line, calibration) > min(most, left):
             if left < LEAST_OF_A_MEMORY:
@@ -164,8 +163,7 @@ def context_buffer(
     def line(event: Event, most: int) -> str:
         place = f" on {event['channel']}" if event["channel"] else ""
         text = cut_to(one_line(event["text"]), most, calibration)
-        who = one_line(f"{event['sender']}{place}")
-        return f"- [{one_line(event['id'])}] {event['at'][:16]} {who}: {text}"
+        return prompt_lines.event_line(event["id"], event["at"], f"{event['sender']}{place}", text)
 
     newest = list(reversed(events))
     shown, left = fitting(newest, line, settings.context_buffer_tokens, calibration)
@@ -185,8 +183,7 @@ def goals(
     def line(row: tuple[int, Goal], most: int) -> str:
         depth, goal = row
         text = cut_to(one_line(goal["description"]), most, calibration)
-        state = f"({goal['status']}, {goal['progress']}%)"
-        return f"{'  ' * depth}- {goal['id']} [{goal['priority']}] {text} {state}"
+        return prompt_lines.goal_line(goal, depth, text)
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]
     shown, left = fitting(rows, line, settings.goals_tokens, calibration)
@@ -206,20 +203,20 @@ def projects(
     lines: list[str] = []
     if active is not None and active in slots:
         summary = cut_to(one_line(slots[active]["summary"]), tokens // LARGEST, calibration)
-        lines.append(f"Active project: {one_line(active)} - {summary}")
+        lines.append(prompt_lines.active_project_line(active, summary))
         room = tokens * 3 // 4 - line_tokens(lines[0], calibration)
         lines += _beginning(_indented(slots[active]["context"]), room, calibration)
 
     def line(row: tuple[str, Project], most: int) -> str:
         key, slot = row
         summary = cut_to(one_line(slot["summary"]), most, calibration)
-        return f"- {one_line(key)} ({slot['status']}): {summary}"
+        return prompt_lines.project_line(key, slot["status"], summary)
 
-    room = tokens - sum(line_tokens(one, calibration) for one in lines)
+    room = tokens - sum(line_tokens(each, calibration) for each in lines)
     rows = [row for row in slots.items() if row[0] != active]
     shown, left = fitting(rows, line, room, calibration)
     others = [*shown, *left_out(left, "more")]
-    return "\n".join([*lines, "Other projects:", *others] if others else lines)
+    return "\n".join([*lines, prompt_lines.OTHER_PROJECTS, *others] if others else lines)
 
 
 def session_memory(
@@ -231,7 +228,7 @@ def session_memory(
     def newest(kind: str, texts: list[str], room: int) -> tuple[list[str], int]:
         def line(text: str, most: int) -> str:
             by = f" ({one_line(said[text])} said)" if text in said else ""
-            return f"- {kind}: {cut_to(one_line(text), most, calibration)}{by}"
+            return prompt_lines.remembered_line(kind, cut_to(one_line(text), most, calibration), by)
 
         shown, left = fitting(list(reversed(texts)), line, room, calibration)
         return list(reversed(shown)), left
@@ -241,7 +238,7 @@ def session_memory(
     room = tokens - sum(line_tokens(one, calibration) for one in patterns)
     facts, fewer_facts = newest("fact", memory["key_facts"], room)
     lines = [*left_out(fewer_facts + fewer_patterns, "older"), *facts, *patterns]
-    return "\n".join(["Session memory:", *lines]) if lines else ""
+    return "\n".join([prompt_lines.SESSION_MEMORY, *lines]) if lines else ""
 
 
 def recent(

@@ -19,7 +19,7 @@ from langgraph.runtime import Runtime
 
 from memory import audit
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.messages import as_model_sees, for_model
+from memory.messages import as_model_sees, for_model, prompt_lines
 from memory.models import ask, charged
 from memory.night import Plans, Thought, night_in_hand, plan
 from memory.operations import PlanCollector, with_collector
@@ -47,8 +47,8 @@ EMERGENCY_ITERATIONS = 3
 
 
 INSTRUCTION = (
-    "[pre-compaction] The older part of this conversation is about to be summarised. Journal the "
-    "facts that must not be lost, one entry each, with the date where it matters, and note what "
+    f"{prompt_lines.EXTRACTION} The older part of this conversation is about to be summarised. "
+    "Journal the facts that must not be lost, one entry each, with the date where it matters, and note what "
     "you learned of people, places and things. Call noop when nothing more is worth keeping."
 )
 

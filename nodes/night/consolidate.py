@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory.messages import as_data, as_model_sees
+from memory.messages import as_model_sees, prompt_lines
 from memory.models import ask, total
 from memory.night import (
     Job,
@@ -155,7 +155,7 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
     lines = entry_lines(batch, settings.night_batch_tokens)
     return [
         SystemMessage(assembly.system_message(assembly.blocks(made))),
-        HumanMessage(f"Entries:\n{as_data('entries', lines)}"),
+        HumanMessage(prompt_lines.entries_message(lines)),
     ]
 
 

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.events import owners_of
-from memory.messages import as_data, one_line
+from memory.messages import as_data, prompt_lines
 from memory.night import (
     Job,
     NightContext,
@@ -118,15 +118,11 @@ def attributes_prompt(batch: Sequence[EntityProfile], settings: Settings) -> lis
 
 def _lines(profile: EntityProfile, *, settings: Settings) -> str:
     known = [
-        f"known {one_line(name)}: {one_line(one['value'])}"
-        for name, one in profile["attributes"].items()
+        prompt_lines.known_line(name, attribute["value"])
+        for name, attribute in profile["attributes"].items()
     ]
-    observed = [
-        f"[{one['id']}] {one['at'][:10]} {one_line(one['speaker'] or '-')}: {one_line(one['text'])}"
-        for one in ripe(profile, settings.min_observations)
-    ]
-    name = one_line(profile["name"])
-    return "\n".join([f"Entity [{profile['id']}] {name}", *known, *observed])
+    observed = map(prompt_lines.observation_line, ripe(profile, settings.min_observations))
+    return "\n".join([prompt_lines.entity_line(profile), *known, *observed])
 
 
 def decided(

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from memory.events import owners_of
 from memory.guards import from_elsewhere, speaks_of_oneself, violation
-from memory.messages import as_data, one_line
+from memory.messages import as_data, prompt_lines
 from memory.night import (
     Job,
     NightContext,
@@ -362,7 +362,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
         context.plans.of("dream"),
         size=settings.dream_batch_size,
         tokens=settings.night_batch_tokens,
-        shown=_line,
+        shown=prompt_lines.fact_text,
     )
     jobs = [Job([fact["op"] for fact in batch], partial(_think, context, batch))] if batch else []
     passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
@@ -406,13 +406,11 @@ def dream_prompt(
 ) -> list[BaseMessage]:
     """The new facts with the ids of their neighbours, then the neighbours."""
     ids = {fact["op"]: id_ for id_, fact in shown.items()}
-    new = [
-        f"[{ids[fact['op']]}] {_line(fact)} (near: "
-        f"{', '.join(ids[other['op']] for other in near[fact['op']]) or '-'})"
-        for fact in batch
-    ]
+    line = prompt_lines.fact_line
+    beside = {op: [ids[other["op"]] for other in others] for op, others in near.items()}
+    new = [line(ids[fact["op"]], fact, beside[fact["op"]]) for fact in batch]
     mine = {fact["op"] for fact in batch}
-    others = [f"[{id_}] {_line(fact)}" for id_, fact in shown.items() if fact["op"] not in mine]
+    others = [line(id_, fact) for id_, fact in shown.items() if fact["op"] not in mine]
     told = f"{as_data('new_facts', chr(10).join(new))}\n{as_data('facts', chr(10).join(others))}"
     return [SystemMessage(PROMPT), HumanMessage(told)]
 
@@ -433,8 +431,3 @@ def decided(
     contexts = [Context(one.fact, one.context, one.tags) for one in answer.contexts]
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     return [*made.operations, *grown.operations], [*made.refused, *grown.refused]
-
-
-def _line(fact: Fact) -> str:
-    said = f"{one_line(fact['speaker'])}: " if fact["speaker"] else ""
-    return f"{fact['valid_from'][:10]} {said}{one_line(fact['text'])}"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from memory import journal
 from memory.guards import Said, from_elsewhere, violation, worded
 from memory.journal import TRUST
-from memory.messages import as_data, one_line
+from memory.messages import as_data, prompt_lines
 from memory.night import (
     NightContext,
     Thought,
@@ -260,7 +260,7 @@ async def _ask(context: NightContext, entries: Sequence[JournalEntry]) -> Though
     lines = entry_lines(entries, context.settings.night_batch_tokens)
     goals = rendering.block("goals", rendering.goals(context.state["goals"]))
     system = SystemMessage("\n\n".join(part for part in (ASK, goals) if part))
-    shown = HumanMessage(f"Entries:\n{as_data('entries', lines)}")
+    shown = HumanMessage(prompt_lines.entries_message(lines))
     answer, usage = await context.ask([system, shown], Questions)
     kept, refused = questions(answer.questions)
     asked = [{"question": question} for question in kept]
@@ -320,12 +320,7 @@ async def _trust(context: NightContext, ids: Sequence[str]) -> dict[str, float]:
 def insights_prompt(found: Mapping[str, Sequence[RecallHit]]) -> list[BaseMessage]:
     """Each question with the memories near it, by id."""
     told = "\n\n".join(
-        "\n".join([f"Question: {one_line(question)}", *(_line(hit) for hit in hits)])
+        "\n".join([prompt_lines.question_line(question), *map(prompt_lines.hit_line, hits)])
         for question, hits in found.items()
     )
     return [SystemMessage(ANSWER), HumanMessage(as_data("memories", told))]
-
-
-def _line(hit: RecallHit) -> str:
-    said = f"{one_line(hit['speaker'])}: " if hit["speaker"] else ""
-    return f"[{hit['id']}] {hit['at'][:10]} {said}{one_line(hit['text'])}"

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from memory.messages import as_data
+from memory.messages import prompt_lines
 from memory.night import (
     Job,
     NightContext,
@@ -75,7 +75,7 @@ def scoring_prompt(lines: str, goals: dict[str, Goal]) -> list[BaseMessage]:
     """The system prompt with the goals, and the entries by id."""
     shown = rendering.block("goals", rendering.goals(goals))
     system = "\n\n".join(part for part in (PROMPT, shown) if part)
-    return [SystemMessage(system), HumanMessage(f"Entries:\n{as_data('entries', lines)}")]
+    return [SystemMessage(system), HumanMessage(prompt_lines.entries_message(lines))]
 
 
 def scored(batch: list[JournalEntry], answer: Scores) -> tuple[list[Operation], list[str]]:

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from memory import entities
 from memory.events import owners_of, set_off_by_owner
-from memory.messages import EVENT_KEY, OWNER, marked, message_of
+from memory.messages import EVENT_KEY, OWNER, marked, message_of, prompt_lines
 from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, assembly
 from memory.recall import probes, recall
 from memory.records import OWN, AssembledContext, EntityProfile, RecallHit
@@ -20,8 +20,8 @@ from memory.state import State, checked
 from tools.policy import CONTEXTS, context_type_for, material
 
 AUTONOMOUS = (
-    "[autonomous tick] Nothing is pending. Work on the active goals: take one useful step with the "
-    "tools you have and record the progress, or say in one sentence what is needed next."
+    f"{prompt_lines.TICK} Nothing is pending. Work on the active goals: take one useful step "
+    "with the tools you have and record the progress, or say in one sentence what is needed next."
 )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from memory.models.offline.model import Decision, decide
 from memory.models.offline.requests import RULES
-from memory.models.offline.talk import Decision, decide
 
 TOOLS = sorted({rule.tool for rule in RULES} | {"noop", "store_memory"})
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from memory.errors import ModelError, Refusal
 from memory.events import owners_of, set_off_by_owner
-from memory.messages import one_line
+from memory.messages import prompt_lines
 from memory.models import ask_for
 from memory.operations import collector_of
 from memory.planning import (
@@ -153,7 +153,7 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
     )
     return [
         SystemMessage(assembly.system_message(assembly.blocks(made))),
-        HumanMessage(f"Goal: {one_line(goal['description'])}"),
+        HumanMessage(prompt_lines.goal_to_split(goal["description"])),
     ]
 
 

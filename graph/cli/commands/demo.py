@@ -31,8 +31,7 @@ from graph.cli.replay_file import steps
 from graph.cli.views import Screen, counted, date, day, one_line, ruled_table
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
-from memory.models import choose_model
-from memory.models.offline import OfflineChatModel
+from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
 from memory.text import shortened
 
@@ -60,7 +59,7 @@ async def demo(options: Options) -> int:
     parts = _parts()
     fresh = _fresh_folder(options.data)
     options = replace(options, data=fresh, folder=fresh)
-    if isinstance(choose_model(options.model, offline=options.offline), OfflineChatModel):
+    if is_offline(choose_model(options.model, offline=options.offline)):
         screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
     states: list[dict[str, Any]] = []

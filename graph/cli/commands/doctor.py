@@ -42,11 +42,11 @@ from memory.models import (
     choose_embedder,
     choose_model,
     embed_query,
+    is_offline,
     load_embedder,
     model_name,
     retrying,
 )
-from memory.models.offline import OfflineChatModel
 from memory.prompt import load_extensions, registered
 from memory.records import LOCAL_USER, thread_id
 from memory.settings import Deployment
@@ -126,7 +126,7 @@ async def _model(options: Options, *, call: bool) -> Check:
     try:
         model = choose_model(options.model, offline=options.offline)
         detail = model_name(model)
-        if isinstance(model, OfflineChatModel):
+        if is_offline(model):
             return _check("model", detail)
         if call:
             await ask(model, [HumanMessage("Answer with the one word: ready")], attempts=1)

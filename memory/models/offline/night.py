@@ -1,4 +1,7 @@
-"""Third person: what a person says of themselves, told of them by name. Pure; English; rough."""
+"""Steps of a night: scores, facts, what to keep before a compaction, summaries, subtasks. Pure.
+
+All of it is extractive: it says nothing that does not stand in what it was given.
+"""
 
 from __future__ import annotations
 
@@ -7,142 +10,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
-from memory.models.offline.prompt import (
-    SUMMARY_MARK,
-    Call,
-    Done,
-    Entry,
-    Prompt,
-    entries,
-    said_by_people,
-)
-from memory.models.offline.replies import (
+from memory.messages import MARK as SUMMARY
+from memory.messages import DatedLine, data_in, prompt_lines
+from memory.models.offline.prompt import Call, Done, Prompt, said_by_people
+from memory.models.offline.sentences import (
     has_particulars,
-    is_question,
     may_tell_of_a_life,
     names,
-    names_a_time,
     statement,
     states_something,
     tells_of_a_life,
 )
-from memory.text import PRONOUNS, STOP_WORDS, depends_on_speaker, sentences, shortened, words
-
-_FIXED = {"am": "is", "be": "is", "have": "has", "don't": "does not", "haven't": "has not"}
-
-
-_PAST_OR_MODAL = """
-    is was were had did has does can could will would shall should may might must cannot can't
-    won't couldn't wouldn't shouldn't didn't wasn't hadn't went said told bought made got saw came
-    took gave found left lost met kept felt thought knew began broke brought built chose drank drove
-    ate fell flew forgot grew heard held hurt led let paid put ran read rode sat sent set slept
-    spent spoke stood taught understood woke won wore wrote became cut hit quit bet shut
-"""
-
-
-_ADVERBS = "always usually often never really also just still sometimes only now already rarely"
-
-
-_PRESENT_IN_ED = "need feed bleed breed proceed succeed exceed"
-
-
-_SUBJECT = re.compile(
-    r"\b[Ii]\b(?!\.\w)(?:(?P<short>'m|'ve|'d|'ll)\b|(?P<rest>(?:\s+[\w']+){1,3}))?"
-)
-
-
-_SHORT = {"'m": "is", "'ve": "has", "'d": "would", "'ll": "will"}
-
-
-_WORDS = (
-    (r"\bmy own\b|\bmy\b|\bmine\b|\bours?\b", "{name}'s"),
-    (r"\bmyself\b|\bme\b", "{name}"),
-    (r"\bwe're\b", "{name} and others are"),
-    (r"\bwe've\b", "{name} and others have"),
-    (r"\bwe'll\b", "{name} and others will"),
-    (r"\bwe'd\b", "{name} and others would"),
-    (r"\bwe\b|\bourselves\b", "{name} and others"),
-    (r"(?-i:\bus\b)", "{name} and others"),
-)
-
-
-def third_person(text: str, name: str) -> str:
-    """`text` with the speaker's "I", "my", "we" replaced by `name`, verbs bent to fit.
-
-    "my sister lives with me and I like tea" by Alice: "Alice's sister lives with Alice and Alice
-    likes tea". The first letter becomes a capital, a full stop at the end goes.
-    """
-    told = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").strip().rstrip(".!").strip()
-    told = _SUBJECT.sub(lambda match: _subject(match, name), told)
-    for pattern, instead in _WORDS:
-        told = re.sub(pattern, instead.format(name=name), told, flags=re.IGNORECASE)
-    return told[:1].upper() + told[1:]
-
-
-def _subject(match: re.Match[str], name: str) -> str:
-    if match["short"]:
-        return f"{name} {_SHORT[match['short']]}"
-    words = (match["rest"] or "").split()
-    for at, word in enumerate(words):
-        if word.lower() in _ADVERBS.split() or word.endswith("ly"):
-            continue
-        words[at] = _bent(word)
-        break
-    return " ".join([name, *words])
-
-
-def _bent(verb: str) -> str:
-    """The verb in the third person singular; past and modal forms stay."""
-    low = verb.lower()
-    if low in _FIXED:
-        return _FIXED[low]
-    past = low.endswith("ed") and low not in _PRESENT_IN_ED.split()
-    if past or low in _PAST_OR_MODAL.split() or not low.replace("'", "").isalpha():
-        return verb
-    if low.endswith(("s", "x", "z", "ch", "sh", "o")):
-        return f"{verb}es"
-    if low.endswith("y") and low[-2:-1] not in "aeiou":
-        return f"{verb[:-1]}ies"
-    return f"{verb}s"
-
-
-# What the offline model does in a night: scores, facts, extraction, summaries, subtasks. Pure.
-#
-# All of it is extractive: it says nothing that does not stand in what it was given.
-
+from memory.text import sentences, shortened
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
-
-
 _MOST_EXTRACTED = 5
-
-
 _SUMMARY_SHARE = 0.3
-
-
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
-
-
 _FEWEST, _MOST = 3, 7
-
-
-_NOTICED = re.compile(
-    r"(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) (?:(?:always|never|often|really|usually) )?"
-    r"(?:likes|loves|hates|dislikes|prefers|enjoys|lives|works|plays|studies|teaches|collects"
-    r"|owns|wants|needs|is allergic|is afraid|is married|is fond)\b.+"
-)
-"""A sentence that says what someone or something is like, with the name first."""
-
-
 _BY_GUARD = re.compile(r"first person|speaks of the assistant")
 """How the persona guard begins its reasons."""
-
-
-_TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
-
-
 _STAGES = (
     "Clarify what '{goal}' needs",
     "Plan '{goal}'",
@@ -154,8 +43,8 @@ _STAGES = (
 
 def task_assessment(prompt: Prompt) -> dict[str, Any]:
     """Counts as the heuristic assessment does, and so recommends no less than that."""
-    task = re.search(r"<pending_event>\n(.*)\n</pending_event>", prompt.human, re.DOTALL)
-    score, counted = complexity_of(task.group(1) if task else prompt.human)
+    task = data_in(prompt.human, "pending_event")
+    score, counted = complexity_of(prompt.human if task is None else task)
     return {
         "complexity": score,
         "recommended_mode": None if score == MOST_COMPLEX else "react_loop",
@@ -181,8 +70,8 @@ def importance(text: str) -> int:
 
 def scores(prompt: Prompt) -> dict[str, Any]:
     """An importance for every entry shown."""
-    found = entries(prompt.human)
-    return {"scores": [{"id": one.id, "importance": importance(one.text)} for one in found]}
+    found = prompt_lines.read_entries(prompt.human)
+    return {"scores": [{"id": entry.id, "importance": importance(entry.text)} for entry in found]}
 
 
 def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
@@ -193,8 +82,8 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     """
     if prompt.done:
         return _after_storing(prompt, tools)
-    batch = entries(prompt.human)
-    facts = [_fact(one, said) for one in batch if (said := statement(one.text))]
+    batch = prompt_lines.read_entries(prompt.human)
+    facts = [_fact(entry, said) for entry in batch if (said := statement(entry.text))]
     calls = [Call("store_memory", {"facts": facts})] if facts else []
     left = len(batch) - len(facts)
     if left and "noop" in tools:
@@ -203,15 +92,10 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences of people with names, numbers or dates, and at most five that say
-    what a named third person is like; then a noop.
-    """
-    if not prompt.done:
-        found = _worth_journaling(prompt) if "add_journal_entry" in tools else []
-        found += _noticed(prompt) if "update_entity_observation" in tools else []
-        if found:
-            return found
-    done = {one.name for one in prompt.done}
+    """At most five sentences of people with names, numbers or dates; then a noop."""
+    if "add_journal_entry" in tools and not prompt.done and (found := _worth_journaling(prompt)):
+        return found
+    done = {each.name for each in prompt.done}
     if "noop" in tools and "noop" not in done:
         return [Call("noop", {"reasoning": "Nothing more with names, numbers or dates."})]
     return []
@@ -221,17 +105,17 @@ def summary(text: str) -> str:
     """The first telling sentence of each message, an earlier summary first; at most 30 %."""
     turns = _turns(text)
     room = max(1, int(len(text) * _SUMMARY_SHARE))
-    earlier = [said.removeprefix(SUMMARY_MARK).strip() for _, said in turns if _is_summary(said)]
+    earlier = [said.removeprefix(SUMMARY).strip() for _, said in turns if said.startswith(SUMMARY)]
     lines = [shortened(one, max(1, room * 2 // 3)) for one in earlier[:1]]
-    told = [line for who, said in turns if not _is_summary(said) and (line := _told(who, said))]
+    told = [line for who, said in turns if (line := _told(who, said))]
     lines += _that_fit(told, room - sum(len(one) + 1 for one in lines))
     return "\n".join(lines) or shortened(turns[0][1] if turns else text, room) or text[:room]
 
 
 def subtasks(prompt: Prompt) -> dict[str, Any]:
     """3-7 subtasks: the goal's own list where it has one, else the stages of any work."""
-    found = re.search(r"^Goal: (?P<goal>.+)$", prompt.human, re.MULTILINE)
-    goal = found["goal"].strip().rstrip(".") if found else shortened(prompt.human, 100)
+    goal = prompt_lines.read_goal_to_split(prompt.human) or shortened(prompt.human, 100)
+    goal = goal.rstrip(".")
     items = _listed(goal)
     if len(items) < _FEWEST:
         items = [stage.format(goal=goal) for stage in _STAGES]
@@ -240,7 +124,7 @@ def subtasks(prompt: Prompt) -> dict[str, Any]:
     return {"subtasks": items}
 
 
-def _fact(entry: Entry, said: str) -> dict[str, Any]:
+def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
     fact: dict[str, Any] = {"text": said, "source_ids": [entry.id]}
     speaker = [entry.speaker] if entry.speaker else []
     if entry.speaker:
@@ -277,45 +161,22 @@ def _worth_journaling(prompt: Prompt) -> list[Call]:
                 if message.name:
                     args["source_entity"] = message.name
                 found.setdefault(sentence, Call("add_journal_entry", args))
-    best = sorted(found.values(), key=lambda call: -int(call.args["importance"]))
-    return best[:_MOST_EXTRACTED]
-
-
-def _noticed(prompt: Prompt) -> list[Call]:
-    found: dict[str, Call] = {}
-    for text, _ in said_by_people(prompt.history):
-        for sentence in sentences(text):
-            match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
-            if match and _is_name(match["name"]):
-                args = {"entity": match["name"], "observation": sentence}
-                found.setdefault(sentence, Call("update_entity_observation", args))
-    return list(found.values())[:_MOST_EXTRACTED]
-
-
-def _is_name(text: str) -> bool:
-    """Whether words at the beginning of a sentence may be a name: no pronoun, day or relative."""
-    plain = STOP_WORDS | PRONOUNS
-    return not (
-        names_a_time(text) or depends_on_speaker(text) or any(word in plain for word in words(text))
-    )
+    return sorted(found.values(), key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
 
 
 def _turns(text: str) -> list[tuple[str, str]]:
     """(who, what) of each message; a line that begins no message goes on with the one before."""
     turns: list[tuple[str, str]] = []
     for line in text.splitlines():
-        if match := _TURN.match(line):
-            turns.append((match["name"] or match["role"], match["text"]))
+        if turn := prompt_lines.read_turn(line):
+            turns.append(turn)
         elif turns and line.strip():
             turns[-1] = (turns[-1][0], f"{turns[-1][1]} {line.strip()}")
     return turns
 
 
-def _is_summary(said: str) -> bool:
-    return said.startswith(SUMMARY_MARK)
-
-
 def _told(who: str, said: str) -> str:
+    # Neither tool results, nor ticks and summaries, which begin with a bracket.
     if who == "tool" or said.startswith("["):
         return ""
     first = next((one for one in sentences(said) if states_something(one)), "")

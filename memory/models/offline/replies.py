@@ -1,173 +1,30 @@
-"""Answers of the offline model to questions: the lines that share most words, quoted. Pure."""
+"""Replies: questions answered by quoting, and the results of tool calls in words. Pure."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memory.models.offline.prompt import Done, GoalLine, Prompt, Source, sources
-from memory.text import STOP_WORDS, content_stems, sentences, shortened, stem, words
-
-_MONTHS = "january february march april may june july august september october november december"
-
-
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-
-
-_ASKING = re.compile(
-    r"(?:and |but |so |well,? |hey,? |ok,? )?(?:who|whom|whose|what|when|where|which|why|how|do"
-    r"|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|shall|may|might)"
-    r"(?:'s|'re|n't)?\b(?!,)",
-    re.IGNORECASE,
-)
-
-
-_GREETING = re.compile(
-    r"(?:hi|hey|hello|hiya|howdy|greetings|good (?:morning|afternoon|evening|night|day)"
-    r"|welcome back|good to (?:see|hear from) you|nice to (?:see|meet) you|long time no see"
-    r"|bye|goodbye|see you|talk (?:to you )?(?:soon|later)|take care"
-    r"|have a (?:nice|good|great|lovely))\b.{0,40}",
-    re.IGNORECASE,
-)
-
-
-_THANKS = re.compile(
-    r"(?:many |a lot of )?(?:thanks|thank you|thx|cheers|much obliged"
-    r"|i appreciate (?:it|that|you))\b.{0,60}",
-    re.IGNORECASE,
-)
-
-
-_SMALL_TALK = """
-    wow oh ah yeah yes yep yup no nope ok okay sure right exactly absolutely definitely totally
-    great good nice cool awesome amazing wonderful fantastic lovely sweet fun perfect brilliant
-    incredible excellent terrific super fine well glad happy sorry sad hear heard sound look know
-    think guess agree see hope wish luck congrats congratulation haha lol hey hi hello bye thanks
-    thank welcome problem worry course indeed true bet thing lot way got get keep going go take care
-    soon later enjoy proud impressed impress appreciate love excited excite wait mean pleasure
-    question kind idea point fair enough believe matter always forward back
-"""
-
-
-_CHATTER = frozenset(stem(word) for word in _SMALL_TALK.split())
-
-
-_ABOUT_ONESELF = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|my|our|mine|ours)\b", re.IGNORECASE
-)
-
-
-_LIFE_WORDS = """
-    prefer like love hate enjoy want need plan hope dream intend going will start began move work
-    job live have had got bought sold born marri engaged divorc school stud learn goal allergic
-    favourite favorite birthday anniversary play paint read run cook travel visit went join sign
-    made make lost won met meet decided trying tried always never usually used sister brother
-    mother father mom mum dad wife husband partner son daughter kid child friend family grandm
-    grandp dog cat pet house home car team
-"""
-
-
-_LIFE = re.compile(rf"\b(?:{'|'.join(_LIFE_WORDS.split())})\w*", re.IGNORECASE)
-
-
-_TIME = re.compile(
-    rf"\d|\b(?:{'|'.join((*_MONTHS.replace(' may ', ' ').split(), *_DAYS.split()))})s?\b"
-    r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year|morning|evening"
-    r"|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)s?\b",
-    re.IGNORECASE,
-)
-
-
-_NAME = re.compile(r"(?<![.!?:;\"(\u201c] )(?<!^)\b[A-Z][\w'\u2019-]*(?: [A-Z][\w'\u2019-]*)*")
-
-
-_NO_NAME = {"i", "i'm", "i've", "i'd", "i'll", "ok", "okay", "tv", "pm", "am", "image"}
-
-
-def is_question(sentence: str) -> bool:
-    """Ends with a question mark, or begins as a question and ends with no mark at all."""
-    if sentence.rstrip("\"') ").endswith("?"):
-        return True
-    return not sentence.endswith((".", "!")) and bool(_ASKING.match(sentence))
-
-
-def is_greeting(sentence: str) -> bool:
-    """A hello or a goodbye, and nothing else."""
-    return bool(_GREETING.fullmatch(sentence.strip()))
-
-
-def is_thanks(sentence: str) -> bool:
-    """Thanks, and nothing else."""
-    return bool(_THANKS.fullmatch(sentence.strip()))
-
-
-def states_something(sentence: str) -> bool:
-    """Neither question nor greeting nor thanks, and more in it than small talk."""
-    if is_question(sentence) or is_greeting(sentence) or is_thanks(sentence):
-        return False
-    telling = [one for one in words(sentence) if one not in STOP_WORDS]
-    kept = [one for one in telling if stem(one) not in _CHATTER]
-    about_oneself = bool(_ABOUT_ONESELF.search(sentence))
-    return len(kept) >= (1 if about_oneself else 2) or any(one.isdecimal() for one in telling)
-
-
-def statement(text: str) -> str:
-    """The text without its greetings and thanks; "" when no sentence states anything.
-
-    Questions beside a statement stay: they often say what the statement is about.
-    """
-    parts = sentences(text)
-    if not any(states_something(part) for part in parts):
-        return ""
-    return " ".join(part for part in parts if not is_greeting(part) and not is_thanks(part))
-
-
-def names(text: str) -> list[str]:
-    """Capitalised words within sentences, in order, each once; a first word proves nothing."""
-    found = [match.group().rstrip("'\u2019") for match in _NAME.finditer(text)]
-    bare = [re.sub(r"['\u2019]s$", "", one) for one in found]
-    return list(dict.fromkeys(one for one in bare if one.lower() not in _NO_NAME and len(one) > 1))
-
-
-def has_particulars(text: str) -> bool:
-    """Names, numbers or times."""
-    return bool(names(text)) or names_a_time(text)
-
-
-def names_a_time(text: str) -> bool:
-    """A number, a day, a month or the like."""
-    return bool(_TIME.search(text))
-
-
-def tells_of_a_life(text: str) -> bool:
-    """A preference, plan, possession, relation or deed of the one who speaks."""
-    return bool(_ABOUT_ONESELF.search(text)) and bool(_LIFE.search(text))
-
-
-def may_tell_of_a_life(text: str) -> bool:
-    """The same in a sentence that states something, whoever it is about, or that does not say."""
-    return any(states_something(one) and _LIFE.search(one) for one in sentences(text))
-
+from memory.messages import GoalLine
+from memory.models.offline.prompt import Done, Prompt, Quotable, sources
+from memory.models.offline.sentences import is_question
+from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
-
 
 _LEAST_SHARE = 0.4
 """Of the weight of the question's words, the part that a line must have."""
 
-
 _NEAR_BEST = 0.75
 """A further line is quoted when its share is at least this part of the best one's."""
 
-
 _MOST_QUOTES = 5
-
-
+_MOST_RECALLED = 3
 _LONGEST = 300
-
+_LONGEST_FIELD = 200
+"""Characters."""
 
 _ASKING_WORDS = {
     stem(one) for one in ("know", "remember", "recall", "say", "think", "work", "current")
@@ -180,7 +37,7 @@ def answer(question: str, prompt: Prompt) -> str:
     return "\n".join(quote(one) for one in found) or NOT_KNOWN
 
 
-def best(question: str, known: Sequence[Source], *, asker: str = "") -> list[Source]:
+def best(question: str, known: Sequence[Quotable], *, asker: str = "") -> list[Quotable]:
     """At most five sources, best first, by the share of the question's words found in each.
 
     Rare words weigh more. Words of the label (speaker, "goal", "project") count where the text
@@ -207,14 +64,14 @@ def best(question: str, known: Sequence[Source], *, asker: str = "") -> list[Sou
     return _distinct([known[-at] for share, _, at in rated if share >= enough])[:_MOST_QUOTES]
 
 
-def quote(source: Source) -> str:
+def quote(source: Quotable) -> str:
     """A line of an answer: where it stands, then its words."""
     return f"From {source.label}: {shortened(source.text, _LONGEST)}"
 
 
-def _distinct(found: Sequence[Source]) -> list[Source]:
+def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
     """Without those whose words stand within a better one's, or around them."""
-    kept: list[tuple[str, Source]] = []
+    kept: list[tuple[str, Quotable]] = []
     for one in found:
         text = " ".join(one.text.lower().split())
         if not any(text in other or other in text for other, _ in kept):
@@ -222,24 +79,24 @@ def _distinct(found: Sequence[Source]) -> list[Source]:
     return [one for _, one in kept]
 
 
-def _quotable(found: Sequence[Source]) -> list[Source]:
+def _quotable(found: Sequence[Quotable]) -> list[Quotable]:
     """No mere questions: they know nothing."""
     return [one for one in found if not all(map(is_question, sentences(one.text)))]
 
 
-# What the offline model says of tool results: one sentence a call, from its fields. Pure.
-
-
-_offline_replies_LONGEST = 200
-
-
-_MOST_MEMORIES = 3
-
+# The results of tool calls, a sentence a call.
 
 Result = Mapping[str, Any]
 
-
-Say = Callable[[Result, Done], str]
+_TEMPLATES = {
+    "create_project": "Started project {project_key}: {summary}.",
+    "add_goal": "Added goal {goal_id}: {description}.",
+    "update_entity_observation": (
+        "Noted about {entity}: {observation} ({total_observations} in all)."
+    ),
+    "noop": "",
+}
+"""By tool: its sentence, filled with the call's arguments and the result's fields."""
 
 
 def told(done: Done) -> str:
@@ -248,9 +105,14 @@ def told(done: Done) -> str:
     if result is None:
         return f"{done.name} was not carried out."
     if isinstance(result, str):
-        return f"{done.name}: {shortened(result, _offline_replies_LONGEST)}"
+        return f"{done.name}: {_short(result)}"
     if result.get("success") is False or "error" in result:
-        return _failed(done, result)
+        suggestion = _short(result.get("suggestion") or "")
+        error = _short(result.get("error", "it failed")).rstrip(".")
+        return f"{done.name} did not work: {error}. {suggestion}".rstrip()
+    if done.name in _TEMPLATES:
+        fields = {name: _short(value) for name, value in {**done.args, **result}.items()}
+        return _TEMPLATES[done.name].format_map(_Fields(fields))
     return _SAY.get(done.name, _any)(result, done)
 
 
@@ -274,63 +136,59 @@ def next_step(goals: list[GoalLine]) -> str:
     )
 
 
-def _failed(done: Done, result: Result) -> str:
-    error = shortened(str(result.get("error", "it failed")), _offline_replies_LONGEST).rstrip(".")
-    suggestion = shortened(str(result.get("suggestion") or ""), _offline_replies_LONGEST)
-    return f"{done.name} did not work: {error}." + (f" {suggestion}" if suggestion else "")
+class _Fields(dict[str, str]):
+    """Fields of a template; a field that is not there is shown as unknown."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
 
 
-def _create_project(result: Result, done: Done) -> str:
-    key = result.get("project_key") or done.args.get("project_key")
-    return f"Started project {key}: {shortened(str(done.args.get('summary', '')), _offline_replies_LONGEST)}."
+def _short(value: object) -> str:
+    return shortened(str(value), _LONGEST_FIELD)
+
+
+def _rows(found: object) -> list[Result]:
+    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
 
 
 def _list_projects(result: Result, done: Done) -> str:
     found = result.get("projects")
     if isinstance(found, Mapping):
         found = [{"key": key, **value} for key, value in found.items()]
-    rows = [one for one in found or [] if isinstance(one, Mapping)]
-    if not rows:
-        return "There is no project yet."
     lines = [
-        f"- {one.get('key') or one.get('project_key')} ({one.get('status')}): "
-        f"{shortened(str(one.get('summary', '')), _offline_replies_LONGEST)}"
-        for one in rows
+        f"- {row.get('key') or row.get('project_key')} ({row.get('status')}): "
+        f"{_short(row.get('summary', ''))}"
+        for row in _rows(found)
     ]
-    return "\n".join(["Projects:", *lines])
+    return "\n".join(["Projects:", *lines]) if lines else "There is no project yet."
 
 
 def _swap_project(result: Result, done: Done) -> str:
     new, old = result.get("new_project"), result.get("old_project")
-    context = shortened(str(result.get("new_project_context") or ""), _offline_replies_LONGEST)
+    context = _short(result.get("new_project_context") or "")
     moved = f"Switched from {old} to {new}" if old and old != new else f"{new} is active"
-    summary = shortened(str(result.get("new_project_summary", "")), _offline_replies_LONGEST)
-    return f"{moved}: {summary}." + (f" Where it stands: {context}" if context else "")
+    where = f" Where it stands: {context}" if context else ""
+    return f"{moved}: {_short(result.get('new_project_summary', ''))}.{where}"
 
 
 def _update_project(result: Result, done: Done) -> str:
-    if done.args.get("status"):
-        return f"The project is {done.args['status']}."
-    return "Saved the note on the project."
-
-
-def _add_goal(result: Result, done: Done) -> str:
-    what = shortened(str(done.args.get("description", "")), _offline_replies_LONGEST)
-    return f"Added goal {result.get('goal_id')}: {what}."
+    status = done.args.get("status")
+    return f"The project is {status}." if status else "Saved the note on the project."
 
 
 def _decompose_goal(result: Result, done: Done) -> str:
-    rows = [one for one in result.get("subtasks") or [] if isinstance(one, Mapping)]
-    lines = [f"- {one.get('id')}: {one.get('description')}" for one in rows]
+    lines = [
+        f"- {row.get('id')}: {row.get('description')}" for row in _rows(result.get("subtasks"))
+    ]
     goal = result.get("goal_id") or done.args.get("goal_id")
-    return "\n".join([f"Split goal {goal} into {len(rows)} subtasks:", *lines])
+    return "\n".join([f"Split goal {goal} into {len(lines)} subtasks:", *lines])
 
 
 def _update_goal(result: Result, done: Done) -> str:
     status, progress = done.args.get("status"), done.args.get("progress")
     change = {"completed": "is completed", "abandoned": "is abandoned", "active": "is open again"}
     said = change.get(str(status)) or f"is at {progress}%"
-    others = ", ".join(str(one) for one in result.get("also_changed") or [])
+    others = ", ".join(str(each) for each in result.get("also_changed") or [])
     return f"Goal {done.args.get('goal_id')} {said}." + (f" With it: {others}." if others else "")
 
 
@@ -339,58 +197,32 @@ def _add_session_memory(result: Result, done: Done) -> str:
     return f"I will remember: {added}." if added else str(result.get("message", "Known already."))
 
 
-def _observed(result: Result, done: Done) -> str:
-    about, known = result.get("entity"), result.get("total_observations")
-    return f"Noted about {about}: {done.args.get('observation')} ({known} in all)."
-
-
-def _status(result: Result, done: Done) -> str:
-    usage = result.get("token_usage") or {}
-    advice = result.get("token_advisory") or {}
-    metrics = result.get("session_metrics") or {}
-    return (
-        f"Context {usage.get('usage_percentage')}% used ({advice.get('level')}); tool calls in "
-        f"this session: {metrics.get('total_tool_calls')}, failed: {metrics.get('failed_calls')}."
-    )
-
-
 def _recalled(result: Result, done: Done) -> str:
     lists = [value for value in result.values() if isinstance(value, list)]
-    rows = [one for one in (lists[0] if lists else []) if isinstance(one, Mapping)]
-    texts = [(one, str(one.get("text") or one.get("content") or "")) for one in rows]
-    quotes = [
-        quote(Source(_memory_label(one), text)) for one, text in texts[:_MOST_MEMORIES] if text
+    texts = [
+        Quotable(_memory_label(row), str(row.get("text") or row.get("content") or ""))
+        for row in _rows(lists[0] if lists else [])
     ]
-    return "\n".join(quotes) or NOT_KNOWN
+    return "\n".join(quote(each) for each in texts[:_MOST_RECALLED] if each.text) or NOT_KNOWN
 
 
 def _memory_label(row: Result) -> str:
     at = str(row.get("at") or row.get("timestamp") or "")[:10]
-    speaker = row.get("speaker")
-    return ", ".join(part for part in (f"memory [{row.get('id')}]", at, speaker) if part)
-
-
-def _noop(result: Result, done: Done) -> str:
-    return ""
+    return ", ".join(part for part in (f"memory [{row.get('id')}]", at, row.get("speaker")) if part)
 
 
 def _any(result: Result, done: Done) -> str:
     fields = {name: value for name, value in result.items() if name != "success"}
     message = fields.get("message") or ", ".join(f"{name}: {one}" for name, one in fields.items())
-    return f"{done.name}: {shortened(str(message) or 'done', _offline_replies_LONGEST)}"
+    return f"{done.name}: {_short(message or 'done')}"
 
 
-_SAY: dict[str, Say] = {
-    "create_project": _create_project,
+_SAY: dict[str, Callable[[Result, Done], str]] = {
     "list_projects": _list_projects,
     "swap_project": _swap_project,
     "update_project": _update_project,
-    "add_goal": _add_goal,
     "decompose_goal": _decompose_goal,
     "update_goal": _update_goal,
     "add_session_memory": _add_session_memory,
-    "update_entity_observation": _observed,
-    "get_system_status": _status,
     "recall_memories": _recalled,
-    "noop": _noop,
 }

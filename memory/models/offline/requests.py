@@ -1,35 +1,190 @@
-"""How a matched rule becomes a tool call: its parts, and what they mean in the scene. Pure."""
+"""What a message asks for: goals and projects meant, and sentences that become tool calls. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from memory.models.offline.night import third_person
-from memory.models.offline.prompt import (
-    Call,
-    GoalLine,
-    Later,
-    Prompt,
-    Scene,
-    Step,
-    Unclear,
-    find_goal,
-    find_project,
-    key_of,
-)
-from memory.models.offline.replies import is_greeting, is_question, is_thanks
-from memory.text import content_stems, sentences
+from memory.messages import GoalLine, ProjectLine
+from memory.models.offline.prompt import Call, Prompt
+from memory.models.offline.sentences import is_greeting, is_question, is_thanks, third_person
+from memory.text import content_stems, sentences, shortened
+
+_GOAL_ID = re.compile(r"\bgoal_\d+_\d+\b")
+_POINTERS = {"it", "that", "this", "that one", "this one", "that goal", "this goal"}
+_THE_GOAL = {"goal", "the goal", "my goal", "our goal"}
+
+_LEAST_SHARE = 0.5
+"""Of the words in a phrase, the part that must stand in the goal's description."""
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """A request that cannot be carried out as it is put; said in the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Later:
+    """A request that waits for the result of a call made before it in the same message."""
+
+
+Step = Call | Unclear | Later
+
+
+@dataclass
+class Scene:
+    """What is known while the requests of one message are read, in order."""
+
+    prompt: Prompt
+    remarks: str = ""
+    """The message's sentences that ask for nothing."""
+    planned: list[Call] = field(default_factory=list)
+    pointed: GoalLine | None = None
+    """The goal that the message spoke of last: what "it" means."""
+    awaited: list[Call] = field(default_factory=list)
+    """Goals asked for by the requests read so far, and not made yet."""
+
+    def __post_init__(self) -> None:
+        self.goals: list[GoalLine] = self.prompt.goals
+        """Those in the prompt, and those that the requests read so far have made."""
+
+    def plan(self, call: Call) -> None:
+        """Take a request into account for those that follow it."""
+        self.planned.append(call)
+        if call.tool == "add_goal":
+            self.pointed = self._added(call)
+            if self.pointed is None:
+                self.awaited.append(call)
+            else:
+                self.goals.append(self.pointed)
+
+    def _added(self, call: Call) -> GoalLine | None:
+        """The goal that this call has made since the newest message."""
+        for done in self.prompt.done:
+            goal_id = done.result.get("goal_id") if isinstance(done.result, Mapping) else None
+            if done.name == "add_goal" and done.args == call.args and goal_id:
+                return GoalLine(str(goal_id), str(call.args.get("description", "")))
+        return None
+
+    @property
+    def person(self) -> str:
+        """How to call the sender in a sentence."""
+        return self.prompt.sender.replace("_", " ")
+
+
+def find_goal(phrase: str, scene: Scene) -> GoalLine | Unclear | Later | None:
+    """The goal that `phrase` means. None: it speaks of no goal that is known."""
+    if named := _GOAL_ID.search(phrase):
+        known = next((goal for goal in scene.goals if goal.id == named[0]), None)
+        return known or Unclear(f"I know no goal {named[0]}.")
+    bare = phrase.strip(" \"'.,:").lower()
+    if bare in _POINTERS | _THE_GOAL:
+        return _pointed(bare, scene)
+    stems = set(content_stems(phrase)) - {"goal"}
+    if any(_share(stems, call.args["description"]) >= _LEAST_SHARE for call in scene.awaited):
+        return Later()
+    found = _best([goal for goal in scene.goals if goal.status == "active"], stems)
+    found = found or _best(scene.goals, stems)
+    if not found and re.search(r"\bgoal\b", phrase, re.IGNORECASE):
+        return Unclear(f"I know no goal like '{shortened(phrase, 60)}'.")
+    return _only(found, stems, scene.goals)
+
+
+def find_project(phrase: str, scene: Scene) -> ProjectLine | Unclear | None:
+    """The project that `phrase` means, by its key or by words of its key and summary."""
+    slug = key_of(phrase)
+    known = scene.prompt.projects
+    exact = [project for project in known if project.key.lower() in (phrase.lower(), slug)]
+    if exact:
+        return exact[0]
+    stems = set(content_stems(phrase)) - {"project"}
+    near = [project for project in known if _is_meant(project, stems)]
+    if len(near) > 1:
+        return Unclear(f"Which project do you mean: {', '.join(each.key for each in near)}?")
+    return near[0] if near else None
+
+
+def key_of(phrase: str) -> str:
+    """A project key made from a phrase: "the Garden Fence" gives garden_fence."""
+    kept = re.findall(r"[^\W_]+", re.sub(r"['\u2019]", "", phrase.lower().replace("_", " ")))
+    while kept and kept[0] in ("the", "a", "an", "my", "our"):
+        kept = kept[1:]
+    return "_".join(kept[:5])
+
+
+def _pointed(bare: str, scene: Scene) -> GoalLine | Unclear | Later | None:
+    if scene.awaited:
+        return Later()
+    if scene.pointed is not None:
+        return scene.pointed
+    if bare not in _THE_GOAL:
+        return None
+    roots = [goal for goal in scene.goals if goal.depth == 0 and goal.status == "active"]
+    if len(roots) == 1:
+        return roots[0]
+    return _which(roots) if roots else Unclear("There is no open goal.")
+
+
+def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
+    """Those that share most words with the phrase, if they share enough."""
+    shares = [(_share(stems, goal.description), goal) for goal in candidates]
+    best = max((share for share, _ in shares), default=0.0)
+    return [goal for share, goal in shares if share == best >= _LEAST_SHARE]
+
+
+def _share(stems: set[str], description: str) -> float:
+    return len(stems & set(content_stems(description))) / len(stems) if stems else 0.0
+
+
+def _only(
+    found: Sequence[GoalLine],
+    stems: set[str],
+    all_goals: Sequence[GoalLine],
+) -> GoalLine | Unclear | None:
+    """The one meant: alone, or said in all its words, or the parent of the others."""
+    if len(found) <= 1:
+        return found[0] if found else None
+    complete = [goal for goal in found if set(content_stems(goal.description)) <= stems]
+    if len(complete) == 1:
+        return complete[0]
+    below = _subtree(found[0], all_goals)
+    return found[0] if set(found[1:]) <= below else _which(found)
+
+
+def _subtree(goal: GoalLine, all_goals: Sequence[GoalLine]) -> set[GoalLine]:
+    """The goals below `goal`; the prompt shows each goal before its subtasks."""
+    below: set[GoalLine] = set()
+    for other in all_goals[list(all_goals).index(goal) + 1 :]:
+        if other.depth <= goal.depth:
+            break
+        below.add(other)
+    return below
+
+
+def _which(found: Sequence[GoalLine]) -> Unclear:
+    names = "; ".join(f"{goal.id} ({shortened(goal.description, 60)})" for goal in found[:5])
+    return Unclear(f"Which goal do you mean: {names}?")
+
+
+def _is_meant(project: ProjectLine, stems: set[str]) -> bool:
+    """Whether a word stands in the project's key, and all words in its key and summary."""
+    key = re.sub(r"[_\W]+", " ", project.key)
+    return bool(stems & set(content_stems(key))) and stems <= set(
+        content_stems(f"{key} {project.summary}")
+    )
+
+
+# What a matched sentence becomes.
 
 Given = Mapping[str, str]
 """The named parts of the sentence, outer white space cut; "" where a part is not there."""
 
-
 Build = Callable[[Given, Scene], Step | None]
 """None: the sentence fits the form, but means something else."""
-
 
 _PRIORITY = re.compile(
     r"[,;(]*\s*\b(?:with |at |of )?(?P<level>high|medium|low)[- ]priority\b\)?|\(urgent\)",
@@ -66,9 +221,10 @@ def update_project(given: Given, scene: Scene) -> Step:
     found = find_project(given["name"], scene) if given.get("name") else None
     if isinstance(found, Unclear):
         return found
-    if found is not None and scene.active is not None and found != scene.active:
+    active = scene.prompt.active_project
+    if found is not None and active is not None and found != active:
         return Unclear(
-            f"{found.key} is not the active project ({scene.active.key} is): switch to it first."
+            f"{found.key} is not the active project ({active.key} is): switch to it first."
         )
     if given.get("done"):
         return Call("update_project", {"status": "completed"})
@@ -104,42 +260,23 @@ def decompose_goal(given: Given, scene: Scene) -> Step | None:
 def set_progress(given: Given, scene: Scene) -> Step | None:
     """A percentage; 100 completes."""
     progress = int(given["n"])
-    if progress == 100:
-        return _update_goal(given, scene, status="completed")
     if progress > 100:
         return Unclear(f"Progress is between 0 and 100 %, not {progress} %.")
-    return _update_goal(given, scene, progress=progress)
+    change = {"status": "completed"} if progress == 100 else {"progress": progress}
+    return _update_goal(given, scene, **change)
 
 
-def complete_goal(given: Given, scene: Scene) -> Step | None:
-    """The tool sets the progress to 100."""
-    return _update_goal(given, scene, status="completed")
+def set_status(status: str) -> Build:
+    """The goal meant gets this status."""
+    return lambda given, scene: _update_goal(given, scene, status=status)
 
 
-def abandon_goal(given: Given, scene: Scene) -> Step | None:
-    """Given up, not done."""
-    return _update_goal(given, scene, status="abandoned")
-
-
-def reopen_goal(given: Given, scene: Scene) -> Step | None:
-    """Active again."""
-    return _update_goal(given, scene, status="active")
-
-
-def remember_fact(given: Given, scene: Scene) -> Step:
+def remember(given: Given, scene: Scene) -> Step:
     """Told in the third person: session memory has no speaker."""
     what = given["what"]
-    return _remember("fact", f"I need {what}" if what.lower().startswith("to ") else what, scene)
-
-
-def remember_pattern(given: Given, scene: Scene) -> Step:
-    """As a fact, but about behaviour."""
-    return _remember("pattern", given["what"], scene)
-
-
-def add_journal_entry(given: Given, scene: Scene) -> Step:
-    """The words as they are, with who said them."""
-    return Call("add_journal_entry", {"content": given["what"], "source_entity": scene.person})
+    what = f"I need {what}" if what.lower().startswith("to ") else what
+    content = third_person(what, scene.person)
+    return Call("add_session_memory", {"memory_type": "fact", "content": content})
 
 
 def observe_entity(given: Given, scene: Scene) -> Step:
@@ -167,14 +304,10 @@ def _goal(given: Given, scene: Scene) -> GoalLine | Unclear | Later | None:
     return found
 
 
-def _remember(kind: str, what: str, scene: Scene) -> Call:
-    content = third_person(what, scene.person)
-    return Call("add_session_memory", {"memory_type": kind, "content": content})
-
-
 def _with_context(update: str, scene: Scene) -> str:
     """The active project's context with a line added, since the tools replace it whole."""
-    lines = scene.active.context if scene.active else ()
+    active = scene.prompt.active_project
+    lines = active.context if active else ()
     made = [done.args for done in scene.prompt.done if done.name == "create_project"]
     made = made or [call.args for call in scene.planned if call.tool == "create_project"]
     if made:
@@ -182,52 +315,27 @@ def _with_context(update: str, scene: Scene) -> str:
     return "\n".join([*(line for line in lines if line and line != update), update])
 
 
-# The offline model's rules: what a sentence must look like to become a tool call.
-#
-# One table, read from top to bottom; the first rule that fits wins. A sentence is matched whole and
-# in any case, without its greeting, "please", "can you" and final mark. To teach the offline model a
-# phrase, add a row: its example is a test.
-
+# The rules. To teach the offline model a phrase, add a rule: its example is a test.
 
 _THE = r"(?:the |this |that |my |our )?"
-
-
 _START = r"(?:start|create|begin|make|launch|set up|add)"
-
-
 _NEW_PROJECT = rf"(?:{_START} (?:a |an |another |the |my |our )?(?:new )?|new )project"
-
-
 _COLON = r"(?:\s*:\s*|\s+[-\u2013]\s+)"
-
-
 _SWITCH_TO = r"(?:(?:switch|swap|change|move|go|get|come|return) (?:back )?(?:over )?to|back to)"
-
-
-_GO_ON_WITH = r"(?:resume|continue with|continue|work on|pick up|open)"
-
-
+_NOTE_ON = r"(?:(?:add|make|take|save|put) )?(?:a )?note (?:on|for|in|to|about)"
 _DONE = r"(?:all )?(?:done|finished|completed?)"
-
-
-_PERCENT = r"(?P<n>\d{1,3}) ?(?:%|percent)"
-
-
-_offline_rules_PRIORITY = r"(?:(?P<priority>high|medium|low|urgent)(?:[- ]priority)? )?"
-
-
+_LEVEL = r"(?:(?P<priority>high|medium|low|urgent)(?:[- ]priority)? )?"
 _SHOW = r"(?:list|show|show me|tell me|what are|which are|name)"
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A row of the table."""
+class Rule(NamedTuple):
+    """What a sentence must look like to become a call of a tool."""
 
     tool: str
-    form: str
-    """A regular expression for the whole sentence."""
     build: Build
     example: str
+    form: str
+    """A regular expression for the whole sentence, in any case."""
 
     def match(self, sentence: str) -> Given | None:
         """The sentence's named parts, or None when it does not have this form."""
@@ -237,262 +345,149 @@ class Rule:
 
 
 RULES: tuple[Rule, ...] = (
-    # Projects
     Rule(
         "create_project",
-        rf"{_NEW_PROJECT} (?:to|for|about|on) (?P<summary>.+)",
         create_project,
         "Start a project to build a shed in the garden",
+        rf"{_NEW_PROJECT} (?:to|for|about|on) (?P<summary>.+)",
     ),
     Rule(
         "create_project",
-        rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+?){_COLON}(?P<summary>.+)",
         create_project,
         "Create a project garden shed: build a shed behind the house",
-    ),
-    Rule(
-        "create_project",
-        rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+?),? (?:to|for|about) (?P<summary>.+)",
-        create_project,
-        "Create a project garden shed to build a shed behind the house",
-    ),
-    Rule(
-        "create_project",
-        rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+)",
-        create_project,
-        "Begin a new project called garden shed",
-    ),
-    Rule(
-        "create_project",
-        rf"{_START} (?:a |an |another |the |my |our )(?:new )?(?P<name>[\w' -]{{2,40}}?) project"
-        rf"(?:(?:{_COLON}|, | (?:to|for|about) )(?P<summary>.+))?",
-        create_project,
-        "Start a garden shed project: build a shed behind the house",
+        rf"{_NEW_PROJECT}(?: called| named|:)? (?P<name>[^:]+?)"
+        rf"(?:(?:{_COLON}|,? (?:to|for|about) )(?P<summary>.+))?",
     ),
     Rule(
         "list_projects",
-        rf"{_SHOW}(?: all)?(?: of)? {_THE}(?:your |all )?(?:open |current |other )?projects\b.*"
-        r"|(?:what|which) projects .+",
         as_it_is("list_projects"),
         "List my projects",
+        rf"{_SHOW}(?: all)?(?: of)? {_THE}(?:your |all )?(?:open |current |other )?projects\b.*"
+        r"|(?:what|which) projects .+",
     ),
     Rule(
         "swap_project",
-        rf"{_SWITCH_TO} {_THE}(?P<name>[^:;]+?)(?P<word> project)?(?:\s*[:;]\s*(?P<update>.+))?",
         swap_project,
         "Switch back to the garden project: the kitchen walls are painted",
-    ),
-    Rule(
-        "swap_project",
-        rf"{_GO_ON_WITH} {_THE}(?P<name>[^:;]+?)(?P<word> project)(?: again)?"
-        r"(?:\s*[:;]\s*(?P<update>.+))?",
-        swap_project,
-        "Resume the garden project",
+        rf"{_SWITCH_TO} {_THE}(?P<name>[^:;]+?)(?P<word> project)?(?:\s*[:;]\s*(?P<update>.+))?",
     ),
     Rule(
         "update_project",
-        rf"(?:(?:add|make|take|save|put) )?(?:a )?note (?:on|for|in|to|about) {_THE}"
-        rf"(?P<name>[^:]*?)\s*project(?:{_COLON}|, | that )(?P<update>.+)",
         update_project,
         "Note on the project: the wood is ordered",
+        rf"{_NOTE_ON} {_THE}(?P<name>[^:]*?)\s*project(?:{_COLON}|, | that )(?P<update>.+)",
     ),
     Rule(
         "update_project",
-        rf"(?:update|log)(?: on)? {_THE}(?P<name>[^:]*?)\s*project(?:{_COLON}|, | with | that )"
-        r"(?P<update>.+)",
-        update_project,
-        "Update the project: the wood is ordered",
-    ),
-    Rule(
-        "update_project",
-        r"project (?:note|update|status)\s*:\s*(?P<update>.+)",
-        update_project,
-        "Project update: the wood is ordered",
-    ),
-    Rule(
-        "update_project",
-        rf"(?:the|this|our|my) (?P<name>[^:]*?)\s*project is (?:now )?(?P<done>{_DONE}|over)",
         update_project,
         "The project is finished",
+        rf"(?:the|this|our|my) (?P<name>[^:]*?)\s*project is (?:now )?(?P<done>{_DONE}|over)",
     ),
-    # Goals
     Rule(
         "add_goal",
-        rf"(?:add|create|make) (?:a|another) (?:new )?(?:sub-?task|sub-?goal|step)"
-        rf" (?:to|of|for|under) (?P<parent>[^:]+?){_COLON}(?P<what>.+)",
         add_goal,
         "Add a subtask to the garden shed: paint the door",
+        r"(?:add|create|make) (?:a|another) (?:new )?(?:sub-?task|sub-?goal|step)"
+        rf" (?:to|of|for|under) (?P<parent>[^:]+?){_COLON}(?P<what>.+)",
     ),
     Rule(
         "add_goal",
-        rf"(?:add|set|create|make|track) (?:a |an |another |the |me a |this )?(?:new )?{_offline_rules_PRIORITY}"
-        rf"goal(?: for me| for us)?(?:{_COLON}|,? (?:to|of|that|called) | )(?P<what>.+)",
         add_goal,
         "Add a high-priority goal: fix the roof",
+        rf"(?:add|set|create|make|track) (?:a |an |another |the |me a |this )?(?:new )?{_LEVEL}"
+        rf"goal(?: for me| for us)?(?:{_COLON}|,? (?:to|of|that|called) | )(?P<what>.+)",
     ),
     Rule(
         "add_goal",
-        rf"(?:my|our) (?:new |main |next |other |biggest )?{_offline_rules_PRIORITY}goal"
-        rf"(?: for [\w ]+?)? is(?: to| that)?:? (?P<what>(?!(?:\w+ )?{_DONE}|\D{{0,10}}\d+ ?%).+)",
         add_goal,
         "My goal is to fix the roof by May",
-    ),
-    Rule(
-        "add_goal",
-        rf"(?:new |next |my )?{_offline_rules_PRIORITY}goal\s*:\s*(?P<what>.+)",
-        add_goal,
-        "New goal: fix the roof",
+        rf"(?:my|our) (?:new |main |next |other |biggest )?{_LEVEL}goal(?: for [\w ]+?)? is"
+        rf"(?: to| that)?:? (?P<what>(?!(?:\w+ )?{_DONE}|\D{{0,10}}\d+ ?%).+)",
     ),
     Rule(
         "decompose_goal",
-        r"(?:break|split|divide) (?P<goal>.+?) (?:down|up)(?: (?:in|into) .+)?",
         decompose_goal,
         "Break the garden shed goal down into steps",
-    ),
-    Rule(
-        "decompose_goal",
-        r"(?:break down|break up|split up|divide up|decompose) (?P<goal>.+?)(?: (?:in|into) .+)?",
-        decompose_goal,
-        "Break down the garden shed goal",
-    ),
-    # Memory
-    Rule(
-        "add_session_memory",
-        r"(?:(?:remember|note|learn|save) )?(?:the |this |a )?pattern(?: that|:)\s*(?P<what>.+)",
-        remember_pattern,
-        "Remember this pattern: people ask for help late in the day",
+        r"(?:break|split|divide|decompose)(?: down| up)? (?P<goal>.+?)(?: down| up)?"
+        r"(?: (?:in|into) .+)?",
     ),
     Rule(
         "add_session_memory",
+        remember,
+        "Remember that my sister is allergic to nuts",
         r"(?:remember|don'?t forget|do not forget|keep in mind|bear in mind|note|make a note)"
         r"(?: that |,? ?:\s*| also that )(?P<what>.+)",
-        remember_fact,
-        "Remember that my sister is allergic to nuts",
     ),
     Rule(
         "add_session_memory",
+        remember,
+        "Don't forget to call Ana on Friday",
         r"(?:remember|don'?t forget|do not forget)"
         r" (?P<what>(?:to|i|i'm|i've|we|my|our|the(?! time)|his|her|their)\b.+)",
-        remember_fact,
-        "Don't forget to call Ana on Friday",
     ),
     Rule(
         "recall_memories",
+        as_it_is("recall_memories"),
+        "What do you remember about Ana",
         r"(?:recall|look up|search (?:your |the )?memor(?:y|ies) for|look in your memory for"
         r"|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about)"
         r" (?P<query>.+)",
-        as_it_is("recall_memories"),
-        "What do you remember about Ana",
-    ),
-    Rule(
-        "add_journal_entry",
-        r"(?:(?:write|put|note) (?:this )?(?:in|into) your journal(?: that|:)|journal:)"
-        r" ?(?P<what>.+)",
-        add_journal_entry,
-        "Write in your journal: the roof leaks",
     ),
     Rule(
         "update_entity_observation",
-        r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
-        r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
         observe_entity,
         "Make a note about Bea: she likes tulips",
+        r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
+        r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
     ),
-    # Progress of goals: last, since these forms take any "... is done"
+    # Progress of goals: last, since these forms take any "... is done".
     Rule(
         "update_goal",
-        r"(?P<goal>.+?)(?: is| are|'s|:| stands)(?: now| about| already| at)*"
-        rf" {_PERCENT}(?: (?:{_DONE}|ready|through|there))?",
         set_progress,
         "The garden shed is 40% done",
+        r"(?:progress (?:on|for|of) )?(?P<goal>.+?)(?: is| are|'s|:| =| stands)(?: now| about"
+        rf"| already| at)* (?P<n>\d{{1,3}}) ?(?:%|percent)(?: (?:{_DONE}|ready|through|there))?",
     ),
     Rule(
         "update_goal",
-        r"(?:i am|i'm|we are|we're)(?: now| about| already)* "
-        rf"{_PERCENT} (?:{_DONE}|through|of the way|along)(?: with| through| on)? (?P<goal>.+)",
-        set_progress,
-        "I'm 40% done with the garden shed",
-    ),
-    Rule(
-        "update_goal",
-        rf"(?:set|put|move|update|mark) (?:the progress (?:of|on|for) )?(?P<goal>.+?)"
-        rf" (?:to|at|as) {_PERCENT}.*",
-        set_progress,
-        "Set the garden shed to 40%",
-    ),
-    Rule(
-        "update_goal",
-        rf"progress (?:on|for|of) (?P<goal>.+?)(?:\s*:| is| =| at)(?: now| at)* {_PERCENT}.*",
-        set_progress,
-        "Progress on the garden shed: 40%",
-    ),
-    Rule(
-        "update_goal",
-        rf"(?P<goal>.+?)(?: is| are|'s)(?: now| already| finally)* {_DONE}(?: now| today)?",
-        complete_goal,
+        set_status("completed"),
         "The garden shed is finished",
+        rf"(?P<goal>.+?)(?: is| are|'s)(?: now| already| finally)* {_DONE}(?: now| today)?",
     ),
     Rule(
         "update_goal",
+        set_status("completed"),
+        "I have finished the garden shed",
         r"(?:(?:i|we)(?:'ve| have)?(?: just| finally| now| already)* (?:finished|completed|done)"
         r"(?: with)?|(?:i'm|i am|we're|we are) (?:done|finished) with) (?P<goal>.+)",
-        complete_goal,
-        "I have finished the garden shed",
     ),
     Rule(
         "update_goal",
-        rf"mark (?P<goal>.+?) (?:as )?{_DONE}",
-        complete_goal,
-        "Mark the garden shed as done",
-    ),
-    Rule(
-        "update_goal",
-        r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
-        abandon_goal,
+        set_status("abandoned"),
         "Abandon the garden shed goal",
-    ),
-    Rule(
-        "update_goal",
-        r"re-?open (?P<goal>.*\bgoal\b.*)",
-        reopen_goal,
-        "Reopen the garden shed goal",
-    ),
-    # The assistant itself
-    Rule(
-        "get_system_status",
-        r"(?:show |show me |tell me |give me |what is |what's |report )?(?:your |the )?"
-        r"(?:system |current )*status(?: report| please)?"
-        r"|how (?:full|much) (?:is|of) your context.*|how much context .+",
-        as_it_is("get_system_status"),
-        "Show me your system status",
+        r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
     ),
 )
+"""In this order; of the rules that a sentence fits, the first that makes sense wins."""
 
 
-# What a message asks for: each sentence is a request, question, small talk or remark. Pure.
-
+# Sentences of a message: each is a request, question, small talk or remark.
 
 _OPENING = re.compile(
     r"(?:(?:hi|hey|hello|ok|okay|so|well|great|good|thanks|thank you|yes|yeah|sure|and|then|also"
     r"|now|oh|first|next|finally)\b(?: there| circadian)?[ ,!:-]+)+",
     re.IGNORECASE,
 )
-
-
 _ASKING = re.compile(
     r"(?:circadian[ ,:]+)?(?:(?:can|could|would|will) you (?:please )?|please,? "
     r"|i(?:'d| would) like (?:you )?to |i (?:want|need) you to |let'?s |let us |we should "
     r"|go ahead and )?",
     re.IGNORECASE,
 )
-
-
 _JOINT = re.compile(r"(?:[,;]\s*|\s+)(?:and|then|and then|and also|also)\s+|;\s*", re.IGNORECASE)
-
 
 _LONGEST_REQUEST = 500
 """Characters. A longer sentence is something told, and not worth the matching."""
-
 
 _STATES = {"update_goal"}
 """Tools whose forms are plain statements: behind "and" they count only beside their like."""

@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from memory.guards.persona import violation
 from memory.messages.trust import as_model_sees
-from memory.models.offline.night import third_person
-from memory.models.offline.talk import Decision, decide
+from memory.models.offline.model import Decision, decide
+from memory.models.offline.sentences import third_person
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 

@@ -201,18 +201,10 @@ async def test_what_is_known_already_is_listed_with_the_new() -> None:
     assert made["likes"] == ("Ada likes green tea; jazz; chess.", ["o7"])
 
 
-async def test_a_word_that_comes_up_again_is_an_attribute_and_else_the_newest_is_quoted() -> None:
+async def test_where_no_verb_is_known_the_newest_observation_is_quoted() -> None:
     first = observation(1, "Ada asked for the telescope.")
-    again = observation(2, "The telescope of Ada was mended.")
-    made = await attributes(first, again, observation(3, "Ada was late."))
-    assert made == {
-        "about_telescop": (
-            "Noticed 2 times, last: The telescope of Ada was mended.",
-            ["o1", "o2"],
-        )
-    }
-    alone = await attributes(first, observation(3, "Ada was late."))
-    assert alone == {"noticed_last": ("Ada was late.", ["o3"])}
+    made = await attributes(first, observation(3, "Ada was late."))
+    assert made == {"noticed_last": ("Ada was late.", ["o3"])}
 
 
 async def test_each_entity_has_its_own() -> None:

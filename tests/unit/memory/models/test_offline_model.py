@@ -182,7 +182,7 @@ def test_only_the_newest_message_is_acted_on() -> None:
         ("The unicorn goal is done", "I know no goal like 'The unicorn goal'."),
         ("goal_9_9 is done", "I know no goal goal_9_9."),
         ("Break it down", "Which goal do you mean?"),
-        ("Set the shed goal to 150%", "Progress is between 0 and 100 %, not 150 %."),
+        ("The shed goal is 150% done", "Progress is between 0 and 100 %, not 150 %."),
         (
             "Note on the shed project: buy nails",
             "garden_shed is not the active project (kitchen is)",

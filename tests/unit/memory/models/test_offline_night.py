@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from memory.models.client import ask_for
-from memory.models.offline.model import OfflineChatModel
-from memory.models.offline.talk import decide
+from memory.models.offline.model import OfflineChatModel, decide
 from tests.support.offline_prompts import TOOLS, asked, results
 
 
@@ -26,7 +25,6 @@ BATCH = """Entries:
 [j1] 2026-05-10T09:00 Alice: Hi! I moved to Porto in March 2024 because of my new job.
 [j2] 2026-05-10T09:01 Bob: Wow, that's great! How are you?
 [j3] 2026-05-10T09:02 -: The library closes at six: bring Ana's books.
-Known facts:
 [f1] Alice lives in Lisbon and [x] is not an entry: really."""
 
 
@@ -111,32 +109,6 @@ def test_extraction_from_nothing_is_a_noop() -> None:
     last = HumanMessage("[pre-compaction] Journal what must not be lost.")
     decision = decide([HumanMessage("Hello!"), last], ["noop", "add_journal_entry"])
     assert [name for name, _ in asked(decision)] == ["noop"]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "about"),
-    [
-        ("Carl Berg plays the flute.", "Carl Berg"),
-        ("Zed really likes tea!", "Zed"),
-        ("Ana is allergic to walnuts.", "Ana"),
-        ("She likes tea.", None),
-        ("Everyone likes tea.", None),
-        ("Monday works for me.", None),
-        ("Mom loves cats.", None),
-        ("I live in Oslo.", None),
-        ("Does Zed like tea?", None),
-        ("Zed likes tea?", None),
-    ],
-)
-def test_extraction_notes_what_a_sentence_says_of_someone_named(
-    sentence: str, about: str | None
-) -> None:
-    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
-    history = [HumanMessage(f"Hello! {sentence}", name="Alice"), last]
-    found = dict(asked(decide(history, ["noop", "update_entity_observation"])))
-    given = {"entity": about, "observation": sentence}
-    assert found.get("update_entity_observation") == (given if about else None)
-    assert "update_entity_observation" not in dict(asked(decide(history, ["noop"])))
 
 
 def _summary(text: str) -> str:

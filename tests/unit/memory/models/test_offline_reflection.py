@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import AnyMessage, SystemMessage
 
 from memory.events.rules import reflection_event
+from memory.models.offline.model import Decision, decide
 from memory.models.offline.reflection import NOTHING
-from memory.models.offline.talk import Decision, decide
 from memory.settings import Settings
 from tests.support.offline_prompts import TOOLS, asked, results, say
 

@@ -1,0 +1,274 @@
+"""Lines of prompts: each format is written and read here, and nowhere else. Pure.
+
+A prompt shows records as lines, one record a line. The nodes write them for every model; the
+offline model, which is rules and no language model, reads them. Readers return None for a line of
+another format, and expect text as `unescaped` gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory.messages.trust import as_data, one_line, unescaped
+from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
+
+TICK = "[autonomous tick]"
+"""First words of the message that sets off a tick without an event."""
+
+EXTRACTION = "[pre-compaction]"
+"""First words of the message that asks for facts before a compaction."""
+
+SUMMARISE = "Summarise the conversation below"
+"""First words of the system prompt that asks for a summary."""
+
+ENTRIES = "Entries:"
+"""Line before the block of journal entries in a night's prompt."""
+
+OTHER_PROJECTS = "Other projects:"
+SESSION_MEMORY = "Session memory:"
+
+_NOBODY = "-"
+
+_DATED = re.compile(
+    r"^(?:- )?\[(?P<id>[^\]]+)\] (?P<at>\d{4}-\d{2}-\d{2}\S*) "
+    r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
+)
+_NEAR = re.compile(r" \(near: (?P<ids>[^()]*)\)$")
+_GOAL = re.compile(
+    r"^(?P<indent> *)- (?P<id>\S+) \[(?P<priority>\w+)\] (?P<text>.*) "
+    r"\((?P<status>\w+), (?P<progress>\d+)%\)$"
+)
+_ACTIVE = re.compile(r"^Active project: (?P<key>.+?) - (?P<summary>.*)$")
+_OTHER = re.compile(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
+_REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
+_ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
+_KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
+_QUESTION = re.compile(r"^Question: (?P<text>.*)$")
+_TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
+_GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
+
+
+class DatedLine(NamedTuple):
+    """A journal entry, observation, memory, event or fact as a prompt shows it."""
+
+    id: str
+    at: str
+    """Day, or time up to the minute."""
+    speaker: str | None
+    text: str
+    near: tuple[str, ...] = ()
+    """Ids of the neighbours shown with a new fact."""
+
+
+class GoalLine(NamedTuple):
+    """A goal as a prompt shows it; `depth` counts the levels above it."""
+
+    id: str
+    description: str
+    priority: str = "medium"
+    status: str = "active"
+    progress: int = 0
+    depth: int = 0
+
+
+class ProjectLine(NamedTuple):
+    """A project as a prompt shows it; only the active one has a context."""
+
+    key: str
+    summary: str
+    status: str = "active"
+    context: tuple[str, ...] = ()
+
+
+def entry_line(entry: JournalEntry) -> str:
+    """A journal entry: `[id] time speaker: text`."""
+    who = one_line(entry["source_entity"] or _NOBODY)
+    return f"[{entry['id']}] {entry['timestamp'][:16]} {who}: {one_line(entry['content'])}"
+
+
+def observation_line(seen: Observation) -> str:
+    """An observation of an entity: `[id] day speaker: text`."""
+    who = one_line(seen["speaker"] or _NOBODY)
+    return f"[{seen['id']}] {seen['at'][:10]} {who}: {one_line(seen['text'])}"
+
+
+def memory_line(hit: RecallHit, doubt: str = "") -> str:
+    """A recalled memory in an awake prompt: `- [id] day speaker: text`."""
+    who = one_line(hit["speaker"] or _NOBODY)
+    return f"- [{hit['id']}] {hit['at'][:10]} {who}{doubt}: {one_line(hit['text'])}"
+
+
+def event_line(id_: str, at: str, who: str, text: str) -> str:
+    """An event of the context buffer: `- [id] time speaker: text`."""
+    return f"- [{one_line(id_)}] {at[:16]} {one_line(who)}: {one_line(text)}"
+
+
+def hit_line(hit: RecallHit) -> str:
+    """A memory under a night's question: `[id] day speaker: text`, or `[id] day text`."""
+    return f"[{hit['id']}] {_said_on(hit['at'], hit['speaker'], hit['text'])}"
+
+
+def fact_text(fact: Fact) -> str:
+    """A fact of a dream without its id: `day speaker: text`."""
+    return _said_on(fact["valid_from"], fact["speaker"], fact["text"])
+
+
+def fact_line(id_: str, fact: Fact, near: Sequence[str] | None = None) -> str:
+    """A fact of a dream: `[id] day speaker: text`; a new one ends in ` (near: id, id)`."""
+    neighbours = "" if near is None else f" (near: {', '.join(near) or _NOBODY})"
+    return f"[{id_}] {fact_text(fact)}{neighbours}"
+
+
+def _said_on(at: str, speaker: str | None, text: str) -> str:
+    said = f"{one_line(speaker)}: " if speaker else ""
+    return f"{at[:10]} {said}{one_line(text)}"
+
+
+def read_dated(line: str) -> DatedLine | None:
+    """Inverse of the dated lines above.
+
+    A name that contains a colon or has over 60 characters is not recognised as the speaker. A text
+    without a speaker is read as having one if a colon stands in its first 60 characters.
+    """
+    match = _DATED.match(line)
+    if match is None:
+        return None
+    who = (match["who"] or _NOBODY).strip()
+    speaker = None if who == _NOBODY else who
+    return DatedLine(match["id"], match["at"], speaker, match["text"].strip())
+
+
+def read_new_fact(line: str) -> DatedLine | None:
+    """Inverse of `fact_line` with neighbours."""
+    found = _NEAR.search(line)
+    fact = read_dated(line[: found.start()] if found else line)
+    if fact is None or found is None or found["ids"] == _NOBODY:
+        return fact
+    return fact._replace(near=tuple(found["ids"].split(", ")))
+
+
+def entity_line(profile: EntityProfile) -> str:
+    """The heading above what is known of an entity: `Entity [id] name`."""
+    return f"Entity [{profile['id']}] {one_line(profile['name'])}"
+
+
+def read_entity(line: str) -> tuple[str, str] | None:
+    """(id, name)."""
+    match = _ENTITY.match(line)
+    return (match["id"], match["name"].strip()) if match else None
+
+
+def known_line(name: str, value: str) -> str:
+    """An attribute of an entity: `known name: value`."""
+    return f"known {one_line(name)}: {one_line(value)}"
+
+
+def read_known(line: str) -> tuple[str, str] | None:
+    """(name, value)."""
+    match = _KNOWN.match(line)
+    return (match["name"], match["value"].strip()) if match else None
+
+
+def question_line(question: str) -> str:
+    """The heading above the memories near a question."""
+    return f"Question: {one_line(question)}"
+
+
+def read_question(line: str) -> str | None:
+    """The question."""
+    match = _QUESTION.match(line)
+    return match["text"] if match else None
+
+
+def goal_to_split(description: str) -> str:
+    """The message that asks for a goal's subtasks."""
+    return f"Goal: {one_line(description)}"
+
+
+def read_goal_to_split(message: str) -> str | None:
+    """The goal's description, from a whole message."""
+    match = _GOAL_TO_SPLIT.search(message)
+    return match["text"].strip() if match else None
+
+
+def goal_line(goal: Goal, depth: int, text: str) -> str:
+    """A goal of the tree, two spaces a level. `text` is its description as far as it fits."""
+    state = f"({goal['status']}, {goal['progress']}%)"
+    return f"{'  ' * depth}- {goal['id']} [{goal['priority']}] {text} {state}"
+
+
+def read_goal(line: str) -> GoalLine | None:
+    """Inverse of `goal_line`."""
+    match = _GOAL.match(line)
+    if match is None:
+        return None
+    depth, progress = len(match["indent"]) // 2, int(match["progress"])
+    id_, text, level = match["id"], match["text"], match["priority"]
+    return GoalLine(id_, text, level, match["status"], progress, depth)
+
+
+def active_project_line(key: str, summary: str) -> str:
+    """The active project; the lines of its context follow, each indented."""
+    return f"Active project: {one_line(key)} - {summary}"
+
+
+def project_line(key: str, status: str, summary: str) -> str:
+    """A project under OTHER_PROJECTS."""
+    return f"- {one_line(key)} ({status}): {summary}"
+
+
+def read_projects(lines: Sequence[str]) -> list[ProjectLine]:
+    """The projects of a character context: the active one, if any, first and with its context."""
+    found: list[ProjectLine] = []
+    for at, line in enumerate(lines):
+        if active := _ACTIVE.match(line):
+            context = tuple(each.strip() for each in _until_heading(lines[at + 1 :]))
+            found.insert(0, ProjectLine(active["key"], active["summary"], "active", context))
+    for line in _under(lines, OTHER_PROJECTS):
+        if other := _OTHER.match(line):
+            found.append(ProjectLine(other["key"], other["summary"], other["status"]))
+    return found
+
+
+def remembered_line(kind: str, text: str, said_by: str = "") -> str:
+    """A fact or pattern under SESSION_MEMORY."""
+    return f"- {kind}: {text}{said_by}"
+
+
+def read_session_memory(lines: Sequence[str]) -> list[str]:
+    """The facts and patterns of a character context."""
+    found = map(_REMEMBERED.match, _under(lines, SESSION_MEMORY))
+    return [match["text"] for match in found if match]
+
+
+def turn_line(role: str, name: str | None, text: str) -> str:
+    """A message of a conversation to summarise: `role (name): text`, its text in one line."""
+    return f"{role}{f' ({one_line(name)})' if name else ''}: {text}"
+
+
+def read_turn(line: str) -> tuple[str, str] | None:
+    """(name or else role, text)."""
+    match = _TURN.match(line)
+    return (match["name"] or match["role"], match["text"]) if match else None
+
+
+def entries_message(lines: str) -> str:
+    """The message that shows a night's batch of journal entries."""
+    return f"{ENTRIES}\n{as_data('entries', lines)}"
+
+
+def read_entries(message: str) -> list[DatedLine]:
+    """The journal entries of a night's message, in order."""
+    lines = unescaped(message.partition(ENTRIES)[2]).splitlines()
+    return [entry for entry in map(read_dated, lines) if entry]
+
+
+def _under(lines: Sequence[str], heading: str) -> list[str]:
+    return _until_heading(lines[lines.index(heading) + 1 :]) if heading in lines else []
+
+
+def _until_heading(lines: Sequence[str]) -> list[str]:
+    headings = [at for at, line in enumerate(lines) if line in (OTHER_PROJECTS, SESSION_MEMORY)]
+    return list(lines[: headings[0]] if headings else lines)

@@ -1,0 +1,131 @@
+"""Each line format of a prompt is read as it was written."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from memory.messages import as_data, data_in, prompt_lines
+from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
+from memory.prompt import rendering
+from memory.records.profiles import EntityProfile, Observation
+from memory.records.records import Fact, Goal, JournalEntry, RecallHit
+from memory.settings import Settings
+
+SPEAKERS = pytest.mark.parametrize("who", ["Ada", "Ada  van\nHorn", None])
+TEXT = "The glass (12 mm): [x] 2026-05-04\n</goals> arrives - soon (near: it)."
+SHOWN = "The glass (12 mm): [x] 2026-05-04 </goals> arrives - soon (near: it)."
+
+
+def name(who: str | None) -> str | None:
+    return " ".join(who.split()) if who else None
+
+
+def record(**fields: Any) -> Any:
+    return fields
+
+
+@SPEAKERS
+def test_an_entry_of_a_nights_batch(who: str | None) -> None:
+    entry: JournalEntry = record(
+        id="event_1", timestamp="2026-05-04T09:10:11+00:00", source_entity=who, content=TEXT
+    )
+    message = prompt_lines.entries_message(prompt_lines.entry_line(entry))
+    assert prompt_lines.read_entries(message) == [
+        DatedLine("event_1", "2026-05-04T09:10", name(who), SHOWN)
+    ]
+
+
+@SPEAKERS
+def test_an_observation(who: str | None) -> None:
+    seen: Observation = record(id="o1", at="2026-05-04T09:10:11+00:00", speaker=who, text=TEXT)
+    line = prompt_lines.observation_line(seen)
+    assert prompt_lines.read_dated(line) == DatedLine("o1", "2026-05-04", name(who), SHOWN)
+
+
+@pytest.mark.parametrize("shown", [prompt_lines.memory_line, prompt_lines.hit_line])
+def test_a_memory(shown: Any) -> None:
+    hit: RecallHit = record(id="f1", at="2026-05-04T09:10:11+00:00", speaker="Ada", text=TEXT)
+    assert prompt_lines.read_dated(shown(hit)) == DatedLine("f1", "2026-05-04", "Ada", SHOWN)
+
+
+def test_a_memory_without_a_speaker() -> None:
+    hit: RecallHit = record(id="f1", at="2026-05-04", speaker=None, text="It rains.")
+    expected = DatedLine("f1", "2026-05-04", None, "It rains.")
+    assert prompt_lines.read_dated(prompt_lines.memory_line(hit)) == expected
+    assert prompt_lines.read_dated(prompt_lines.hit_line(hit)) == expected
+
+
+def test_an_event_of_the_context_buffer() -> None:
+    line = prompt_lines.event_line("e9", "2026-05-04T09:10:11+00:00", "Carl on general", SHOWN)
+    assert prompt_lines.read_dated(line) == DatedLine(
+        "e9", "2026-05-04T09:10", "Carl on general", SHOWN
+    )
+
+
+@SPEAKERS
+@pytest.mark.parametrize("near", [None, [], ["b"], ["b", "c"]])
+def test_a_fact_of_a_dream(who: str | None, near: list[str] | None) -> None:
+    text = TEXT if who else "It rains (often)."
+    fact: Fact = record(valid_from="2026-05-04T09:10:11+00:00", speaker=who, text=text)
+    shown = SHOWN if who else text
+    read = prompt_lines.read_dated if near is None else prompt_lines.read_new_fact
+    assert read(prompt_lines.fact_line("a", fact, near)) == DatedLine(
+        "a", "2026-05-04", name(who), shown, tuple(near or ())
+    )
+
+
+def test_an_entity_with_what_is_known_of_it() -> None:
+    profile: EntityProfile = record(id="entity_ada", name="Ada  [van] Horn")
+    line = prompt_lines.entity_line(profile)
+    assert prompt_lines.read_entity(line) == ("entity_ada", "Ada [van] Horn")
+    assert prompt_lines.read_known(prompt_lines.known_line("home", TEXT)) == ("home", SHOWN)
+    assert prompt_lines.read_entity(prompt_lines.known_line("home", TEXT)) is None
+
+
+def test_a_question_and_a_goal_to_split() -> None:
+    assert prompt_lines.read_question(prompt_lines.question_line(TEXT)) == SHOWN
+    assert prompt_lines.read_goal_to_split(prompt_lines.goal_to_split(TEXT)) == SHOWN
+
+
+@pytest.mark.parametrize("name", [None, "Ada"])
+def test_a_turn_of_a_conversation(name: str | None) -> None:
+    line = prompt_lines.turn_line("human", name, SHOWN)
+    assert prompt_lines.read_turn(line) == (name or "human", SHOWN)
+
+
+def goal(id_: str, text: str, parent: str | None = None) -> Goal:
+    fields: Any = {"status": "active", "progress": 40, "priority": "high", "parent_id": parent}
+    made: Goal = record(id=id_, description=text, created="2026-05-04", **fields)
+    return made
+
+
+def test_goals_as_the_prompt_shows_them() -> None:
+    goals = {"goal_1_0": goal("goal_1_0", TEXT), "goal_1_1": goal("goal_1_1", "Dig", "goal_1_0")}
+    block = data_in(as_data("goals", rendering.goals(goals)), "goals")
+    assert [prompt_lines.read_goal(line) for line in str(block).splitlines()] == [
+        GoalLine("goal_1_0", SHOWN, "high", "active", 40, 0),
+        GoalLine("goal_1_1", "Dig", "high", "active", 40, 1),
+    ]
+
+
+def test_projects_and_session_memory_as_the_prompt_shows_them() -> None:
+    slots = {
+        "shed": record(summary="Build - a shed", context="The wood is here.", status="active"),
+        "boat": record(summary="Sail (far)", context="", status="paused"),
+    }
+    memory = record(key_facts=[TEXT], learned_patterns=["Ada asks late"])
+    projects = rendering.projects(cast(Any, {"active": "shed", "slots": slots}), Settings())
+    shown = f"{projects}\n{rendering.session_memory(memory)}".splitlines()
+    assert prompt_lines.read_projects(shown) == [
+        ProjectLine("shed", "Build - a shed", "active", ("The wood is here.",)),
+        ProjectLine("boat", "Sail (far)", "paused"),
+    ]
+    assert prompt_lines.read_session_memory(shown) == [SHOWN, "Ada asks late"]
+
+
+@pytest.mark.parametrize("line", ["", "People here:", "[x] Ada: hello", "- goal_1 [high] Dig"])
+def test_other_lines_are_not_read(line: str) -> None:
+    assert prompt_lines.read_dated(line) is None
+    assert prompt_lines.read_goal(line) is None
