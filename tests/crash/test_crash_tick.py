@@ -30,8 +30,8 @@ NEXT: dict[str, Any] = {
 LATER = "2026-03-02T11:00:00+00:00"
 CALLS = 3
 """Model calls of an undisturbed tick."""
-ACCEPTED, DONE = 3, 8
-"""On a server: the write with which the event is in the inbox, and how many follow its tick."""
+ACCEPTED = 3
+"""On a server: the first write after which a kill loses nothing; a checkpoint holds the event."""
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_killed_before_a_tick_that_is_done_was_checkpointed(
 
 
 async def test_killed_on_a_server(chat: Job) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=DONE, part="1/7")
+    where = points(chat, "write", first=ACCEPTED, part="1/7")
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS))
 
 
@@ -98,7 +98,7 @@ async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=DONE)
+    where = points(chat, "write", first=ACCEPTED)
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
 
 
@@ -110,6 +110,8 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
     given = given or list(NEXT)[point.nth % 3]
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
+        # A server's next run reports nothing of a tick that was done.
+        done = job.plain and (await agent.aget_state()).values.get("tick") == 1
         report = (await run(NEXT[given]))["report"]
         events = ["e1", "e2"] if given == "a new message" else ["e1"]
         await contains(agent, events)
@@ -117,7 +119,7 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
         assert CALLS <= calls - (len(events) - 1) <= CALLS + repeated
         assert report["failures"] == []
         told = [tick["event_id"] for tick in report["ticks"]] + report["skipped"]
-        assert told == events
+        assert told == (events[1:] if done and given != "the same id again" else events)
 
 
 async def contains(agent: AsyncAgent, events: list[str]) -> None:

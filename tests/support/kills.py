@@ -11,23 +11,29 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.support.crash_worker import Job, Point
 from tests.support.workers import workers
 
 Found = TypeVar("Found")
-_counted: dict[str, dict[str, int]] = {}
+_runs: dict[str, dict[str, Any]] = {}
+
+
+def run_of(job: Job) -> dict[str, Any]:
+    """The result of an undisturbed run of the job, which is made once."""
+    key = json.dumps([job.inputs, job.settings, job.options, job.plain, job.model, job.now])
+    if key not in _runs:
+        own = copied(job, f"undisturbed-{len(_runs)}")
+        _runs[key] = workers().done(own)
+        shutil.rmtree(own.data)
+    return _runs[key]
 
 
 def counts(job: Job) -> dict[str, int]:
-    """How often each kind of point comes in an undisturbed run; the run is made once."""
-    key = json.dumps([job.inputs, job.settings, job.options, job.plain, job.model])
-    if key not in _counted:
-        own = copied(job, f"undisturbed-{len(_counted)}")
-        _counted[key] = workers().done(own)["counts"]
-        shutil.rmtree(own.data)
-    return _counted[key]
+    """How often each kind of point comes in an undisturbed run."""
+    counted: dict[str, int] = run_of(job)["counts"]
+    return counted
 
 
 def copied(job: Job, name: str) -> Job:
