@@ -3,8 +3,8 @@
 `forks()` is the multiprocessing context for functions of the tests. `forked_python()` is the path
 of an executable that takes what `python` takes: `-c CODE` or `-m MODULE`, with arguments, an
 environment and a working folder. It hands them, with its standard streams, to a forked process, and
-ends as that one ends; killed, it takes that process with it. Not for tests of imports, nor for
-signals other than SIGKILL.
+ends as that one ends; killed, it takes that process with it. It passes no signal on: a test that
+sends one starts a `ForkedPython`. Neither is for tests of imports.
 """
 
 from __future__ import annotations
@@ -92,6 +92,53 @@ def forked_python() -> str:
     assert started.poll(60), "the server of forked processes did not start"
     started.close()
     return str(client)
+
+
+class ForkedPython:
+    """A forked `python` as `subprocess.Popen` would start it; it takes any signal."""
+
+    def __init__(self, arguments: list[str], variables: dict[str, str] | None = None) -> None:
+        (out, out_end), (err, err_end) = (forks().Pipe(duplex=False) for _ in range(2))
+        given = (out_end, err_end, arguments, {**os.environ, **(variables or {})}, os.getcwd())
+        self._process = forks().Process(target=_become, args=given, daemon=True)
+        self._process.start()
+        self.stdout, self.stderr = (os.fdopen(os.dup(end.fileno())) for end in (out, err))
+        for end in (out, out_end, err, err_end):
+            end.close()
+
+    def send_signal(self, sent: signal.Signals) -> None:
+        """Send a signal, or do nothing once the process has ended."""
+        if self.poll() is None:
+            assert self._process.pid is not None
+            os.kill(self._process.pid, sent)
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while the process runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the exit status. Raises AssertionError when the process does not end."""
+        self._process.join(seconds)
+        status = self.poll()
+        assert status is not None, f"the process did not end in {seconds} s"
+        return status
+
+    def close(self) -> None:
+        """Kill the process if it still runs, and close its streams."""
+        self._process.kill()
+        self._process.join(60)
+        self.stdout.close()
+        self.stderr.close()
+
+
+def _become(
+    out: Connection, err: Connection, arguments: list[str], variables: dict[str, str], folder: str
+) -> None:
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run(
+        [os.open(os.devnull, os.O_RDONLY), out.fileno(), err.fileno()], arguments, variables, folder
+    )
 
 
 def serve(address: str, starts: Connection) -> None:
