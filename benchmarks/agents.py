@@ -19,7 +19,7 @@ from langgraph.types import Durability
 
 from benchmarks.models import OneToolModel
 from benchmarks.tables import CIRCADIAN
-from graph.api import open_agent
+from graph.agent import open_agent
 from graph.persistence import open_saver
 from memory.installation import DataFolder
 from memory.models import DIMENSION, OFFLINE, HashingEmbeddings

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.models import FixedModel
 from benchmarks.words import sentence
-from graph.api import open_agent
+from graph.agent import open_agent
 from memory.errors import ModelError
 from memory.messages import EVENT_KEY
 from memory.records import CompactionResult

@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.models import FixedModel
 from benchmarks.postgres import embedded
 from benchmarks.words import sentence
-from graph.api import open_agent
+from graph.agent import open_agent
 from memory.settings import Settings
 
 MARKS, SOME = (100, 1_100), (100, 200)

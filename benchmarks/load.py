@@ -33,7 +33,7 @@ from rich.table import Table
 
 from benchmarks.models import NamingModel
 from benchmarks.postgres import embedded
-from graph.api import open_agents
+from graph.agent import open_agents
 
 AGENT = "load"
 USERS, TICKS, DELAY = 100, 5, 1.0

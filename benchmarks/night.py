@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.lives import live, made_up, read_turns
-from graph.api import open_agent
+from graph.agent import open_agent
 from memory.errors import InputError
 from memory.models.offline import OfflineChatModel
 from memory.records import Event, NightStep

@@ -125,7 +125,7 @@ def draft(number: int, text: str) -> FactDraft:
 def circadian(folder: Path) -> Iterator[Store]:
     """An agent whose embedder costs nothing."""
     from benchmarks.models import FixedModel
-    from graph.api import open_agent
+    from graph.agent import open_agent
 
     opening = open_agent(folder, model=FixedModel(), embedder=Noise())
     with asyncio.Runner() as runner:

@@ -27,7 +27,7 @@ from langgraph.store.base import PutOp
 from rich.console import Console
 from rich.table import Table
 
-from graph.api import open_agent
+from graph.agent import open_agent
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tuple(f"{ROOT / name}/" for name in ("memory", "tools", "nodes", "graph"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.installation import database as examination
 from memory.installation.database import Examined
 from tests.support.commandline import Done, circadian

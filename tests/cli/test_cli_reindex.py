@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from graph.use_cases.reindexing import reindex
 from memory.errors import ModelError
 from memory.installation.locks import FolderAgentLock, FolderServerLock

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from tests.support.commandline import circadian
 from tests.support.forked import ForkedPython
 from tests.support.openai_server import OpenAIServer, Reply, text, tool_call

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 
 KEPT = Path(__file__).parent / "kept"
 UUID = r"(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from tests.frozen.keeping import KEPT, Normaliser, WallClock, compare, document
 from tests.support.commandline import Done, circadian
 from tests.support.openai_server import OpenAIServer, text, tool_call
@@ -34,10 +34,16 @@ class Life:
         self._shown: dict[str, Any] = {}
         self.namespaces: dict[str, dict[str, int]] = {}
 
-    def run(self, name: str, *args: str | Path, model: tuple[str, ...] = OFFLINE) -> Any:
+    def run(
+        self,
+        name: str,
+        *args: str | Path,
+        model: tuple[str, ...] = OFFLINE,
+        data: Path | None = None,
+    ) -> Any:
         """Run a command a minute after the last one; returns its document."""
         self.clock.set(self.clock.now + timedelta(minutes=1))
-        done = circadian(self._capsys, *args, "--json", "--data", self.data, *model)
+        done = circadian(self._capsys, *args, "--json", "--data", data or self.data, *model)
         found = _documents(done)
         self._shown[name] = {
             "status": done.status,
@@ -170,8 +176,10 @@ def live(life: Life) -> None:
     run("forget_nobody", "forget", "Nobody", "--yes")
     file = life.place / "memory.jsonl"
     run("export_file", "export", file)
-    run("import", "import", file, "--agent", "second")
-    run("export_imported", "export", "--agent", "second")
+    run("import_beside", "import", file, "--agent", "second")
+    moved = life.place / "moved"
+    run("import", "import", file, "--agent", "second", data=moved)
+    run("export_imported", "export", "--agent", "second", data=moved)
     run("reindex", "reindex")
     run("doctor", "doctor")
     run("schedule_unreachable", "schedule", "--url", "http://127.0.0.1:9")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from tests.frozen.keeping import Normaliser, compare, document
 from tests.frozen.test_documents import OFFLINE
 from tests.support.commandline import circadian

@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tracers.context import register_configure_hook
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.settings import Settings
 from tests.frozen.keeping import KEPT, Normaliser, compare, document
 

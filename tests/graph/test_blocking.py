@@ -16,8 +16,8 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk
 
+from graph.agent import open_agent
 from graph.api.blocking import Agent
-from graph.api.open import open_agent
 from memory.errors import InputError, StateError
 from tests.support.agents import entries, said
 from tests.support.clock import Clock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ async def test_a_failure_is_noted_though_the_process_died_meanwhile(
 
     async with opened(tmp_path, scripted(error), clock) as agent:
         with monkeypatch.context() as patched:
-            patched.setattr("nodes.tick.return_event.describe", dies_at_once)
+            patched.setattr(import_module("nodes.tick.return_event"), "describe", dies_at_once)
             with pytest.raises(RuntimeError, match="killed"):
                 await agent.ainvoke(said("Hello", id="e1"))
     async with opened(tmp_path, scripted("Hi."), clock) as agent:

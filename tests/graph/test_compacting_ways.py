@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
 from memory.messages.history import MARK, history_share
 from memory.settings import Settings
-from nodes.night import weigh_night as gate
 from tests.support.agents import EXTRACTING, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -226,7 +226,11 @@ async def test_a_held_night_cuts_nothing(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = {"facts": 20, "leaving": 9, "probes": 0, "found_before": 0, "found_after": 0}
-    monkeypatch.setattr(gate, "judged", lambda **_: {**verdict, "held": "too much goes"})
+    monkeypatch.setattr(
+        import_module("nodes.night.weigh_night"),
+        "judged",
+        lambda **_: {**verdict, "held": "too much goes"},
+    )
     async with opened(tmp_path, model_of(), clock, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before = await history(agent)

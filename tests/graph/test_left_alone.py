@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import ServiceDown
 from memory.events import inbox
 from memory.settings import Settings

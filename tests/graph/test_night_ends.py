@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,6 @@ from memory.night.steps import NightContext
 from memory.state.mode import fallen_asleep
 from memory.state.schema import State
 from memory.storage.access import write_batch
-from nodes.night import weigh_night
 from nodes.night.weigh_night import _weighed
 from tests.graph.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow
 from tests.graph.test_night_previews import copy_of, lived
@@ -89,7 +89,7 @@ async def test_the_report_gives_the_first_reason_for_stopping(
         assert context.record["stopped"] == "a message waits"
         return await weigh(context)
 
-    monkeypatch.setattr(weigh_night, "_weighed", woken_meanwhile)
+    monkeypatch.setattr(import_module("nodes.night.weigh_night"), "_weighed", woken_meanwhile)
     async with copy_of(lived, "message", clock, dreamer()) as agent:
         await agent.post({"id": "e1", "sender": "Ada", "text": "Are you there?"})
         out = await agent.ainvoke({"request": "sleep"})

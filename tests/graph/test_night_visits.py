@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,7 +106,7 @@ async def test_the_more_entities_the_more_batches_a_visit_has(
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    monkeypatch.setattr("nodes.night.apply_operations.work_of", with_one_gone)
+    monkeypatch.setattr(import_module("nodes.night.apply_operations"), "work_of", with_one_gone)
     async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
         await known(agent, people)
         read, report = await visits(agent, monkeypatch)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent, open_agents
+from graph.agent import open_agent, open_agents
 from memory.events import inbox
 from memory.facts.sqlite.indexes import ScopeIndex
 from memory.models.offline.model import OfflineChatModel

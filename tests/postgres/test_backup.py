@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from tests.support.postgres import Postgres
 
 SAID = "Remember that my sister is allergic to walnuts"

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage
 
+from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
-from graph.api.open import open_agent
 from graph.use_cases import nights
 from graph.use_cases.forgetting import forget
 from graph.use_cases.nights import undo_night

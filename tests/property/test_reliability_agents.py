@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from graph.agent import builder
 from graph.api.async_agent import AsyncAgent
-from graph.builder import builder
 from graph.persistence import open_saver, open_store
 from graph.use_cases.context import AgentContext
 from graph.use_cases.forgetting import forget, forget_fact

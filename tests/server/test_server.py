@@ -11,7 +11,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
 from memory.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from langgraph_sdk import get_sync_client
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
 from tests.server.test_server import Thread, handled, replies

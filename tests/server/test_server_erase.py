@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from langgraph_sdk.client import LangGraphClient
 
-from graph.api.open import open_agents
+from graph.agent import open_agents
 from graph.server.app import erase_user
 from memory.models.offline.model import OfflineChatModel
 from memory.runtime import Process

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
-from graph.builder import builder
+from graph.agent import builder
 from memory.settings import GROUPS, KINDS, Settings
 from tests.support.pages import Page
 from tests.support.server import Server

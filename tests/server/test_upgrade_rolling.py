@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from graph.api.open import open_agents
+from graph.agent import open_agents
 from memory.errors import MemoryStoreError, NewerError, StateError
 from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import said

@@ -24,8 +24,8 @@ from langchain_core.tools import BaseTool
 from langgraph.store.base import PutOp
 from langgraph.types import Command
 
+from graph.agent import builder
 from graph.api.async_agent import AsyncAgent
-from graph.builder import builder
 from graph.use_cases import nights
 from graph.use_cases.approvals import decide
 from memory.errors import CircadianError

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
-from graph.api.open import open_agent
 from memory.errors import ModelError
 from memory.settings import Settings
 from tests.support.agents import EXTRACTING, dreamless, shown_ids

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from benchmarks import growth, load
 from benchmarks.load import KINDS, Load, answered
 from benchmarks.models import NamingModel
-from graph.api.open import open_agents
+from graph.agent import open_agents
 
 
 @pytest.mark.slow

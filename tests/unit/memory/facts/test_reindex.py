@@ -153,11 +153,11 @@ async def test_a_wrong_vector_dimension_is_refused_with_advice(
 REINDEXER = """
 import asyncio, sys, time
 from pathlib import Path
-from memory.reindex import reindex
-from memory.semantic import SemanticMemory
-from memory.vectorstore.sqlite import SqliteTable
+from graph.use_cases.reindexing import embed_in_batches as reindex
+from memory.facts.semantic import SemanticMemory
+from memory.facts.sqlite.table import SqliteTable
 from tests.support.facts import DIMENSION, WordEmbeddings
-import memory.reindex
+import graph.use_cases.reindexing
 memory.reindex.BATCH = 3
 folder = Path(sys.argv[1])
 opened = SemanticMemory(

@@ -117,7 +117,7 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from memory.scope import Scope
+from memory.records.records import Scope
 from tests.support.facts import draft, memory_at
 async def main():
     memory, user = memory_at(Path(sys.argv[1])), sys.argv[2]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import InputError
 from memory.messages.trust import OWN_TAGS
 from memory.prompt import assembly

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
+from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
-from graph.api.open import open_agent
 from memory.prompt.components import PromptComponent, component
 from memory.settings import Settings
 from memory.state.schema import fresh_state

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from graph.api.open import open_agent
+from graph.agent import open_agent
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal

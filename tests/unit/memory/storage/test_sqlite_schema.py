@@ -28,7 +28,7 @@ OPEN = f"""
 import sys, time
 from pathlib import Path
 from memory.vectorstore import schema
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.sqlite.table import SqliteTable
 {STEP}
 print("ready", flush=True)
 while not Path(sys.argv[2]).exists():

@@ -173,8 +173,8 @@ for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
     del sys.modules[name]
 sys.modules["opentelemetry"] = None
 from langchain_core.messages import HumanMessage
-from memory import tracing
-from memory.models.ask import ask
+from memory import telemetry as tracing
+from memory.models.client import ask
 from memory.models.offline import OfflineChatModel
 async def run():
     answer = await ask(OfflineChatModel(), [HumanMessage("Hello")])

@@ -123,7 +123,7 @@ async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
 async def test_an_import_works_with_another_embedder(
     lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
-    from graph.api.open import open_agent
+    from graph.agent import open_agent
 
     embeddings = WordEmbeddings()
     data = tmp_path / "other"
