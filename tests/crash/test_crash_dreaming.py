@@ -14,7 +14,7 @@ import pytest
 from memory.night import record as night
 from memory.night.record import STEPS
 from tests.support.crash_worker import Job, Point, Points, running
-from tests.support.kills import kill_at_each, points, run_of
+from tests.support.kills import kill_at_each, points, run_of, workers
 from tests.support.scripted import logged_calls
 from tests.support.whole_nights import (
     NIGHT,
@@ -26,7 +26,6 @@ from tests.support.whole_nights import (
     standing,
     steps_done,
 )
-from tests.support.workers import workers
 
 NEXT: dict[str, Any] = {
     "request: sleep": SLEEP,

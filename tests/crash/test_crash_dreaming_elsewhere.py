@@ -14,7 +14,7 @@ from tests.crash.test_crash_dreaming import AT, NEXT, Undisturbed, job_in, same_
 from tests.crash.test_crash_dreaming import lived as lived
 from tests.crash.test_crash_dreaming import undisturbed as undisturbed
 from tests.support.crash_worker import Job, Points, running
-from tests.support.kills import counts, kill_at_each
+from tests.support.kills import counts, kill_at_each, workers
 from tests.support.scripted import logged_calls
 from tests.support.whole_nights import (
     NIGHT,
@@ -25,7 +25,6 @@ from tests.support.whole_nights import (
     everything,
     steps_done,
 )
-from tests.support.workers import workers
 
 SERVED = ("two of four batches are made into facts", "a reflection has its questions")
 KILLED = (

@@ -16,9 +16,8 @@ from memory.entities import entities
 from memory.events import inbox
 from tests.support.agents import entries
 from tests.support.crash_worker import START, Job, Point, Points, running
-from tests.support.kills import counts, kill_at_each, points
+from tests.support.kills import counts, kill_at_each, points, workers
 from tests.support.scripted import logged_calls
-from tests.support.workers import workers
 
 BUILD = {"id": "e1", "text": "Build a tavern", "sender": "Ada", "at": START}
 AND_NOW = {"id": "e2", "text": "And now?", "sender": "Ada", "at": START}

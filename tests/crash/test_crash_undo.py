@@ -25,9 +25,9 @@ from tests.crash.test_crash_dreaming import APPLY, UNDO
 from tests.crash.test_crash_dreaming import before as before
 from tests.crash.test_crash_dreaming import lived as lived
 from tests.support.crash_worker import Job, Point, Points, running
+from tests.support.kills import workers
 from tests.support.scripted import logged_calls
 from tests.support.whole_nights import SLEEP, differences, everything, standing
-from tests.support.workers import workers
 
 BEGUN = {
     "nothing is changed": Point("put open_undo", 1),

@@ -40,8 +40,7 @@ from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.crash_dreams import dream_of_all
-from tests.support.crash_model import behave
+from tests.support.crash_model import behave, dream_of_all
 from tests.support.scripted import ScriptedChatModel
 from tools.registry import registered
 
@@ -89,7 +88,7 @@ class Job:
     name: str = "first"
     """Tells the jobs on one data folder apart."""
     model: str = "plain"
-    """`plain`: `tests.support.crash_model`; `dreams`: `tests.support.crash_dreams`."""
+    """`plain`: `tests.support.crash_model`; `dreams`: `dream_of_all` there."""
     database: str | None = None
     """The connection string of the database that is used in place of a folder."""
 

@@ -12,8 +12,8 @@ from graph.api.async_agent import AsyncAgent
 from memory.journal import links
 from memory.night.record import STEPS, all_ids, load, plans_of
 from tests.support.crash_worker import Job, Points, running
+from tests.support.kills import workers
 from tests.support.night_memories import Memory
-from tests.support.workers import workers
 
 FIRST, EVENING = "2026-03-02T09:00:00+00:00", "2026-04-14T20:00:00+00:00"
 NIGHT = "2026-04-15T02:00:00+00:00"
