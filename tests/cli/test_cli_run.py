@@ -1,12 +1,12 @@
-"""`circadian run` as a process of its own, with a model behind a socket that a test holds up."""
+"""`circadian run` as a process of its own, with a model behind a socket that a test holds up.
+
+The processes are forked; `tests/frozen/test_processes.py` starts the command itself.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ import pytest
 
 from graph.agent import open_agent
 from tests.support.commandline import circadian
+from tests.support.forked import ForkedPython
 from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
 
 Capture = pytest.CaptureFixture[str]
@@ -41,19 +42,16 @@ class Runner:
     """A `circadian run --json`, and the lines it wrote so far."""
 
     def __init__(self, data: Path, *options: str, model: OpenAIServer | None = None) -> None:
-        command = [sys.executable, "-m", "graph.cli", "run", "--json", "--data", str(data)]
+        command = ["-m", "graph.cli", "run", "--json", "--data", str(data)]
         command += ["--embedder", "offline", "--tick-rate", "0.1", "--tick-rate-sleep", "0.1"]
         command += ["--model", "openai:none" if model else "offline", *options]
         url = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none"} if model else {}
-        env = {**os.environ, **url}
         self.lines: list[dict[str, Any]] = []
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env)
+        self.process = ForkedPython(command, url)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(json.loads(line))
 
@@ -68,8 +66,12 @@ class Runner:
         return status
 
     def error(self) -> str:
-        assert self.process.stderr is not None
         return self.process.stderr.read()
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self._reader.join(10)
+        self.process.close()
 
 
 @pytest.fixture
@@ -82,9 +84,8 @@ def running() -> Iterator[Callable[..., Runner]]:
         return made[-1]
 
     yield start
-    for one in made:
-        one.process.kill()
-        one.process.communicate(timeout=10)
+    for runner in made:
+        runner.close()
 
 
 def until(true: Callable[[], object], seconds: float = 60) -> None:

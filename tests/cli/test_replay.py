@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import PIPE
@@ -17,6 +16,7 @@ from graph.cli.replay_file import MOST_AT_ONCE, Step, steps
 from memory.errors import InputError
 from memory.records.reports import Report, empty_report
 from tests.support.commandline import Done, circadian
+from tests.support.forked import forked_python
 from tests.support.openai_server import OpenAIServer, error
 
 Capture = pytest.CaptureFixture[str]
@@ -226,7 +226,7 @@ def test_replayed_again_after_a_kill_each_event_is_handled_once(
     capsys: Capture, file: Path, data: Path
 ) -> None:
     written(file, *(event(number) for number in range(8)))
-    command = [sys.executable, "-m", "graph.cli", "replay", str(file), "--data", str(data)]
+    command = [forked_python(), "-m", "graph.cli", "replay", str(file), "--data", str(data)]
     with subprocess.Popen([*command, "--conversation"], stdout=PIPE, text=True) as process:
         assert process.stdout is not None
         while "I planted 4 beans" not in process.stdout.readline():

@@ -15,9 +15,8 @@ from memory.messages.history import MARK
 from tests.support.agents import entries
 from tests.support.crash_model import TOO_LONG
 from tests.support.crash_worker import START, Job, Point, Points, running
-from tests.support.kills import copied, counts, kill_at_each, points
+from tests.support.kills import copied, counts, kill_at_each, points, workers
 from tests.support.scripted import logged_calls
-from tests.support.workers import workers
 
 SETTINGS = {"max_context_tokens": 1_000, "compact_preserve_window": 4}
 LATER = "2026-03-02T11:00:00+00:00"

@@ -18,9 +18,8 @@ from memory.records.tick import ParkedTick
 from memory.storage.access import list_items
 from tests.support.agents import entries
 from tests.support.crash_worker import START, Job, Point, Points, Run, running
-from tests.support.kills import kill_at_each, points
+from tests.support.kills import kill_at_each, points, workers
 from tests.support.scripted import logged_calls
-from tests.support.workers import workers
 
 LATER = "2026-03-02T11:00:00+00:00"
 MOON = {"id": "e1", "text": "Launch to the moon", "sender": "Ada", "at": START}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from memory.night import record as night
 from memory.night.record import STEPS
 from tests.support.crash_worker import Job, Point, Points, running
+from tests.support.kills import kill_at_each, points, run_of, workers
 from tests.support.scripted import logged_calls
 from tests.support.whole_nights import (
     NIGHT,
@@ -24,7 +26,6 @@ from tests.support.whole_nights import (
     standing,
     steps_done,
 )
-from tests.support.workers import workers
 
 NEXT: dict[str, Any] = {
     "request: sleep": SLEEP,
@@ -38,34 +39,38 @@ NEXT: dict[str, Any] = {
 }
 
 AT = {
-    "once the night is begun": Point("puts", 2),
-    "one of three scorings is written": Point("puts", 3),
-    "the scorings are written": Point("puts", 6),
-    "one of three batches is made into facts": Point("puts", 7),
-    "two of three batches are made into facts": Point("puts", 8),
+    "once the night is begun": Point("put open_night", 1),
+    "one of four scorings is written": Point("plan score_importance", 1),
+    "the scorings are written": Point("plan score_importance", 4),
+    "one of four batches is made into facts": Point("plan consolidate", 1),
+    "two of four batches are made into facts": Point("plan consolidate", 2),
+    "it is decided which facts are settled": Point("plan settle", 1),
     "before the first fact": Point("facts", 1, "before"),
     "in the middle of adding facts": Point("fact", 5),
     "between the facts and their marks": Point("facts", 1),
-    "compacting is applied": Point("puts", 12),
-    "one of three dreams is written": Point("puts", 13),
-    "two of three dreams are written": Point("puts", 14),
-    "the orphans are found": Point("puts", 17),
-    "attributes are made": Point("puts", 18),
-    "a reflection has its questions": Point("puts", 19),
-    "a reflection has its answers": Point("puts", 21),
-    "it is decided what is pruned": Point("puts", 22),
-    "an extraction is on its way": Point("puts", 23),
-    "a summary is kept": Point("puts", 25),
-    "a compaction is decided": Point("puts", 26),
-    "the night is weighed": Point("puts", 27),
-    "dreaming is about to be applied": Point("puts", 28, "before"),
-    "dreaming is applied": Point("puts", 28),
-    "the night is recorded": Point("puts", 29),
+    "compacting is applied": Point("put undreamed", 1),
+    "what compacting wrote is indexed": Point("put speakers", 1),
+    "one of four dreams is written": Point("plan dream", 1),
+    "two of four dreams are written": Point("plan dream", 2),
+    "the orphans are found": Point("plan prune_links", 1),
+    "attributes are made": Point("plan consolidate_entities", 1),
+    "a reflection has its questions": Point("plan reflect", 1),
+    "a reflection has its answers": Point("plan reflect", 2),
+    "it is decided what is pruned": Point("plan prune", 1),
+    "an extraction is on its way": Point("plan extract_facts", 1),
+    "a summary is kept": Point("put summaries", 1),
+    "a compaction is decided": Point("plan compact", 1),
+    "the night is weighed": Point("put nights", 3),
+    "dreaming is about to be applied": Point("put archives", 1, "before"),
+    "dreaming is applied": Point("put archives", 1),
+    "the night is recorded": Point("put open_night", 2),
 }
+ACCEPTED = 3
+"""The first write after which a kill loses nothing: the request is in a checkpoint."""
 FAST = (
-    "one of three scorings is written",
-    "two of three batches are made into facts",
-    "one of three dreams is written",
+    "one of four scorings is written",
+    "two of four batches are made into facts",
+    "one of four dreams is written",
     "attributes are made",
     "a reflection has its questions",
     "an extraction is on its way",
@@ -73,10 +78,6 @@ FAST = (
     "dreaming is applied",
 )
 """Tested in every run; the others with `-m slow`."""
-CALLS = 18
-WRITES = 96
-BEGUN = 10
-"""The write that begins the night: what comes before it is for that night, or comes before it."""
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +121,19 @@ def asked(job: Job) -> Counter[str]:
     return Counter(f"{call['tools']} {call['last']}" for call in logged_calls(job.log))
 
 
-async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) -> None:
+def given_after(job: Job, point: Point) -> str:
+    """Another input for each point; before the night begins, a message would be part of it."""
+    begun = point.kind != "write" or point.nth > run_of(job)["first"]["put open_night"]
+    names = list(NEXT) if begun else ["request: sleep", "no input"]
+    return names[(point.nth + len(point.kind)) % len(names)]
+
+
+async def same_as_undisturbed(
+    job: Job, point: Point, undisturbed: Undisturbed, given: str | None = None
+) -> None:
     """Run once more in this process: the same memory, and only the awaited answer paid twice."""
     expected, calls = await undisturbed()
+    given = given or given_after(job, point)
     async with running(job, Points(job)) as (agent, run):
         if NEXT[given] == "preview":
             await night.want_preview(agent.store, agent.scope)
@@ -142,8 +153,7 @@ async def same_as_undisturbed(job: Job, given: str, undisturbed: Undisturbed) ->
 
 async def test_an_undisturbed_night_has_work_for_every_step(lived: Path, tmp_path: Path) -> None:
     job = job_in(lived, tmp_path)
-    counts = workers().done(job)["counts"]
-    assert (counts["model"], counts["write"]) == (CALLS, WRITES)
+    workers().done(job)
     async with running(job, Points(job)) as (agent, _):
         assert await steps_done(agent) == set(STEPS)
 
@@ -155,36 +165,31 @@ async def test_an_undisturbed_night_has_work_for_every_step(lived: Path, tmp_pat
 async def test_killed_when(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str
 ) -> None:
-    job = job_in(lived, tmp_path)
-    workers().killed(replace(job, point=AT[name]))
-    await same_as_undisturbed(job, list(NEXT)[len(name) % len(NEXT)], undisturbed)
+    await killed_at(job_in(lived, tmp_path), [AT[name]], undisturbed)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        pytest.param(call, marks=[] if call in (10, 13, 17) else [pytest.mark.slow])
-        for call in range(1, CALLS + 1)
-    ],
-)
+@pytest.mark.parametrize("part", ["10/4", pytest.param("1/1", marks=pytest.mark.slow)])
 async def test_killed_while_an_answer_is_awaited(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, call: int
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, part: str
 ) -> None:
     job = job_in(lived, tmp_path)
-    workers().kill_at_hold(replace(job, point=Point("model", call, "before", hold=True)))
-    await same_as_undisturbed(job, list(NEXT)[call % len(NEXT)], undisturbed)
+    awaited = points(job, "model", when="before", part=part)
+    await killed_at(job, [replace(point, hold=True) for point in awaited], undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", range(3, WRITES + 1))
+@pytest.mark.parametrize("part", ["1/2", "2/2"])
 async def test_killed_at_any_write(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, nth: int, when: str
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, part: str, when: str
 ) -> None:
     job = job_in(lived, tmp_path)
-    workers().killed(replace(job, point=Point("write", nth, when)))
-    given = list(NEXT)[nth % (len(NEXT) if nth > BEGUN else 2)]
-    await same_as_undisturbed(job, given, undisturbed)
+    where = points(job, "write", when=when, first=ACCEPTED, part=part)
+    await killed_at(job, where, undisturbed)
+
+
+async def killed_at(job: Job, where: list[Point], undisturbed: Undisturbed) -> None:
+    await kill_at_each(job, where, partial(same_as_undisturbed, undisturbed=undisturbed))
 
 
 PREVIEW, APPLY, UNDO = ({"do": [deed]} for deed in ("preview", "apply", "undo"))
@@ -195,18 +200,18 @@ DEEDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 SHORT = ("facts are being added", "its first part is applied", "it is not said yet")
 DURING = {
     "apply": {
-        "the preview is approved": Point("puts", 1),
+        "the preview is approved": Point("put open_night", 1),
         "facts are being added": Point("fact", 4),
-        "its first part is applied": Point("puts", 2),
-        "all of it is applied": Point("puts", 3),
+        "its first part is applied": Point("put undreamed", 1),
+        "all of it is applied": Point("put archives", 1),
     },
     "undo": {
-        "nothing is begun yet": Point("puts", 1, "before"),
-        "it is begun": Point("puts", 1),
-        "all but the facts is taken back": Point("puts", 2),
-        "it is not said yet": Point("puts", 3, "before"),
-        "it is said": Point("puts", 3),
-        "it is logged": Point("puts", 4),
+        "nothing is begun yet": Point("put open_undo", 1, "before"),
+        "it is begun": Point("put open_undo", 1),
+        "all but the facts is taken back": Point("put archives", 1),
+        "it is not said yet": Point("put nights", 1, "before"),
+        "it is said": Point("put nights", 1),
+        "it is logged": Point("put open_undo", 2),
     },
 }
 
@@ -226,8 +231,8 @@ def before(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, J
     ("deed", "name"),
     [
         pytest.param(deed, name, marks=[] if name in SHORT else [pytest.mark.slow])
-        for deed, points in DURING.items()
-        for name in points
+        for deed, named in DURING.items()
+        for name in named
     ],
 )
 async def test_killed_while_a_night_is_applied_or_taken_back(

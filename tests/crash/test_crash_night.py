@@ -20,9 +20,8 @@ from memory.operations.apply import LINKS
 from memory.storage.access import list_items
 from tests.support.agents import entries
 from tests.support.crash_worker import START, Job, Point, Points, running
-from tests.support.kills import counts, kill_at_each, points
+from tests.support.kills import counts, kill_at_each, points, workers
 from tests.support.scripted import logged_calls
-from tests.support.workers import workers
 
 HEARD = [
     {

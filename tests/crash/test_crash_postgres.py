@@ -9,9 +9,8 @@ import pytest
 
 from tests.crash.test_crash_tick import BUILD, handled_once
 from tests.support.crash_worker import Job, Point
-from tests.support.kills import points
+from tests.support.kills import points, workers
 from tests.support.postgres import Postgres
-from tests.support.workers import workers
 
 
 @pytest.fixture

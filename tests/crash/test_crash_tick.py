@@ -16,9 +16,8 @@ from memory.entities import entities
 from memory.events import inbox
 from tests.support.agents import entries
 from tests.support.crash_worker import START, Job, Point, Points, running
-from tests.support.kills import counts, kill_at_each, points
+from tests.support.kills import counts, kill_at_each, points, workers
 from tests.support.scripted import logged_calls
-from tests.support.workers import workers
 
 BUILD = {"id": "e1", "text": "Build a tavern", "sender": "Ada", "at": START}
 AND_NOW = {"id": "e2", "text": "And now?", "sender": "Ada", "at": START}
@@ -30,8 +29,8 @@ NEXT: dict[str, Any] = {
 LATER = "2026-03-02T11:00:00+00:00"
 CALLS = 3
 """Model calls of an undisturbed tick."""
-ACCEPTED, DONE = 3, 8
-"""On a server: the write with which the event is in the inbox, and how many follow its tick."""
+ACCEPTED = 3
+"""On a server: the first write after which a kill loses nothing; a checkpoint holds the event."""
 
 
 @pytest.fixture
@@ -82,7 +81,7 @@ async def test_killed_before_a_tick_that_is_done_was_checkpointed(
 
 
 async def test_killed_on_a_server(chat: Job) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=DONE, part="1/7")
+    where = points(chat, "write", first=ACCEPTED, part="1/7")
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS))
 
 
@@ -98,7 +97,7 @@ async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("given", NEXT)
 async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
-    where = points(chat, "write", first=ACCEPTED, last=DONE)
+    where = points(chat, "write", first=ACCEPTED)
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
 
 
@@ -110,6 +109,12 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
     given = given or list(NEXT)[point.nth % 3]
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
+        # A server's next run need not report a tick that was done, and without a message it would
+        # turn to the goal that the tick added.
+        done = job.plain and (await agent.aget_state()).values.get("tick") == 1
+        if done and given == "no input":
+            await contains(agent, ["e1"])
+            return
         report = (await run(NEXT[given]))["report"]
         events = ["e1", "e2"] if given == "a new message" else ["e1"]
         await contains(agent, events)
@@ -117,7 +122,7 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
         assert CALLS <= calls - (len(events) - 1) <= CALLS + repeated
         assert report["failures"] == []
         told = [tick["event_id"] for tick in report["ticks"]] + report["skipped"]
-        assert told == events
+        assert told == events or (done and told == events[1:])
 
 
 async def contains(agent: AsyncAgent, events: list[str]) -> None:

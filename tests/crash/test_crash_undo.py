@@ -25,15 +25,15 @@ from tests.crash.test_crash_dreaming import APPLY, UNDO
 from tests.crash.test_crash_dreaming import before as before
 from tests.crash.test_crash_dreaming import lived as lived
 from tests.support.crash_worker import Job, Point, Points, running
+from tests.support.kills import workers
 from tests.support.scripted import logged_calls
 from tests.support.whole_nights import SLEEP, differences, everything, standing
-from tests.support.workers import workers
 
 BEGUN = {
-    "nothing is changed": Point("puts", 1),
-    "all but the facts is taken back": Point("puts", 2),
-    "all is taken back, and not said": Point("puts", 3, "before"),
-    "it is not logged": Point("puts", 4, "before"),
+    "nothing is changed": Point("put open_undo", 1),
+    "all but the facts is taken back": Point("put archives", 1),
+    "all is taken back, and not said": Point("put nights", 1, "before"),
+    "it is not logged": Point("put open_undo", 2, "before"),
 }
 GIVEN: dict[str, dict[str, Any] | None] = {"a run": None, "a night": SLEEP, "the undo": UNDO}
 
@@ -112,9 +112,9 @@ async def test_a_forget_and_a_correction_come_behind_an_undo_that_was_broken_off
 
 @pytest.fixture
 def broken(before: dict[str, Job], tmp_path: Path) -> Job:
-    """A preview that was applied by a process killed before the history was cut."""
+    """A preview applied by a process that was killed before it cut the history."""
     job = copied(before["apply"], tmp_path / "killed", APPLY)
-    workers().killed(replace(job, point=Point("puts", 4)))
+    workers().killed(replace(job, point=Point("put open_night", 2)))
     return job
 
 

@@ -1,4 +1,4 @@
-"""A forget that is broken off anywhere is completed by a second one of the same name."""
+"""A second forget of the same name completes one that was interrupted anywhere."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -8,34 +8,33 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases import forgetting
+from graph.use_cases import forgetting as use_case
 from graph.use_cases.forgetting import forget
 from graph.use_cases.transfer import export_memory
+from memory import forgetting
 from memory.errors import BusyError, InputError, MemoryStoreError
-from memory.forgetting import facts as found_rows
-from memory.forgetting import progress as open_forget
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
 from tests.support.facts import running
 from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding, lived_in
 
 PARTS: list[tuple[Any, str]] = [
-    (open_forget, "begin"),
-    (found_rows, "erase"),
-    (found_rows, "mend"),
-    (forgetting, "_rewrite_state"),
-    (forgetting, "write_batch"),
-    (forgetting, "_clean"),
-    (open_forget, "clean"),
-    (open_forget, "ended"),
+    (forgetting, "begin"),
+    (forgetting, "erase"),
+    (forgetting, "mend"),
+    (use_case, "_rewrite_state"),
+    (use_case, "write_batch"),
+    (use_case, "_clean"),
+    (forgetting, "clean"),
+    (forgetting, "ended"),
 ]
-"""What a forget does, in order."""
+"""The parts of a forget, in order."""
 
 FORGET = """
 import asyncio, sys
 from datetime import datetime
 from pathlib import Path
-from graph.forgetting import forget
+from graph.use_cases.forgetting import forget
 from tests.support.clock import Clock
 from tests.support.lives import at_home
 
@@ -86,8 +85,8 @@ async def is_whole(agent: AsyncAgent, data: Path) -> None:
     """Zora is gone, without a trace of the forget itself, and Ben is not."""
     assert holding(data, ZORAS) == []
     assert {one.split(": ")[1] for one in holding(data, BENS)} == set(BENS)
-    assert await open_forget.begun(agent.store, agent.scope) is None
-    assert not await open_forget.has_residue(agent.store, agent.scope)
+    assert await forgetting.begun(agent.store, agent.scope) is None
+    assert not await forgetting.has_residue(agent.store, agent.scope)
     facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
     assert len([one for one in facts if one.startswith("Ben said")]) == 3
     said = [one["content"] for one in await entries(agent) if one["source_entity"] == "Ben"]
@@ -128,7 +127,7 @@ async def test_the_agent_may_run_between_an_interrupted_and_a_second_forget(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
-        await break_off(agent, monkeypatch, found_rows, "mend", done=True)
+        await break_off(agent, monkeypatch, forgetting, "mend", done=True)
         await agent.ainvoke(said("Is my lantern ready?", sender="Zora"))
         await forget(agent.context, "Zora")
         await is_whole(agent, data)
@@ -138,7 +137,7 @@ async def test_a_forget_of_somebody_else_completes_an_interrupted_one(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
-        await break_off(agent, monkeypatch, forgetting, "write_batch", done=False)
+        await break_off(agent, monkeypatch, use_case, "write_batch", done=False)
         with pytest.raises(InputError, match="nothing is known of 'Carl'"):
             await forget(agent.context, "Carl")
         await is_whole(agent, data)
@@ -148,7 +147,7 @@ async def test_an_interrupted_forget_blocks_an_export(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
-        await break_off(agent, monkeypatch, found_rows, "erase", done=False)
+        await break_off(agent, monkeypatch, forgetting, "erase", done=False)
         with pytest.raises(InputError, match="circadian forget 'Zora' --yes"):
             [one async for one in export_memory(agent.context)]
 
@@ -161,7 +160,7 @@ async def test_a_forget_waits_for_a_run_elsewhere_and_gives_up(
         with pytest.raises(BusyError, match="in use by process"):
             await forget(other.context, "Zora")
         assert (await forget(other.context, "Zora", dry_run=True))["counts"]["events"] == 6
-        assert await open_forget.begun(other.store, other.scope) is None
+        assert await forgetting.begun(other.store, other.scope) is None
 
 
 async def test_a_file_read_by_another_process_is_reported_and_cleaned_later(

@@ -25,8 +25,8 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.crash_worker import Job, Point, Points, running
 from tests.support.dangerous import Launches
+from tests.support.kills import workers
 from tests.support.scripted import call, scripted
-from tests.support.workers import workers
 from tools.registry import registered
 
 AS_RUN = {"resume": "yes", "run": "r1"}

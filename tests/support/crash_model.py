@@ -1,8 +1,15 @@
-"""What the model of the processes that are killed says: it follows from the prompt alone."""
+"""Models of the processes that are killed: each answer follows from the prompt alone.
+
+`dream_of_all` finds work for every step of a night. An entry weighs what stands in brackets behind
+it, and becomes a fact. Two facts that begin alike, as "Ada lives in Oslo" and "Ada lives in Rome",
+are related.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -10,6 +17,127 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from memory.messages.trust import as_said
 from tests.support.agents import EXTRACTING, dreamless, night_model
 from tests.support.scripted import calls
+
+LINE = re.compile(r"^\[([^\]]+)\] (.*)$", re.MULTILINE)
+WEIGHT = re.compile(r"\((\d+)\)")
+SAID = re.compile(r"^\S+ (\w+): (.*)$")
+
+
+def dream_of_all(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+    """One answer, the same whatever the process."""
+    shown = str(messages[-1].text)
+    match tools:
+        case ["Scores"]:
+            return calls(("Scores", {"scores": list(_scores(shown))}))
+        case ["Dream"]:
+            return calls(("Dream", _dream(shown)))
+        case ["Attributes"]:
+            return calls(("Attributes", {"attributes": list(_attributes(shown))}))
+        case ["Questions"]:
+            asked = ["Where do people live?", "What do people drink?"]
+            return calls(("Questions", {"questions": asked}))
+        case ["Insights"]:
+            return calls(("Insights", {"insights": list(_insights(shown))}))
+    if tools == EXTRACTING:
+        return _extraction(messages)
+    if "Summarise" in str(messages[0].text):
+        return "They spoke of many things."
+    if len(messages) > 1 and "Entries:" in str(messages[1].text):
+        return _facts(str(messages[1].text))
+    return _awake(messages)
+
+
+def _scores(shown: str) -> Iterator[dict[str, object]]:
+    for id_, text in LINE.findall(shown):
+        weight = WEIGHT.search(text)
+        yield {"id": id_, "importance": int(weight[1]) if weight else 7}
+
+
+def _facts(shown: str) -> AIMessage:
+    facts = []
+    for id_, line in LINE.findall(shown):
+        if said := SAID.match(line):
+            facts.append({"text": said[2], "source_ids": [id_], "speaker": said[1]})
+    return calls(("store_memory", {"facts": facts}))
+
+
+def _dream(shown: str) -> dict[str, object]:
+    known = {id_: _told(text) for id_, text in LINE.findall(shown)}
+    relations, contexts = [], []
+    for id_, text in LINE.findall(shown):
+        near = re.search(r"\(near: ([^)]*)\)$", text)
+        if near is None:
+            continue
+        contexts.append({"fact": id_, "context": f"Of {known[id_][:2]}.", "tags": known[id_][:1]})
+        for other in near[1].split(", ") if near[1] != "-" else ():
+            if kind := _relation(known[id_], known[other]):
+                pair = {"fact": id_, "other": other, "relation": kind, "reason": "both"}
+                relations.append(pair)
+    return {"relations": relations, "contexts": contexts}
+
+
+def _told(line: str) -> list[str]:
+    """The words of a fact: `date who: words (near: ...)`."""
+    return re.sub(r" \(near: [^)]*\)$", "", line).split(": ", 1)[1].split()
+
+
+def _relation(one: list[str], other: list[str]) -> str | None:
+    if one[:2] != other[:2]:
+        return "relates" if one[0] == other[0] else None
+    if one[:4] == other[:4]:
+        return "duplicates"
+    return "supersedes" if "now" in one else "contradicts"
+
+
+def _attributes(shown: str) -> Iterator[dict[str, object]]:
+    for part in shown.split("Entity [")[1:]:
+        found = LINE.findall(part)
+        if found:
+            ids, (_, text) = [id_ for id_, _ in found], found[0]
+            value = text.split(": ", 1)[1]
+            entity = part.split("]", 1)[0]
+            yield {"entity": entity, "name": "habit", "value": value, "evidence": ids[:2]}
+
+
+def _insights(shown: str) -> Iterator[dict[str, object]]:
+    for part in shown.split("Question: ")[1:]:
+        found = LINE.findall(part)
+        about = part.split("?", 1)[0].split()
+        # Without words of what it names it would come from an earlier insight that says the same.
+        text = f"People {about[-1]} in many ways: {found[0][1]}" if found else ""
+        yield {"text": text, "evidence": [id_ for id_, _ in found[:3]], "importance": 8}
+
+
+def _extraction(messages: list[BaseMessage]) -> AIMessage:
+    if isinstance(messages[-1], ToolMessage):
+        return calls(("noop", {}))
+    noticed = {"entity": "Ada", "observation": "Ada walks at night."}
+    entry = {"content": "The lamp by the door is broken."}
+    return calls(("add_journal_entry", entry), ("update_entity_observation", noticed))
+
+
+def _awake(messages: list[BaseMessage]) -> AIMessage | str:
+    """Asked to notice something, it does; asked to recall or to plan, too."""
+    if isinstance(messages[-1], ToolMessage):
+        return "That is done."
+    newest = next(one for one in reversed(messages) if isinstance(one, HumanMessage))
+    text = as_said(str(newest.text))
+    if text.startswith("Notice"):
+        seen = ("hats", "songs", "boats", "tea", "rain", "dogs")
+        notes = ({"entity": "Ada", "observation": f"Ada likes {one}."} for one in seen)
+        return calls(*(("update_entity_observation", note) for note in notes))
+    if text.startswith("Recall"):
+        return calls(("recall_memories", {"query": "Where does Ada live?"}))
+    if text.startswith("Plan"):
+        project = {"key": "barn", "summary": "A barn", "context": "It needs a roof."}
+        memory = {"memory_type": "fact", "content": "The barn is old."}
+        return calls(
+            ("create_project", project),
+            ("add_goal", {"description": "Mend the roof of the barn"}),
+            ("add_session_memory", memory),
+        )
+    return "I see."
+
 
 TOO_LONG = "Summarise at length."
 """A prompt whose summary is longer than what it summarises."""

@@ -1,21 +1,14 @@
-"""Processes that run an agent and die of SIGKILL at a chosen point, or stand there to be killed.
-
-Started as a script it reads one JSON command a line and answers each with one line:
-`{"run": <Job>}` forks a process that does the job, and gives its pid; `{"wait": pid, "seconds": s}`
-gives its exit status (-9: killed), or "running". Forking saves importing everything every time.
-"""
+"""A process that runs an agent and is killed at a chosen point, or waits there to be killed."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import json
 import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -47,8 +40,7 @@ from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.crash_dreams import dream_of_all
-from tests.support.crash_model import behave
+from tests.support.crash_model import behave, dream_of_all
 from tests.support.scripted import ScriptedChatModel
 from tools.registry import registered
 
@@ -61,7 +53,8 @@ class Point:
 
     Kinds: `write` (a checkpoint, a task's writes, a store batch with puts, or a batch of facts:
     counted together), `checkpoint`, `puts`, `facts`, `fact` (one fact inside a batch), `model`,
-    `tool` (what the dangerous tool does).
+    `tool` (the dangerous tool's work). A store batch counts as `put NAMESPACE` too, once for each
+    namespace in it, and the plans of a night as `plan STEP`.
     """
 
     kind: str
@@ -95,7 +88,7 @@ class Job:
     name: str = "first"
     """Tells the jobs on one data folder apart."""
     model: str = "plain"
-    """`plain`: `tests.support.crash_model`; `dreams`: `tests.support.crash_dreams`."""
+    """`plain`: `tests.support.crash_model`; `dreams`: `dream_of_all` there."""
     database: str | None = None
     """The connection string of the database that is used in place of a folder."""
 
@@ -120,6 +113,11 @@ class Job:
         return Path(f"{self.data}.{self.name}.out")
 
     @property
+    def errors(self) -> Path:
+        """The standard error of the process."""
+        return Path(f"{self.data}.{self.name}.err")
+
+    @property
     def reached(self) -> Path:
         """A file that stands once the point is reached with `hold`."""
         return Path(f"{self.data}.{self.name}.reached")
@@ -130,11 +128,17 @@ class Points:
 
     def __init__(self, job: Job) -> None:
         self.counts: dict[str, int] = {}
+        self.first: dict[str, int] = {}
+        """The write (from 1) that is the first of each kind."""
+        self.last: dict[str, int] = {}
         self._point, self._reached = job.point, job.reached
 
-    async def around(self, kinds: tuple[str, ...], work: Callable[[], Awaitable[Any]]) -> Any:
+    async def around(self, kinds: set[str], work: Callable[[], Awaitable[Any]]) -> Any:
         """Do `work` as one call of each of `kinds`."""
         numbers = {kind: self.count(kind) for kind in kinds}
+        for kind in kinds:
+            self.first.setdefault(kind, numbers["write"])
+            self.last[kind] = numbers["write"]
         self.end_at(numbers, "before")
         result = await work()
         self.end_at(numbers, "after")
@@ -183,13 +187,22 @@ def _watched(
     points: Points, method: Callable[..., Awaitable[Any]], kind: str
 ) -> Callable[..., Awaitable[Any]]:
     async def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kinds = {kind, "write"}
         if kind == "puts":
             args = (list(args[0]),)
-            if not any(isinstance(op, PutOp) for op in args[0]):
+            named = {_kind_of(op) for op in args[0] if isinstance(op, PutOp)}
+            if not named:
                 return await method(self, *args)
-        return await points.around((kind, "write"), lambda: method(self, *args, **kwargs))
+            kinds |= named
+        return await points.around(kinds, lambda: method(self, *args, **kwargs))
 
     return watched
+
+
+def _kind_of(put: PutOp) -> str:
+    """`plan STEP` for a plan of a night, else `put NAMESPACE` without user and thread."""
+    name = put.namespace[2]
+    return f"plan {put.value['step']}" if name == "night" and put.value else f"put {name}"
 
 
 def model_of(job: Job, points: Points) -> ScriptedChatModel:
@@ -293,7 +306,8 @@ async def work(job: Job) -> None:
     result: dict[str, Any] = {"reports": [], "posted": [], "error": None}
     try:
         async with running(job, points) as (agent, run):
-            points.counts.clear()
+            for counted in (points.counts, points.first, points.last):
+                counted.clear()
             if job.post:
                 result["posted"] = (await agent.post(job.post))._asdict()
             for place, given in enumerate(job.inputs):
@@ -301,58 +315,15 @@ async def work(job: Job) -> None:
                 result["reports"].append((await run(given))["report"])
     except CircadianError as error:
         result["error"] = [type(error).__name__, str(error)]
-    result["counts"] = points.counts
+    result |= {"counts": points.counts, "first": points.first, "last": points.last}
     partial = job.out.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps(result))
     partial.replace(job.out)
 
 
-def as_job(raw: dict[str, Any]) -> Job:
-    point = raw.pop("point")
-    return Job(**raw, point=Point(**point) if point else None)
-
-
-def start(job: Job) -> int:
-    """Fork a process that does `job`; give its pid."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        asyncio.run(work(job))
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
-
-
-def wait(pid: int, seconds: float) -> int | str:
-    """The exit status of a process, negative for a signal; "running" when it has none in time."""
-    end = time.monotonic() + seconds
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > end:
-            return "running"
-        time.sleep(0.005)
-
-
-def main() -> None:
-    """Answer commands until the input ends."""
-    importlib.import_module("memory.facts.mem0")  # slow
-    gc.freeze()  # no process that is forked looks for garbage in what was imported
-    for line in sys.stdin:
-        command = json.loads(line)
-        if "run" in command:
-            answer: int | str = start(as_job(command["run"]))
-        else:
-            answer = wait(command["wait"], command["seconds"])
-        sys.stdout.write(f"{json.dumps(answer)}\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+def run_job(job: Job) -> None:
+    """Be the process that does a job; its standard error goes to a file."""
+    gc.freeze()  # nothing looks for garbage in what was imported
+    with job.errors.open("ab") as errors:
+        os.dup2(errors.fileno(), sys.stderr.fileno())
+    asyncio.run(work(job))

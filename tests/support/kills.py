@@ -1,4 +1,4 @@
-"""Kill a process at every point of an operation, and check what the next run makes of it.
+"""Kill a process at chosen points, or at every point of an operation.
 
 The points are counted in an undisturbed run, so that no test knows their numbers: a change of how
 often something is written needs no change of a test.
@@ -6,28 +6,114 @@ often something is written needs no change of a test.
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import shutil
+import signal
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tests.support.crash_worker import Job, Point
-from tests.support.workers import workers
+from tests.support.crash_worker import Job, Point, run_job
+from tests.support.forked import forks
+
+KILLED = -signal.SIGKILL
+SECONDS = 60.0
+"""After which a process that does not end fails its test."""
+
+
+class Workers:
+    """The processes of this test process, by id."""
+
+    def __init__(self) -> None:
+        self._started: dict[int, tuple[BaseProcess, Job]] = {}
+
+    def start(self, job: Job) -> int:
+        """Start a process; its id."""
+        for old in (job.out, job.reached, job.errors):
+            old.unlink(missing_ok=True)
+        process = forks().Process(target=run_job, args=(job,), daemon=True)
+        process.start()
+        assert process.pid is not None
+        self._started[process.pid] = process, job
+        return process.pid
+
+    def wait(self, pid: int, seconds: float = SECONDS) -> int:
+        """The exit status. A process that does not end in time is killed and fails the test."""
+        process, job = self._started.pop(pid)
+        process.join(seconds)
+        status = process.exitcode
+        if status is None:
+            process.kill()
+            process.join(SECONDS)
+        process.close()
+        assert status is not None, f"process {pid} did not end in {seconds} s{_errors_of(job)}"
+        return status
+
+    def killed(self, job: Job) -> None:
+        """Run a job whose process dies at its point."""
+        status = self.wait(self.start(job))
+        assert status == KILLED, f"ended with {status}, not at {job.point}{_errors_of(job)}"
+
+    def done(self, job: Job) -> dict[str, Any]:
+        """Run a job to its end; what the process wrote."""
+        return self.ended(job, self.start(job))
+
+    def ended(self, job: Job, pid: int) -> dict[str, Any]:
+        """Wait for a job that was started; what the process wrote."""
+        status = self.wait(pid)
+        assert status == 0, f"ended with {status}{_errors_of(job)}"
+        result: dict[str, Any] = json.loads(job.out.read_text())
+        return result
+
+    def kill_at_hold(self, job: Job) -> None:
+        """Run a job that stands still at its point, and kill it there."""
+        pid = self.start(job)
+        self.until(job.reached)
+        os.kill(pid, signal.SIGKILL)
+        assert self.wait(pid) == KILLED
+
+    def until(self, file: Path) -> None:
+        """Wait until `file` exists."""
+        end = time.monotonic() + SECONDS
+        while not file.exists():
+            assert time.monotonic() < end, f"{file.name} never came"
+            time.sleep(0.005)
+
+
+def _errors_of(job: Job) -> str:
+    said = job.errors.read_text() if job.errors.exists() else ""
+    return f"; stderr:\n{said[-4000:]}"
+
+
+@functools.cache
+def workers() -> Workers:
+    """The workers of this test process."""
+    return Workers()
+
 
 Found = TypeVar("Found")
-_counted: dict[str, dict[str, int]] = {}
+_runs: dict[str, dict[str, Any]] = {}
+
+
+def run_of(job: Job) -> dict[str, Any]:
+    """The result of an undisturbed run of the job, which is made once."""
+    key = json.dumps([job.inputs, job.settings, job.options, job.plain, job.model, job.now])
+    if key not in _runs:
+        own = copied(job, f"undisturbed-{len(_runs)}")
+        _runs[key] = workers().done(own)
+        shutil.rmtree(own.data)
+    return _runs[key]
 
 
 def counts(job: Job) -> dict[str, int]:
-    """How often each kind of point comes in an undisturbed run; the run is made once."""
-    key = json.dumps([job.inputs, job.settings, job.options, job.plain, job.model])
-    if key not in _counted:
-        own = copied(job, f"undisturbed-{len(_counted)}")
-        _counted[key] = workers().done(own)["counts"]
-        shutil.rmtree(own.data)
-    return _counted[key]
+    """How often each kind of point comes in an undisturbed run."""
+    counted: dict[str, int] = run_of(job)["counts"]
+    return counted
 
 
 def copied(job: Job, name: str) -> Job:

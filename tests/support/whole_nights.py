@@ -12,8 +12,8 @@ from graph.api.async_agent import AsyncAgent
 from memory.journal import links
 from memory.night.record import STEPS, all_ids, load, plans_of
 from tests.support.crash_worker import Job, Points, running
+from tests.support.kills import workers
 from tests.support.night_memories import Memory
-from tests.support.workers import workers
 
 FIRST, EVENING = "2026-03-02T09:00:00+00:00", "2026-04-14T20:00:00+00:00"
 NIGHT = "2026-04-15T02:00:00+00:00"
@@ -119,8 +119,22 @@ async def everything(agent: AsyncAgent) -> dict[str, Any]:
     kept = ("conversations", "goals", "projects", "session_memory", "mode", "phase")
     state = {key: values[key] for key in kept}
     state["messages"] = [(one.type, one.text) for one in values["messages"]]
-    found: dict[str, Any] = _timeless({**stored, "state": state})
+    found: dict[str, Any] = _timeless({**_ranked(stored), "state": state})
     return found
+
+
+def _ranked(stored: dict[str, Any]) -> dict[str, Any]:
+    """`stored` with each plan's rank in its night as its order, without plans that only settle.
+
+    A kill between a batch and the facts that it passes over lets those come a batch later.
+    """
+    plans = [(key, value) for key, value in stored.items() if "/night/" in key]
+    nights: dict[str, list[str]] = {}
+    for key, plan in sorted(plans, key=lambda item: item[1]["order"]):
+        if {operation["kind"] for operation in plan["operations"]} != {"settle_fact"}:
+            nights.setdefault(key.split(" ")[0], []).append(key)
+    ranks = {key: rank for keys in nights.values() for rank, key in enumerate(keys)}
+    return {**stored, **{key: {**plan, "order": ranks.get(key)} for key, plan in plans}}
 
 
 def _timeless(value: Any) -> Any:

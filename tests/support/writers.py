@@ -1,28 +1,20 @@
-"""Processes that write facts, on either database, until they are done or are killed.
-
-They are forked from one process that has imported everything, so that a start takes milliseconds.
-"""
+"""Processes that write facts, on either database, until they are done or are killed."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from memory.facts.semantic import SemanticMemory
@@ -30,6 +22,7 @@ from memory.installation.folder import open_folder
 from memory.installation.protocol import Installation
 from memory.records.records import Fact, Scope
 from tests.support.facts import ANA, WordEmbeddings, draft
+from tests.support.forked import forks
 
 SECONDS = 30.0
 """After which a process that says nothing fails its test."""
@@ -134,18 +127,6 @@ def writer(where: Where, name: str, work: Work | None = None) -> Iterator[Writer
         process.join(SECONDS)
         process.close()
         heard.close()
-
-
-@cache
-def forks() -> ForkServerContext:
-    """What starts processes, itself started."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "memory.facts.mem0"])
-    with pytest.MonkeyPatch.context() as patch:
-        # Mem0 reads it when it is imported, which there comes first.
-        patch.setenv("MEM0_TELEMETRY", "False")
-        forkserver.ensure_running()
-    return context
 
 
 def _run(where: Where, name: str, work: Work, tells: Connection) -> None:

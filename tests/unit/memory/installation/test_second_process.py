@@ -20,8 +20,8 @@ from tests.support.agents import entries, opened
 from tests.support.clock import Clock
 from tests.support.crash_worker import START, Job, Point, Points, running
 from tests.support.homes import KINDS
+from tests.support.kills import workers
 from tests.support.scripted import logged_calls, scripted
-from tests.support.workers import workers
 
 
 def event(name: str) -> dict[str, Any]:
