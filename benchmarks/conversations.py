@@ -1,4 +1,4 @@
-"""Conversations in LoCoMo's format (Maharana et al., ACL 2024): their turns and their questions."""
+"""Conversations in LoCoMo's format (Maharana et al., ACL 2024): turns and questions."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ CATEGORIES = {
 
 
 class Session(NamedTuple):
-    """One sitting."""
+    """The turns of one session."""
 
     start: datetime
     turns: list[dict[str, Any]]
 
 
 class Question(NamedTuple):
-    """A question that has evidence."""
+    """A question with evidence."""
 
     text: str
     category: int
     gold: list[str]
-    """The ids of the turns that answer it, each once."""
+    """Ids of the turns that answer it, without duplicates."""
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations of a file. Raises ValueError where it is no JSON list of them."""
+    """Read the conversations of a file. Raises ValueError if it is no JSON list of them."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
@@ -66,7 +66,7 @@ def session_time(text: str) -> datetime:
 
 
 def text_of(turn: dict[str, Any]) -> str:
-    """What a turn says; an image by its caption."""
+    """The text of a turn, with an image's caption."""
     caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
     return f"{turn['text']}{caption}"
 
@@ -86,13 +86,13 @@ def events_of(session: Session) -> list[dict[str, Any]]:
 
 
 def spoken(one: Conversation) -> dict[str, str]:
-    """Every turn with its speaker's name before it, by its id."""
+    """Turn id -> "speaker: text"."""
     turns = [turn for session in sessions(one) for turn in session.turns]
     return {turn["dia_id"]: f"{turn['speaker']}: {text_of(turn)}" for turn in turns}
 
 
 def questions(one: Conversation) -> list[Question]:
-    """The questions whose evidence has a turn that exists; some hold several ids in one string."""
+    """The questions with existing turns as evidence. One string may hold several turn ids."""
     turns = spoken(one)
     found = []
     for raw in one["qa"]:
@@ -104,7 +104,7 @@ def questions(one: Conversation) -> list[Question]:
 
 
 def session_of(turn: str) -> str:
-    """The session of a turn, by their ids: `D3` of `D3:12`."""
+    """The session id in a turn id: `D3` of `D3:12`."""
     return turn.partition(":")[0]
 
 
