@@ -45,15 +45,15 @@ def read_conversations(path: Path) -> list[Conversation]:
     if not isinstance(found, list):
         raise ValueError("no list of conversations")
     wanted = {"sample_id", "conversation", "qa"}
-    for place, one in enumerate(found):
-        if not isinstance(one, dict) or not wanted <= one.keys():
+    for place, item in enumerate(found):
+        if not isinstance(item, dict) or not wanted <= item.keys():
             raise ValueError(f"item {place} lacks one of {', '.join(sorted(wanted))}")
     return found
 
 
-def sessions(one: Conversation) -> Iterator[Session]:
+def sessions(conversation: Conversation) -> Iterator[Session]:
     """The sessions of a conversation, in order."""
-    said = one["conversation"]
+    said = conversation["conversation"]
     numbers = sorted(int(key.split("_")[1]) for key in said if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         start = session_time(said[f"session_{number}_date_time"])
@@ -85,17 +85,17 @@ def events_of(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def spoken(one: Conversation) -> dict[str, str]:
+def spoken(conversation: Conversation) -> dict[str, str]:
     """Turn id -> "speaker: text"."""
-    turns = [turn for session in sessions(one) for turn in session.turns]
+    turns = [turn for session in sessions(conversation) for turn in session.turns]
     return {turn["dia_id"]: f"{turn['speaker']}: {text_of(turn)}" for turn in turns}
 
 
-def questions(one: Conversation) -> list[Question]:
+def questions(conversation: Conversation) -> list[Question]:
     """The questions with existing turns as evidence. One string may hold several turn ids."""
-    turns = spoken(one)
+    turns = spoken(conversation)
     found = []
-    for raw in one["qa"]:
+    for raw in conversation["qa"]:
         ids = [i for text in raw.get("evidence", []) for i in re.findall(r"D\d+:\d+", text)]
         gold = [i for i in dict.fromkeys(ids) if i in turns]
         if gold:

@@ -83,8 +83,8 @@ def in_folder(folder: Path) -> Sizes:
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
             ).fetchall()
             rows = sum(
-                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]
-                for (one,) in tables
+                connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
+                for (table,) in tables
             )
         found[part] = rows, sum(one.stat().st_size for one in folder.glob(f"{name}*"))
     return found
@@ -104,7 +104,8 @@ def in_database(url: str) -> Sizes:
                 (f"{name}%",),
             ).fetchall()
             counted = [
-                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone() for one, _ in tables
+                connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
+                for table, _ in tables
             ]
             found[part] = sum(row[0] for row in counted if row), sum(size for _, size in tables)
     return found
@@ -132,9 +133,9 @@ def _show(grown: Sequence[Growth], marks: Sequence[int]) -> None:
     table = Table(box=SIMPLE_HEAD, title=title)
     for head in ("", "part", "rows", "MB", "more rows", "more MB"):
         table.add_column(head, justify="right" if head not in ("", "part") else "left")
-    for one in grown:
-        cells = (f"{one.rows:,}", f"{one.bytes / 1e6:,.1f}", f"{one.more_rows:+,}")
-        table.add_row(one.home, one.part, *cells, f"{one.more_bytes / 1e6:+,.1f}")
+    for part in grown:
+        cells = (f"{part.rows:,}", f"{part.bytes / 1e6:,.1f}", f"{part.more_rows:+,}")
+        table.add_row(part.home, part.part, *cells, f"{part.more_bytes / 1e6:+,.1f}")
     Console().print(table)
 
 

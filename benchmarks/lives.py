@@ -38,13 +38,13 @@ def spoken(conversations: Sequence[Conversation]) -> list[Event]:
     """The turns of these conversations as events, one conversation after the other."""
     return [
         _event(
-            f"{one['sample_id']}/{event['id']}",
+            f"{conversation['sample_id']}/{event['id']}",
             datetime.fromisoformat(event["at"]),
             event["sender"],
             event["text"],
         )
-        for one in conversations
-        for session in sessions(one)
+        for conversation in conversations
+        for session in sessions(conversation)
         for event in events_of(session)
     ]
 

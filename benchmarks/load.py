@@ -268,9 +268,9 @@ def _show(rounds: Sequence[Round], load: Load, path: Path) -> None:
     heads = ("round", "s", "ticks/s", "p50 s", "p95 s", "CPU ms", "lost", "doubled", "crossed")
     for head in heads:
         table.add_column(head, justify="left" if head == "round" else "right", no_wrap=True)
-    for one in rounds:
-        cells = (one.seconds, one.per_second, one.p50, one.p95, one.cpu_ms)
-        table.add_row(one.name, *map(str, (*cells, one.lost, one.doubled, one.crossed)))
+    for row in rounds:
+        cells = (row.seconds, row.per_second, row.p50, row.p95, row.cpu_ms)
+        table.add_row(row.name, *map(str, (*cells, row.lost, row.doubled, row.crossed)))
     Console().print(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(one) for one in rounds], indent=2) + "\n")

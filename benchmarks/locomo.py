@@ -125,11 +125,11 @@ async def measure(name: str, searcher: Searcher, conversations: Sequence[Convers
     """Let one system learn each conversation, and ask it the questions."""
     values: dict[str, dict[str, list[float]]] = {key: defaultdict(list) for key in MEASURES}
     notes, learned, asked = Notes(), 0.0, 0.0
-    for one in conversations:
+    for conversation in conversations:
         began = time.perf_counter()
-        async with searcher(one, notes) as ask:
+        async with searcher(conversation, notes) as ask:
             ready = time.perf_counter()
-            for question in questions(one):
+            for question in questions(conversation):
                 for key, value in scores(question, await ask(question.text)).items():
                     values[key][str(question.category)].append(value)
                     values[key][ALL].append(value)
@@ -174,7 +174,9 @@ def as_json(rows: Sequence[Row], conversations: Sequence[Conversation]) -> dict[
 def counts(conversations: Sequence[Conversation]) -> dict[str, int]:
     """Questions per category, and in all."""
     found: dict[str, int] = defaultdict(int)
-    for question in (question for one in conversations for question in questions(one)):
+    for question in (
+        question for conversation in conversations for question in questions(conversation)
+    ):
         found[str(question.category)] += 1
         found[ALL] += 1
     return dict(sorted(found.items()))

@@ -117,10 +117,10 @@ def read_tensors(path: Path) -> dict[str, Array]:
     head = json.loads(raw[8:start])
     return {
         name: np.frombuffer(
-            raw, np.float32, math.prod(one["shape"]), start + one["data_offsets"][0]
-        ).reshape(one["shape"])
-        for name, one in head.items()
-        if name != "__metadata__" and one["dtype"] == "F32"
+            raw, np.float32, math.prod(tensor["shape"]), start + tensor["data_offsets"][0]
+        ).reshape(tensor["shape"])
+        for name, tensor in head.items()
+        if name != "__metadata__" and tensor["dtype"] == "F32"
     }
 
 

@@ -178,12 +178,12 @@ def _steps(row: Row, told_of: str) -> Table:
     """A row per step and one for the night, per 100 entries."""
     title = f"A night over {row.entries:,} entries ({told_of}), per 100 entries"
     table, hundreds = _table(title, "step", "calls", "tokens", "seconds"), row.entries / 100
-    for one in row.steps:
+    for step in row.steps:
         table.add_row(
-            one["step"],
-            f"{one['llm_calls'] / hundreds:.1f}",
-            f"{one['tokens'] / hundreds:,.0f}",
-            f"{one['seconds'] / hundreds:.3f}",
+            step["step"],
+            f"{step['llm_calls'] / hundreds:.1f}",
+            f"{step['tokens'] / hundreds:,.0f}",
+            f"{step['seconds'] / hundreds:.3f}",
         )
     table.add_row(
         f"all (calls: budget {BUDGET})",
@@ -218,8 +218,8 @@ def as_json(lives: Sequence[Row], grown: Sequence[Row], told_of: str) -> dict[st
         "lives": [_row_json(row) for row in lives],
         "growth": [_row_json(row) for row in grown],
         "published": [
-            dict(zip(("system", "calls", "tokens", "source"), one, strict=True))
-            for one in PUBLISHED
+            dict(zip(("system", "calls", "tokens", "source"), row, strict=True))
+            for row in PUBLISHED
         ],
     }
 

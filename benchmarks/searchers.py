@@ -78,7 +78,7 @@ def circadian(
     settings = Settings() if links else Settings(recall_weight_links=0.0)
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
         clock = [datetime.now(UTC)]
 
         async def ask(question: str) -> list[str]:
@@ -94,7 +94,7 @@ def circadian(
                 clock=lambda: clock[0],
             )
             async with opening as agent:
-                for session in sessions(one):
+                for session in sessions(conversation):
                     clock[0] = session.start
                     await agent.ainvoke({"events": events_of(session)})
                     if nights:
@@ -114,9 +114,9 @@ async def _night(agent: AsyncAgent) -> Counter[str]:
 
 
 @asynccontextmanager
-async def by_words(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+async def by_words(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
     """BM25 over stems, without stop words."""
-    index = Bm25(spoken(one))
+    index = Bm25(spoken(conversation))
 
     async def ask(question: str) -> list[str]:
         return index.search(question)
@@ -128,16 +128,16 @@ class Bm25:
     """Okapi BM25 over the product's own index terms."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self._counts = {one: Counter(terms(text)) for one, text in texts.items()}
+        self._counts = {id_: Counter(terms(text)) for id_, text in texts.items()}
         self._mean = sum(c.total() for c in self._counts.values()) / max(1, len(texts))
         self._having = Counter(term for counts in self._counts.values() for term in counts)
 
     def search(self, query: str) -> list[str]:
         """Ids of texts that share a term with `query`, best first, at most DEPTH."""
         wanted = set(terms(query))
-        scores = {one: self._score(wanted, counts) for one, counts in self._counts.items()}
-        matching = [one for one, score in scores.items() if score > 0]
-        return sorted(matching, key=lambda one: -scores[one])[:DEPTH]
+        scores = {id_: self._score(wanted, counts) for id_, counts in self._counts.items()}
+        matching = [id_ for id_, score in scores.items() if score > 0]
+        return sorted(matching, key=lambda id_: -scores[id_])[:DEPTH]
 
     def _score(self, wanted: set[str], counts: Counter[str]) -> float:
         damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * counts.total() / self._mean)
@@ -155,8 +155,8 @@ def by_meaning(embeddings: Embeddings) -> Searcher:
     """Search by cosine alone."""
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
-        turns = spoken(one)
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        turns = spoken(conversation)
         ids = list(turns)
         table = np.array(await embeddings.aembed_documents(list(turns.values())))
 
@@ -173,9 +173,9 @@ def by_mem0(embeddings: Embeddings) -> Searcher:
     """Mem0's own search over its own FAISS provider, one store per conversation."""
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
         def learn() -> None:
-            for turn, text in spoken(one).items():
+            for turn, text in spoken(conversation).items():
                 mem0_own.add(memory, text, turn=turn)
 
         async def ask(question: str) -> list[str]:
