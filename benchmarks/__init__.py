@@ -1,1 +1,1 @@
-"""What the product costs and how well it recalls; run with `make bench`."""
+"""Benchmarks: what the product costs and how well it recalls. Run them with `make bench`."""

@@ -1,4 +1,4 @@
-"""The agents that stand beside each other: Circadian, and `create_agent` in three ways."""
+"""The agents that are compared: Circadian, and `create_agent` in three ways."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ STOCK = "create_agent"
 SAME_SAVER = "on our saver"
 SUMMARISING = "summarising"
 SYSTEMS = {
-    CIRCADIAN: "default settings; the two tools beside its built-in ones; each step is stored "
-    "before the next begins; compacts the history at compact_emergency_threshold",
-    STOCK: "the two tools alone, on AsyncSqliteSaver as it comes; steps are stored while the next "
+    CIRCADIAN: "default settings; the two tools and its built-in ones; stores each step before "
+    "the next begins; compacts the history at compact_emergency_threshold",
+    STOCK: "only the two tools, on an unchanged AsyncSqliteSaver; stores each step while the next "
     "one runs",
-    SAME_SAVER: "create_agent on Circadian's checkpointer; each step is stored before the next "
-    "begins",
-    SUMMARISING: "create_agent with SummarizationMiddleware at as many tokens as Circadian "
-    "compacts at, and as many messages kept",
+    SAME_SAVER: "create_agent on Circadian's checkpointer; stores each step before the next begins",
+    SUMMARISING: "create_agent with SummarizationMiddleware, which summarises at as many tokens "
+    "as Circadian compacts at and keeps as many messages",
 }
-"""Name -> what it is."""
+"""Name -> description."""
 DEFAULT = (CIRCADIAN, STOCK, SAME_SAVER)
 
 
@@ -59,22 +58,22 @@ TOOLS: list[BaseTool] = [look_up, convert]
 
 @dataclass(frozen=True)
 class System:
-    """One of the agents."""
+    """An open agent to be measured."""
 
     name: str
     model: OneToolModel
     tick: Callable[[str, Durability], Awaitable[Any]]
-    """Says something to the agent and waits for its answer."""
+    """Sends a message to the agent and waits for its answer."""
     durability: Durability
-    """How it stores its steps when it is measured."""
+    """How it stores its steps while it is measured."""
     bounded: bool
-    """Its checkpoint file holds the newest steps alone."""
+    """Whether its checkpoint file holds only the newest steps."""
     checkpoints: Path
-    """The checkpoint file; what else the agent keeps is in the same folder."""
+    """The checkpoint file. Everything else that the agent keeps is in the same folder."""
 
 
 def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
-    """The agent `name` of SYSTEMS, in the new folder `folder`."""
+    """The agent `name` of SYSTEMS, to be opened in the new folder `folder`."""
     folder.mkdir(parents=True)
     path = folder / "checkpoints.db"
     if name == CIRCADIAN:
@@ -127,7 +126,7 @@ async def _create_agent(
 
 
 def _summaries(model: OneToolModel) -> SummarizationMiddleware[Any, Any]:
-    """Summaries when Circadian makes them, and of as much."""
+    """Summarise when Circadian compacts, and keep as many messages."""
     settings = Settings()
     full = int(settings.max_context_tokens * settings.compact_emergency_threshold)
     return SummarizationMiddleware(

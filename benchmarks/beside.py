@@ -1,11 +1,11 @@
-"""Circadian beside `langchain.agents.create_agent`: the same model, tools and words, in one run.
+"""Compare Circadian with `langchain.agents.create_agent`: same model, tools and words, in one run.
 
     python -m benchmarks.beside [--marks 10 100 1000] [--summarising] [--json FILE]
 
-Where they are measured the agents take turns, tick by tick, so that the machine's noise meets all
-of them alike. On the way there, to save time, they do not wait for each other, and those whose
-checkpoint file holds the newest steps alone store the end of each tick, not its steps. At 1,000
-ticks the checkpoints of `create_agent` need some gigabytes of disk until the run ends.
+Before each mark the agents take turns, tick by tick, so that the machine's noise affects all of
+them alike. Earlier ticks save time: the agents run them side by side, and an agent whose checkpoint
+file holds only the newest steps stores each tick's end instead of all its steps. At 1,000 ticks the
+checkpoints of `create_agent` take some gigabytes of disk until the run ends.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from benchmarks.words import sentence
 
 MARKS = (10, 100, 1_000)
 WINDOW = 10
-"""Ticks before a mark that its figures are taken from."""
+"""Ticks before a mark that are measured."""
 RUN_UP = 50
-"""Ticks before a mark that are stored step by step: all that a bounded file holds at the mark."""
+"""Ticks before a mark that are stored step by step. A bounded file holds no older ones."""
 
 MEASURED = (
-    "A tick is one message, one tool call and the answer; models answer at once. Own work: its "
-    f"median time over the last {WINDOW} ticks, the agents taking turns in one run. In brackets: "
-    "times Circadian's. Prompt tokens: approximate, of all calls of a tick, tool schemas included. "
-    "Same prefix: how much of a prompt (system, tools, messages, as JSON) repeats byte by byte the "
-    "beginning of the call before it: in a tick, and of its first call, from the tick before it. "
-    "Messages: in the prompt. Files: with their write-ahead logs. Circadian's saver keeps the "
-    f"newest steps alone; on it, steps more than {RUN_UP} ticks before a mark were not stored."
+    "A tick is one message, one tool call and the answer; models answer at once. Own work: the "
+    f"median time of the last {WINDOW} ticks; the agents take turns in one run. In brackets: times "
+    "Circadian's. Prompt tokens: approximate, all calls of a tick with tool schemas. Same prefix: "
+    "the share of a prompt (system, tools, messages, as JSON) that repeats the beginning of the "
+    "previous call byte by byte; within a tick, and between its first call and the tick before. "
+    "Messages: in the prompt. Files: with write-ahead logs. Circadian's saver keeps only the "
+    f"newest steps; it did not store steps more than {RUN_UP} ticks before a mark."
 )
 
 
 @dataclass(frozen=True)
 class Row(Marked):
-    """What was measured of one agent at one mark, a number of ticks."""
+    """The figures of one agent at one mark. A mark is a number of ticks."""
 
     own_ms: float
     checkpoint_bytes: int
@@ -72,9 +72,9 @@ class Row(Marked):
     same_prefix: float
     """Share (0..1) of all prompts' characters."""
     same_prefix_in_tick: float
-    """The same of the calls after the first of a tick alone."""
+    """Likewise, only of calls after the first of a tick."""
     same_prefix_between_ticks: float
-    """The same of the first calls of the ticks alone."""
+    """Likewise, only of the first calls of ticks."""
 
 
 FIGURES = (
@@ -90,7 +90,7 @@ FIGURES = (
 
 
 class Tick(NamedTuple):
-    """What was measured of one tick."""
+    """The measurements of one tick."""
 
     seconds: float
     tokens: int
@@ -102,16 +102,16 @@ class Tick(NamedTuple):
 
 
 class Measured:
-    """An agent and its newest ticks."""
+    """An agent and the measurements of its newest ticks."""
 
     def __init__(self, system: System) -> None:
         self.system = system
         self._ticks: deque[Tick] = deque(maxlen=WINDOW)
         self._before = ""
-        """The last prompt that was looked at."""
+        """The newest prompt."""
 
     async def tick(self, text: str) -> None:
-        """Run one tick, and look at what it sent, once its time is taken."""
+        """Run one tick, take its time, then examine the calls that it sent."""
         began = time.perf_counter()
         await self.system.tick(text, self.system.durability)
         seconds = time.perf_counter() - began
@@ -122,13 +122,13 @@ class Measured:
         self._ticks.append(Tick(seconds, every, messages, first, added(later)))
 
     async def pass_tick(self, text: str, *, hurried: bool) -> None:
-        """Run one tick that is not measured. `hurried`: a bounded file gets its end alone."""
+        """Run one tick unmeasured. `hurried`: a bounded file stores only the tick's end."""
         hurries = hurried and self.system.bounded
         await self.system.tick(text, "exit" if hurries else self.system.durability)
         self.system.model.taken()
 
     def row(self, mark: int) -> Row:
-        """The figures of the newest ticks, of which `mark` is the last."""
+        """The figures of the newest ticks. `mark` is the last of them."""
         ticks, kept = self._ticks, self.system.checkpoints
         first, later = [tick.first for tick in ticks], [tick.later for tick in ticks]
         return Row(
@@ -151,7 +151,7 @@ class Measured:
 
 
 async def compare(root: Path, marks: Collection[int], names: Sequence[str] = DEFAULT) -> list[Row]:
-    """Run the agents to the last of the marks, each in a folder of its own under `root`."""
+    """Run the agents up to the last mark, each in its own folder under `root`."""
     rows: list[Row] = []
     async with AsyncExitStack() as stack:
         agents = [
@@ -159,7 +159,7 @@ async def compare(root: Path, marks: Collection[int], names: Sequence[str] = DEF
         ]
         for number in range(1, max(marks, default=0) + 1):
             text, ahead = sentence(number), min(mark - number for mark in marks if mark >= number)
-            # The tick before the window as well: its last prompt is compared with the next.
+            # One tick before the window, too: its last prompt is compared with the next one.
             if ahead <= WINDOW:
                 for place in range(len(agents)):
                     await agents[(number + place) % len(agents)].tick(text)
@@ -177,7 +177,7 @@ def _bytes(folder: Path, pattern: str) -> int:
 
 
 def as_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """The figures for machines; `ratio` is a figure divided by Circadian's at the same mark."""
+    """The figures as JSON. `ratio` is a figure divided by Circadian's at the same mark."""
     return {
         "measured": MEASURED,
         "systems": {row.system: SYSTEMS[row.system] for row in rows},
@@ -186,7 +186,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the figures, and what they are."""
+    """Print the figures and their explanations."""
     console.print(side_by_side(rows, FIGURES, mark="tick", title="Beside create_agent"))
     console.print(MEASURED)
     for name in dict.fromkeys(row.system for row in rows):
@@ -203,7 +203,7 @@ def run(marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the arguments say; return the exit status."""
+    """Run the benchmark; return the exit status."""
     parser = argparse.ArgumentParser(description="Circadian beside create_agent.")
     parser.add_argument("--marks", type=int, nargs="+", default=MARKS, metavar="TICK")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/beside.json"))

@@ -1,8 +1,8 @@
 """The size of the context before and after a night's compaction (data-flow-01, section 1).
 
-The page's example: 50 messages of 70,000 tokens, of which 21 with about 15,000 are left. Once with
-a model that writes a summary of usual length, once with one that fails, where an extract of the
-conversation's own words takes its place.
+The specification's example: 50 messages of 70,000 tokens become 21 of about 15,000. The first run
+has a model that writes a summary of usual length. In the second run the model fails, and an extract
+of the conversation takes the summary's place.
 
     python -m benchmarks.compaction [--json FILE]
 """
@@ -42,7 +42,7 @@ _FIGURES = ("messages_before", "tokens_before", "messages_after", "tokens_after"
 
 
 class Row(NamedTuple):
-    """One compaction."""
+    """The sizes before and after one compaction."""
 
     model: str
     messages_before: int
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 class SummaryModel(FixedModel):
-    """Summarises anything in the same 25 sentences, or fails."""
+    """Summarises everything in the same 25 sentences, or fails."""
 
     fails: bool = False
 
@@ -90,7 +90,7 @@ def example() -> list[AnyMessage]:
 
 
 async def measured() -> list[Row]:
-    """Both compactions, each in an agent of its own."""
+    """Both compactions, each in its own agent."""
     rows = []
     for name, fails in (("summarises", False), ("fails", True)):
         settings = Settings(memory_enabled=False)
@@ -107,7 +107,7 @@ async def measured() -> list[Row]:
 
 
 def table(rows: list[Row]) -> Table:
-    """The rows beside what the page says."""
+    """The rows, compared with the specification's figures."""
     shown = Table(title="The context before and after a compaction")
     for name in ("model", "messages", "after", "tokens", "after", "less", "by"):
         shown.add_column(name, justify="left" if name in ("model", "by") else "right")
@@ -154,7 +154,7 @@ def _row_json(row: Row) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the arguments say; return the exit status."""
+    """Run the benchmark; return the exit status."""
     parser = argparse.ArgumentParser(description="The context before and after a compaction.")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/compaction.json"))
     run(parser.parse_args(arguments).json)

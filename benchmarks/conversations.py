@@ -1,4 +1,4 @@
-"""Conversations in LoCoMo's format (Maharana et al., ACL 2024): their turns and their questions."""
+"""Conversations in LoCoMo's format (Maharana et al., ACL 2024): turns and questions."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ CATEGORIES = {
 
 
 class Session(NamedTuple):
-    """One sitting."""
+    """The turns of one session."""
 
     start: datetime
     turns: list[dict[str, Any]]
 
 
 class Question(NamedTuple):
-    """A question that has evidence."""
+    """A question with evidence."""
 
     text: str
     category: int
     gold: list[str]
-    """The ids of the turns that answer it, each once."""
+    """Ids of the turns that answer it, without duplicates."""
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations of a file. Raises ValueError where it is no JSON list of them."""
+    """Read the conversations of a file. Raises ValueError if it is no JSON list of them."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
@@ -45,15 +45,15 @@ def read_conversations(path: Path) -> list[Conversation]:
     if not isinstance(found, list):
         raise ValueError("no list of conversations")
     wanted = {"sample_id", "conversation", "qa"}
-    for place, one in enumerate(found):
-        if not isinstance(one, dict) or not wanted <= one.keys():
+    for place, item in enumerate(found):
+        if not isinstance(item, dict) or not wanted <= item.keys():
             raise ValueError(f"item {place} lacks one of {', '.join(sorted(wanted))}")
     return found
 
 
-def sessions(one: Conversation) -> Iterator[Session]:
+def sessions(conversation: Conversation) -> Iterator[Session]:
     """The sessions of a conversation, in order."""
-    said = one["conversation"]
+    said = conversation["conversation"]
     numbers = sorted(int(key.split("_")[1]) for key in said if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         start = session_time(said[f"session_{number}_date_time"])
@@ -66,7 +66,7 @@ def session_time(text: str) -> datetime:
 
 
 def text_of(turn: dict[str, Any]) -> str:
-    """What a turn says; an image by its caption."""
+    """The text of a turn, with an image's caption."""
     caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
     return f"{turn['text']}{caption}"
 
@@ -85,17 +85,17 @@ def events_of(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def spoken(one: Conversation) -> dict[str, str]:
-    """Every turn with its speaker's name before it, by its id."""
-    turns = [turn for session in sessions(one) for turn in session.turns]
+def spoken(conversation: Conversation) -> dict[str, str]:
+    """Turn id -> "speaker: text"."""
+    turns = [turn for session in sessions(conversation) for turn in session.turns]
     return {turn["dia_id"]: f"{turn['speaker']}: {text_of(turn)}" for turn in turns}
 
 
-def questions(one: Conversation) -> list[Question]:
-    """The questions whose evidence has a turn that exists; some hold several ids in one string."""
-    turns = spoken(one)
+def questions(conversation: Conversation) -> list[Question]:
+    """The questions with existing turns as evidence. One string may hold several turn ids."""
+    turns = spoken(conversation)
     found = []
-    for raw in one["qa"]:
+    for raw in conversation["qa"]:
         ids = [i for text in raw.get("evidence", []) for i in re.findall(r"D\d+:\d+", text)]
         gold = [i for i in dict.fromkeys(ids) if i in turns]
         if gold:
@@ -104,7 +104,7 @@ def questions(one: Conversation) -> list[Question]:
 
 
 def session_of(turn: str) -> str:
-    """The session of a turn, by their ids: `D3` of `D3:12`."""
+    """The session id in a turn id: `D3` of `D3:12`."""
     return turn.partition(":")[0]
 
 

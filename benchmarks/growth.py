@@ -1,12 +1,12 @@
-"""What a life leaves on the disk: checkpoints, store and memories for 1,000 ticks, retention on.
+"""How an agent's data grows on disk: checkpoints, store and memories over 1,000 ticks.
 
     python -m benchmarks.growth [--ticks 100 1100] [--json FILE]
 
-One agent is spoken to, once a tick, in a data folder and in PostgreSQL: between the two marks,
-1,000 ticks apart where none are named, rows and bytes grow by what is shown. Its context is small,
-so that it compacts its history in that time, and no night prunes anything. PostgreSQL is vacuumed
-at each mark, as it does by itself once a minute; its bytes are those of tables and indexes, with
-the room of deleted rows. A folder's are those of its files.
+One agent gets a message per tick, in a data folder and in PostgreSQL. The table shows the growth of
+rows and bytes between two marks, by default 1,000 ticks apart. The agent's context is small, so
+that it compacts its history meanwhile. There is no night, so nothing is pruned. PostgreSQL is
+vacuumed at each mark, as autovacuum does once a minute. Its bytes are those of tables and indexes,
+including the space of deleted rows. A folder's bytes are those of its files.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from graph.agent import open_agent
 from memory.settings import Settings
 
 MARKS, SOME = (100, 1_100), (100, 200)
-"""Ticks after which it is measured; the second pair takes a fifth of the time."""
+"""Ticks after which sizes are measured. The second pair takes a fifth of the time."""
 SETTINGS = Settings(max_context_tokens=6_000)
 FOLDER, DATABASE = "data folder", "PostgreSQL"
 PARTS = {"checkpoints": "checkpoint", "store": "store", "memories": "memor"}
-"""Part -> how its tables in PostgreSQL begin."""
+"""Part -> prefix of its tables in PostgreSQL."""
 FILES = {"checkpoints": "checkpoints.db", "store": "store.db", "memories": "facts.db"}
 
 Sizes = dict[str, tuple[int, int]]
@@ -47,7 +47,7 @@ Sizes = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Growth:
-    """One part of an agent's data at the last mark, and what it grew by since the first."""
+    """The size of one part of an agent's data at the last mark, and its growth since the first."""
 
     home: str
     part: str
@@ -58,7 +58,7 @@ class Growth:
 
 
 async def live(home: str, folder: Path, url: str, marks: Sequence[int]) -> list[Growth]:
-    """One life in `home`, measured at the first and the last of `marks`."""
+    """Run an agent in `home`, and measure it at the first and the last of `marks`."""
     sizes: list[Sizes] = []
     data = folder if home == FOLDER else None
     for before, until in zip((0, *marks), marks, strict=False):
@@ -75,7 +75,7 @@ def _growth(home: str, part: str, then: tuple[int, int], now: tuple[int, int]) -
 
 
 def in_folder(folder: Path) -> Sizes:
-    """The rows of all tables, and the bytes of each file with its log."""
+    """Rows of all tables, and bytes of each file with its write-ahead log."""
     found: Sizes = {}
     for part, name in FILES.items():
         with closing(sqlite3.connect(folder / name)) as connection:
@@ -83,15 +83,15 @@ def in_folder(folder: Path) -> Sizes:
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
             ).fetchall()
             rows = sum(
-                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]
-                for (one,) in tables
+                connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
+                for (table,) in tables
             )
         found[part] = rows, sum(one.stat().st_size for one in folder.glob(f"{name}*"))
     return found
 
 
 def in_database(url: str) -> Sizes:
-    """The rows of all tables, and their bytes with those of their indexes."""
+    """Rows and bytes of all tables, indexes included."""
     import psycopg
 
     found: Sizes = {}
@@ -104,7 +104,8 @@ def in_database(url: str) -> Sizes:
                 (f"{name}%",),
             ).fetchall()
             counted = [
-                connection.execute(f'SELECT count(*) FROM "{one}"').fetchone() for one, _ in tables
+                connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
+                for table, _ in tables
             ]
             found[part] = sum(row[0] for row in counted if row), sum(size for _, size in tables)
     return found
@@ -132,15 +133,15 @@ def _show(grown: Sequence[Growth], marks: Sequence[int]) -> None:
     table = Table(box=SIMPLE_HEAD, title=title)
     for head in ("", "part", "rows", "MB", "more rows", "more MB"):
         table.add_column(head, justify="right" if head not in ("", "part") else "left")
-    for one in grown:
-        cells = (f"{one.rows:,}", f"{one.bytes / 1e6:,.1f}", f"{one.more_rows:+,}")
-        table.add_row(one.home, one.part, *cells, f"{one.more_bytes / 1e6:+,.1f}")
+    for part in grown:
+        cells = (f"{part.rows:,}", f"{part.bytes / 1e6:,.1f}", f"{part.more_rows:+,}")
+        table.add_row(part.home, part.part, *cells, f"{part.more_bytes / 1e6:+,.1f}")
     Console().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    parser = argparse.ArgumentParser(description="What a life leaves on the disk.")
+    """Run the benchmark; return the exit status."""
+    parser = argparse.ArgumentParser(description="How an agent's data grows on disk.")
     parser.add_argument("--ticks", type=int, nargs=2, default=MARKS, metavar="MARK")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/growth.json"))
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Lives to sleep over: made-up sentences, or what was said in conversations of LoCoMo's format."""
+"""Events for nights: made-up sentences, or the turns of conversations in LoCoMo's format."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from memory.records import Event, Observation, observe_entity
 from memory.storage import write_batch
 
 SPELL = 20
-"""Every so many entries, somebody is observed."""
+"""Entries between two observations of a person."""
 OBSERVED = 5
-"""Observations of one entity."""
+"""Observations per entity."""
 BATCH = 500
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 
 
 def made_up(count: int) -> list[Event]:
-    """So many messages of four people, a minute apart; as long as real ones."""
+    """`count` messages by four people, a minute apart and as long as real ones."""
     people = ("Ada", "Ben", "Cleo", "Dan")
     return [
         _event(f"e{n}", START + timedelta(minutes=n), people[n % 4], f"I noticed that {told(n)}")
@@ -35,25 +35,25 @@ def made_up(count: int) -> list[Event]:
 
 
 def spoken(conversations: Sequence[Conversation]) -> list[Event]:
-    """What is said in these conversations, one conversation after the other."""
+    """The turns of these conversations as events, one conversation after the other."""
     return [
         _event(
-            f"{one['sample_id']}/{event['id']}",
+            f"{conversation['sample_id']}/{event['id']}",
             datetime.fromisoformat(event["at"]),
             event["sender"],
             event["text"],
         )
-        for one in conversations
-        for session in sessions(one)
+        for conversation in conversations
+        for session in sessions(conversation)
         for event in events_of(session)
     ]
 
 
 def read_turns(path: Path) -> list[Event]:
-    """Every turn of a file, one conversation after the other.
+    """Read the turns of a file as events, one conversation after the other.
 
     Raises:
-        InputError: it is absent, of another format, or holds no turn; one line says which.
+        InputError: the file is absent, has another format, or holds no turn.
     """
     if not path.is_file():
         raise InputError(f"{path} is absent: no night was measured")
@@ -80,7 +80,7 @@ def _event(name: str, at: datetime, sender: str, text: str) -> Event:
 
 
 async def live(agent: AsyncAgent, events: Sequence[Event]) -> None:
-    """Journal these events, and observe somebody now and then, as awake ticks do."""
+    """Write journal entries for the events, and observations of people, as ticks do."""
     entries = [entry_for_event(one, known_entities=(), projects=()) for one in events]
     for start in range(0, len(entries), BATCH):
         some = entries[start : start + BATCH]

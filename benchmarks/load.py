@@ -1,12 +1,12 @@
-"""Many users' agents at once, against the real graph on PostgreSQL and a model that takes a second.
+"""Load: agents of many users at once, on PostgreSQL, with a model that takes a second.
 
     python -m benchmarks.load [--users 100] [--ticks 5] [--delay 1.0] [--json FILE]
 
-An embedded PostgreSQL with its own defaults, in three rounds: one worker process, two, and two of
-which one is killed with SIGKILL when half of its events are answered, and started again. Every
-event is posted before the round begins and names its user, and an answer names all users that stand
-in its prompt: so that what is lost, doubled or with somebody else is counted. Latency is a tick's
-time above the model's, while all agents have work: waiting for the processor is most of it.
+The database is an embedded PostgreSQL with its own defaults. There are three rounds: one worker
+process; two; and two of which one is killed with SIGKILL after half of its events, and restarted.
+All events are posted before the round begins. Each event names its user, and each answer names all
+users in its prompt, so that lost, doubled and crossed events can be counted. Latency is a tick's
+time above the model's while all agents have work; most of it is waiting for the processor.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from graph.agent import open_agents
 AGENT = "load"
 USERS, TICKS, DELAY = 100, 5, 1.0
 MINUTES = 10.0
-"""A round that takes longer is ended."""
+"""A round that takes longer is aborted."""
 NAMES = r"user\d{4}"
 _VARIABLE = "CIRCADIAN_DATABASE_URL"
 
 
 @dataclass(frozen=True)
 class Load:
-    """What every round has to bear."""
+    """The load of every round."""
 
     users: int = USERS
     ticks: int = TICKS
-    """Events of each user."""
+    """Events per user."""
     delay: float = DELAY
-    """Seconds of the model."""
+    """Seconds that the model takes."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a round is run."""
+    """The processes of a round."""
 
     name: str
     workers: int
     kill: bool = False
-    """One worker, when half of its events are answered."""
+    """Whether one worker is killed after half of its events."""
 
 
 KINDS = (Kind("1 worker", 1), Kind("2 workers", 2), Kind("2, 1 killed", 2, kill=True))
@@ -69,7 +69,7 @@ KINDS = (Kind("1 worker", 1), Kind("2 workers", 2), Kind("2, 1 killed", 2, kill=
 
 @dataclass(frozen=True)
 class Round:
-    """What one round came to."""
+    """The results of one round."""
 
     name: str
     users: int
@@ -77,19 +77,19 @@ class Round:
     seconds: float
     per_second: float
     p50: float
-    """Seconds of a tick above the model's."""
+    """Seconds of a tick beyond the model's."""
     p95: float
     cpu_ms: float
-    """Milliseconds of the processor for a tick, in the worker; the database's come on top."""
+    """Processor time of a tick in the worker, milliseconds; the database's is not included."""
     lost: int
-    """Events that are not in the journal, or not answered in the thread."""
+    """Events missing in the journal, or without an answer in the thread."""
     doubled: int
     crossed: int
-    """Journal entries and prompts of one user with another's name in them."""
+    """Journal entries and prompts of one user that name another user."""
 
 
 class Worker:
-    """A process with a share of the users. What it does stands in a file, a line for each tick."""
+    """A process that runs the agents of some users. It writes a line per tick to the file `out`."""
 
     def __init__(self, url: str, place: int, of: int, load: Load, out: Path) -> None:
         self.out = out
@@ -99,12 +99,12 @@ class Worker:
         self.process = subprocess.Popen(command, env={**os.environ, _VARIABLE: url})
 
     def lines(self) -> list[dict[str, float]]:
-        """What is written so far; of a killed one the last line may be cut."""
+        """The complete lines so far. The last line of a killed worker may be cut."""
         whole = self.out.read_text().rpartition("\n")[0] if self.out.exists() else ""
         return [json.loads(line) for line in whole.splitlines()]
 
     def wait(self, lines: int | None = None) -> None:
-        """Until it has written so many lines, or has ended. Raises RuntimeError if it failed."""
+        """Wait for `lines` lines, or for the process to end. Raises RuntimeError if it failed."""
         end = time.monotonic() + MINUTES * 60
         while lines is None or len(self.lines()) < lines:
             status = self.process.poll()
@@ -116,13 +116,13 @@ class Worker:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process with SIGKILL."""
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 def run(load: Load, path: Path, kinds: Sequence[Kind] = KINDS) -> int:
-    """Run the rounds, print the table, write the JSON; status 1 where an event was lost."""
+    """Run the rounds, print the table, write the JSON; status 1 if an event was lost."""
     with embedded() as database:
         rounds = [_round(kind, database(), load) for kind in kinds]
     _show(rounds, load, path)
@@ -130,7 +130,7 @@ def run(load: Load, path: Path, kinds: Sequence[Kind] = KINDS) -> int:
 
 
 def _round(kind: Kind, url: str, load: Load) -> Round:
-    """Post everything, let the workers do it, look at what is there."""
+    """Post all events, run the workers, count the results."""
     with _database(url), tempfile.TemporaryDirectory() as folder:
         asyncio.run(_post(load))
 
@@ -138,7 +138,7 @@ def _round(kind: Kind, url: str, load: Load) -> Round:
             return Worker(url, place, kind.workers, load, Path(folder, name))
 
         workers = [start(place, f"{place}") for place in range(kind.workers)]
-        workers[0].wait(1)  # it is open
+        workers[0].wait(1)  # its agents are open
         began = time.monotonic()
         if kind.kill:
             workers[0].wait(1 + len(range(0, load.users, kind.workers)) * load.ticks // 2)
@@ -168,7 +168,7 @@ def _round(kind: Kind, url: str, load: Load) -> Round:
 
 @contextmanager
 def _database(url: str) -> Iterator[None]:
-    """The product's variable names the database."""
+    """Point the product's variable to the database."""
     before = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = url
     try:
@@ -180,7 +180,7 @@ def _database(url: str) -> Iterator[None]:
 
 
 async def work(load: Load, place: int, of: int, out: Path) -> None:
-    """One worker's users, all at once."""
+    """Run the agents of one worker's users, all at once."""
     model = NamingModel(delay=load.delay, names=NAMES)
     with out.open("a", buffering=1) as file:
 
@@ -218,7 +218,7 @@ async def _post(load: Load) -> None:
 
 
 async def _look(load: Load) -> tuple[int, int, int]:
-    """How many events are lost, doubled, and with somebody else."""
+    """Count events that are lost, doubled, and crossed."""
     lost = doubled = crossed = 0
     async with open_agents(model="offline", embedder="offline") as agents:
         for number in range(load.users):
@@ -242,7 +242,7 @@ def _own(load: Load, user: str) -> set[str]:
 
 
 def answered(messages: Sequence[AnyMessage]) -> Counter[str]:
-    """How often each event is answered; an answer that names others counts under these names."""
+    """Answers per event id. An answer with another user's name counts under the names in it."""
     counted: Counter[str] = Counter()
     asked = ""
     for message in messages:
@@ -268,16 +268,16 @@ def _show(rounds: Sequence[Round], load: Load, path: Path) -> None:
     heads = ("round", "s", "ticks/s", "p50 s", "p95 s", "CPU ms", "lost", "doubled", "crossed")
     for head in heads:
         table.add_column(head, justify="left" if head == "round" else "right", no_wrap=True)
-    for one in rounds:
-        cells = (one.seconds, one.per_second, one.p50, one.p95, one.cpu_ms)
-        table.add_row(one.name, *map(str, (*cells, one.lost, one.doubled, one.crossed)))
+    for row in rounds:
+        cells = (row.seconds, row.per_second, row.p50, row.p95, row.cpu_ms)
+        table.add_row(row.name, *map(str, (*cells, row.lost, row.doubled, row.crossed)))
     Console().print(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(one) for one in rounds], indent=2) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, or be a worker; return the exit status."""
+    """Run the benchmark, or one of its workers; return the exit status."""
     options = _parser().parse_args(arguments)
     load = Load(options.users, options.ticks, options.delay)
     if options.worker is None:
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Many users' agents at once, on PostgreSQL.")
+    parser = argparse.ArgumentParser(description="Agents of many users at once, on PostgreSQL.")
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--ticks", type=int, default=TICKS)
     parser.add_argument("--delay", type=float, default=DELAY)

@@ -1,14 +1,14 @@
 """Evidence recall on conversations in LoCoMo's format (Maharana et al., ACL 2024).
 
-Each conversation is replayed session by session as overheard events, and then every question that
-has evidence is asked. A question's evidence recall@k is the fraction of its gold turns among the
-first k distinct source turns, in rank order (or of their sessions among the first k distinct
-sessions); a figure is the mean over questions.
+Each conversation is replayed as overheard events, session by session. Then every question with
+evidence is asked. A question's evidence recall@k is the fraction of its gold turns among the first
+k distinct source turns, in rank order (or of their sessions among the first k distinct sessions). A
+figure is the mean over questions.
 
     python -m benchmarks.locomo [--data FILE] [--conversation ID ...] [--no-nights]
                                 [--embedder minilm|none|NAME] [--model NAME] [--json FILE]
 
-Without --data, the file that CIRCADIAN_LOCOMO names.
+The default of --data is the file that CIRCADIAN_LOCOMO names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from memory.models import OFFLINE, load_embedder
 VARIABLE = "CIRCADIAN_LOCOMO"
 NO_DATA = f"LoCoMo was not measured: neither --data nor {VARIABLE} names a file in its format"
 TUNED_ON = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
-"""The conversations that recall was tuned on; all others are held out."""
+"""Conversations that recall was tuned on. All others are held out."""
 MEASURES = {
     f"{level}@{count}": (level, count) for level in ("turn", "session") for count in (5, 10)
 }
@@ -65,25 +65,25 @@ ALL = "all"
 MINILM, NONE = "minilm", "none"
 MEASURED = (
     "Fraction of a question's evidence among the first k distinct turns (or sessions), mean over "
-    f"questions; each system is asked for its best {DEPTH}. Circadian overhears the turns; it has "
-    "no embedding model but where one is named (the offline embedder compares words and parts of "
-    "words). Nights: after each session the offline model makes facts and links them, and what is "
-    "old and says little is forgotten; no links: recall does not follow them. BM25: over stems, "
-    "stop words left out. Dense: cosine. Mem0: its own search over its own FAISS provider, a store "
-    "a conversation."
+    f"questions; each system returns its best {DEPTH}. Circadian overhears the turns. It has an "
+    "embedding model only in rows that name one (the offline embedder compares words and parts of "
+    "words). Nights: after each session the offline model makes facts, links them, and prunes old "
+    "entries of no importance; no links: recall does not follow links. BM25: over stems, without "
+    "stop words. Dense: cosine. Mem0: its own search over its own FAISS provider, one store per "
+    "conversation."
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one system."""
+    """The figures of one system."""
 
     system: str
     recall: dict[str, dict[str, float]]
-    """Measure -> category's number or `all` -> mean evidence recall."""
+    """Measure -> category number or `all` -> mean evidence recall."""
     learned_s: float
     asked_s: float
-    """Seconds for all conversations; a text that another system had embedded is not paid again."""
+    """Seconds for all conversations. A text that an earlier system embedded costs nothing again."""
     facts: int
     calls: dict[str, int]
     """Model calls by step."""
@@ -92,7 +92,7 @@ class Row:
 def systems(
     embeddings: Embeddings | None, *, name: str, nights: bool, model: str
 ) -> dict[str, Searcher]:
-    """Name -> what is measured; with one embedder beside none, if it is given."""
+    """The systems by name: without an embedding model, and with `embeddings` if given."""
     offline: dict[str, Embeddings | str] = {"Circadian": OFFLINE}
     beside = {} if embeddings is None else {f"Circadian, {name}": embeddings}
     found: dict[str, Searcher] = {}
@@ -110,7 +110,7 @@ def systems(
 
 
 def scores(question: Question, found: Sequence[str]) -> dict[str, float]:
-    """Every measure of one question, by name."""
+    """All measures of one question, by name."""
     gold = question.gold
     lists = {
         "turn": (found, gold),
@@ -122,14 +122,14 @@ def scores(question: Question, found: Sequence[str]) -> dict[str, float]:
 
 
 async def measure(name: str, searcher: Searcher, conversations: Sequence[Conversation]) -> Row:
-    """Let one system learn each of the conversations, and question it."""
+    """Let one system learn each conversation, and ask it the questions."""
     values: dict[str, dict[str, list[float]]] = {key: defaultdict(list) for key in MEASURES}
     notes, learned, asked = Notes(), 0.0, 0.0
-    for one in conversations:
+    for conversation in conversations:
         began = time.perf_counter()
-        async with searcher(one, notes) as ask:
+        async with searcher(conversation, notes) as ask:
             ready = time.perf_counter()
-            for question in questions(one):
+            for question in questions(conversation):
                 for key, value in scores(question, await ask(question.text)).items():
                     values[key][str(question.category)].append(value)
                     values[key][ALL].append(value)
@@ -161,7 +161,7 @@ def compare(
 
 
 def as_json(rows: Sequence[Row], conversations: Sequence[Conversation]) -> dict[str, Any]:
-    """The figures for machines."""
+    """The figures as JSON."""
     return {
         "measured": MEASURED,
         "conversations": [one["sample_id"] for one in conversations],
@@ -172,16 +172,18 @@ def as_json(rows: Sequence[Row], conversations: Sequence[Conversation]) -> dict[
 
 
 def counts(conversations: Sequence[Conversation]) -> dict[str, int]:
-    """How many questions there are of each category, and of all."""
+    """Questions per category, and in all."""
     found: dict[str, int] = defaultdict(int)
-    for question in (question for one in conversations for question in questions(one)):
+    for question in (
+        question for conversation in conversations for question in questions(conversation)
+    ):
         found[str(question.category)] += 1
         found[ALL] += 1
     return dict(sorted(found.items()))
 
 
 def tuned_on(conversations: Sequence[Conversation]) -> str:
-    """A sentence that says which of the conversations were looked at before."""
+    """A sentence that names the conversations that recall was tuned on."""
     ids = [str(one["sample_id"]) for one in conversations]
     known = [one for one in ids if one in TUNED_ON]
     if not known:
@@ -192,7 +194,7 @@ def tuned_on(conversations: Sequence[Conversation]) -> str:
 
 
 def show(rows: Sequence[Row], conversations: Sequence[Conversation], console: Console) -> None:
-    """Print the figures, and what they are."""
+    """Print the figures and their explanations."""
     asked = counts(conversations)
     table = Table(title="LoCoMo evidence recall", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("system", no_wrap=True)
@@ -208,14 +210,14 @@ def show(rows: Sequence[Row], conversations: Sequence[Conversation], console: Co
 
 
 def _category(key: str) -> str:
-    """A category's name as the head of a narrow column."""
+    """A category's name as a narrow column's heading."""
     return CATEGORIES[int(key)].replace("-", "-\n") if key != ALL else key
 
 
 def embedder_of(name: str) -> Embeddings | None:
     """The embedder called `name`: MiniLM, none, or one of the product's names.
 
-    Raises Absent or InputError, each of one line, where it cannot be had.
+    Raises Absent or InputError if it cannot be loaded; the message is one line.
     """
     if name == NONE:
         return None
@@ -232,9 +234,9 @@ def run(conversations: Sequence[Conversation], found: dict[str, Searcher], path:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit status. Without data nothing is measured, and it is said.
+    """Run the benchmark; return the exit status. Without data it measures nothing and says so.
 
-    2 where a file or an embedder is named that cannot be used.
+    The status is 2 if a named file or embedder cannot be used.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -261,15 +263,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--conversation", nargs="+", help="sample_ids; default all")
     parser.add_argument("--no-nights", action="store_true", help="leave out the rows after nights")
     parser.add_argument("--model", default=OFFLINE, help="makes facts in nights")
-    parser.add_argument("--embedder", default=MINILM, help="beside none at all")
+    parser.add_argument("--embedder", default=MINILM, help="measured beside no embedding model")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/locomo.json"))
     return parser
 
 
 def _wanted(path: Path | None, ids: Sequence[str] | None) -> list[Conversation]:
-    """The conversations of the file; none, and a line that says so, where no file is named.
+    """The conversations of the file. Without a file: none, and a printed line that says so.
 
-    Raises ValueError where the file is absent, is in another format, or lacks one of `ids`.
+    Raises ValueError if the file is absent, has another format, or lacks one of `ids`.
     """
     if path is None:
         print(NO_DATA)

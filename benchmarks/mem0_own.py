@@ -1,7 +1,7 @@
-"""Mem0 as it comes: its own FAISS provider, its own search. Importing this imports Mem0.
+"""Unchanged Mem0: its own FAISS provider, its own search. Importing this imports Mem0.
 
-Say first, with `settle_mem0`, where it may write; and open it while no memory of the product is
-open in the process: the product puts its own vector store in the place of that provider.
+Call `settle_mem0` first: it sets where Mem0 may write. Open this memory only while the process has
+no memory of the product open, because the product replaces that provider by its own vector store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ITSELF = "mem0.vector_stores.faiss.FAISS"
 
 
 class Embedder(EmbeddingBase):
-    """Any LangChain `Embeddings`."""
+    """Mem0's embedder on any LangChain `Embeddings`."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -48,7 +48,7 @@ class Embedder(EmbeddingBase):
 
 
 class NoModel(LLMBase):
-    """In the place of a chat model: texts are stored as they are given."""
+    """Stands in for a chat model, which storing without extraction never asks."""
 
     def generate_response(
         self,
@@ -57,17 +57,17 @@ class NoModel(LLMBase):
         tool_choice: str = "auto",
         **settings: Any,
     ) -> str:
-        """Never asked."""
+        """Mem0 never calls this."""
         raise NotImplementedError
 
 
 @contextmanager
 def opened(folder: Path, embeddings: Embeddings, dimension: int) -> Iterator[Memory]:
-    """A memory of its own in `folder`."""
+    """Open a memory in `folder`."""
     EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{Embedder.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{NoModel.__name__}")
     VectorStoreFactory.provider_to_class["faiss"] = ITSELF
-    # It warns that its own FAISS provider finds no words.
+    # Mem0 warns that its FAISS provider cannot search by words.
     logging.getLogger("mem0").setLevel(logging.ERROR)
     folder.mkdir(parents=True, exist_ok=True)
     store = {
@@ -77,7 +77,7 @@ def opened(folder: Path, embeddings: Embeddings, dimension: int) -> Iterator[Mem
         "embedding_model_dims": dimension,
     }
     model = {"model": embeddings, "embedding_dims": dimension}
-    # model_construct: Mem0's own validators know the names of its own providers only.
+    # model_construct: Mem0's validators know only its own providers.
     memory = Memory(
         MemoryConfig(
             vector_store=VectorStoreConfig(provider="faiss", config=store),
@@ -94,13 +94,13 @@ def opened(folder: Path, embeddings: Embeddings, dimension: int) -> Iterator[Mem
 
 
 def add(memory: Memory, text: str, **metadata: Any) -> None:
-    """Store one text as it is given."""
+    """Store one text without extraction."""
     said = [{"role": "user", "content": text}]
     memory.add(said, user_id=USER, metadata=metadata, infer=False)
 
 
 def search(memory: Memory, query: str, limit: int) -> list[dict[str, Any]]:
-    """Its own search, nearest first, whatever the score."""
+    """Search with Mem0, nearest first, without a threshold."""
     answer = memory.search(query, filters={"user_id": USER}, top_k=limit, threshold=0.0)
     found: list[dict[str, Any]] = answer["results"]
     return found

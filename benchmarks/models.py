@@ -1,4 +1,4 @@
-"""Chat models that cost nothing, so that what is measured is the agent's own work."""
+"""Chat models that cost nothing, so that benchmarks measure the agent's own work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FixedModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The tools are not used."""
+        """Ignore the tools."""
         return self.bind(**kwargs)
 
     def _generate(
@@ -53,7 +53,7 @@ class FixedModel(BaseChatModel):
 
 
 class NamingModel(FixedModel):
-    """Answers with all different matches of `names` that stand in its prompt, in order."""
+    """Answers with the distinct matches of `names` in its prompt, sorted."""
 
     names: str
 
@@ -71,17 +71,17 @@ class NamingModel(FixedModel):
 
 @dataclass(frozen=True)
 class Sent:
-    """One call as it was sent."""
+    """A call that the model got."""
 
     messages: list[BaseMessage]
     tools: list[dict[str, Any]]
-    """As a provider gets them."""
+    """In the form that a provider gets."""
 
 
 class OneToolModel(BaseChatModel):
-    """Calls `tool` for each thing that is said to it, then answers; at no cost.
+    """Answers each message with a call of `tool` and then a text, at no cost.
 
-    Asked without that tool, it answers at once.
+    If `tool` is not offered, it answers at once.
     """
 
     tool: str
@@ -94,14 +94,14 @@ class OneToolModel(BaseChatModel):
         return "one-tool"
 
     def taken(self) -> list[Sent]:
-        """What was sent since the last time this was called, oldest first."""
+        """The calls since the last `taken`, oldest first."""
         sent, self._sent = self._sent, []
         return sent
 
     def bind_tools(
         self, tools: Sequence[Any], **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The tools in a provider's form, made anew for each call, as models of providers do."""
+        """Convert the tools to a provider's form at each call, as providers' models do."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     def _generate(

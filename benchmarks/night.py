@@ -1,12 +1,12 @@
-"""What a night costs: model calls, tokens and seconds by step, and how they grow with a life.
+"""The cost of a night: model calls, tokens and seconds by step, and their growth.
 
     python -m benchmarks.night [--data FILE] [--lives 20 100 1000] [--growth 100 1000 10000]
                                [--json FILE]
 
-A life is journaled and slept over once, through the real graph. `--lives` takes the turns of a file
-in LoCoMo's format (CIRCADIAN_LOCOMO where none is named; made-up sentences without one), `--growth`
-made-up sentences. The offline model answers: what it is asked, how often, and how long the prompts
-are is what any model would be asked; its own time is not counted.
+All events are journaled, and one night goes over them, through the real graph. `--lives` takes the
+turns of a file in LoCoMo's format: --data, else CIRCADIAN_LOCOMO, else made-up sentences.
+`--growth` takes made-up sentences. The offline model answers. Any other model would get the same
+number of calls with prompts of the same length; the offline model's own time is not counted.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from memory.records import Event, NightStep
 VARIABLE = "CIRCADIAN_LOCOMO"
 LIVES, GROWTH = (20, 100, 1_000), (100, 1_000, 10_000)
 SOME = GROWTH[:2]
-"""Those that take a minute together; the last takes some minutes more."""
+"""Sizes that take a minute together. The last one takes some minutes more."""
 BUDGET = 15
-"""Model calls per 100 entries (design, section 6); a night may make 8 however short a life is."""
+"""Model calls per 100 entries (design, section 6). The smallest night may make 8."""
 WARM_UP = 20
-"""Entries of a first life that is not shown: it pays for what is imported once."""
+"""Entries of a first night that is not shown: it pays for imports."""
 PUBLISHED = (
     ("Mem0 v3", "1 a write, and 1 for times", "-", "its code: one ADD-only call"),
     ("A-MEM", "2 a note (1 in its newer code)", "-", "arXiv 2502.12110, its code"),
@@ -55,28 +55,28 @@ PUBLISHED = (
     ("O-Mem", "at least 4 an interaction", "-", "arXiv 2511.13593"),
     ("LightMem", "1/30 to 1/55 of A-MEM's", "1/38 at best", "arXiv 2510.18866v3"),
 )
-"""(system, model calls, tokens or cost, who says so). Measured elsewhere, on other data."""
+"""(system, model calls, tokens or cost, source). Measured elsewhere, on other data."""
 MEASURED = (
-    "One night over the whole life. Own seconds: of processor time, without the model's. Ratio: "
-    "own time per entry, times that of the life before; 1.00 is linear. Published: as their "
-    "sources give them, on other data and models."
+    "One night over all entries. Own seconds: processor time without the model's. Ratio: own time "
+    "per entry, divided by that of the row before; 1.00 is linear. Published: as given by their "
+    "sources, on other data and models."
 )
 
 
 class Clocked(OfflineChatModel):
-    """The offline model; counts its calls and its seconds of processor time."""
+    """The offline model, counting its calls and its processor time."""
 
     _seconds: float = PrivateAttr(default=0.0)
     _calls: int = PrivateAttr(default=0)
 
     @property
     def seconds(self) -> float:
-        """Spent in answering."""
+        """Processor time of all answers."""
         return self._seconds
 
     @property
     def calls(self) -> int:
-        """Answers given."""
+        """Number of answers."""
         return self._calls
 
     async def _agenerate(
@@ -95,7 +95,7 @@ class Clocked(OfflineChatModel):
 
 @dataclass(frozen=True)
 class Row:
-    """One life and its night."""
+    """A night and its cost."""
 
     entries: int
     facts: int
@@ -115,12 +115,12 @@ class Row:
 
     @property
     def milliseconds(self) -> float:
-        """Own work per entry."""
+        """Own time per entry, milliseconds."""
         return 1_000 * self.own_seconds / self.entries
 
 
 async def night_of(folder: Path, events: Sequence[Event]) -> Row:
-    """One night over a life of these events."""
+    """Run one night over these events."""
     model, now = Clocked(), datetime.fromisoformat(events[-1]["at"]) + timedelta(hours=8)
     opening = open_agent(folder, model=model, embedder="offline", clock=lambda: now)
     async with opening as agent:
@@ -144,7 +144,7 @@ async def night_of(folder: Path, events: Sequence[Event]) -> Row:
 
 
 def measure(lives: Sequence[Sequence[Event]]) -> list[Row]:
-    """A night of each life, each in a data folder of its own."""
+    """Run a night for each list of events, each in its own data folder."""
     rows = []
     for events in lives:
         with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +154,7 @@ def measure(lives: Sequence[Sequence[Event]]) -> list[Row]:
 
 
 def show(lives: Sequence[Row], grown: Sequence[Row], told_of: str, console: Console) -> None:
-    """Print the tables, and what they are."""
+    """Print the tables and their explanations."""
     for row in lives:
         console.print(_steps(row, told_of))
     if grown:
@@ -175,15 +175,15 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _steps(row: Row, told_of: str) -> Table:
-    """A line a step, and one for the night; per 100 entries."""
+    """A row per step and one for the night, per 100 entries."""
     title = f"A night over {row.entries:,} entries ({told_of}), per 100 entries"
     table, hundreds = _table(title, "step", "calls", "tokens", "seconds"), row.entries / 100
-    for one in row.steps:
+    for step in row.steps:
         table.add_row(
-            one["step"],
-            f"{one['llm_calls'] / hundreds:.1f}",
-            f"{one['tokens'] / hundreds:,.0f}",
-            f"{one['seconds'] / hundreds:.3f}",
+            step["step"],
+            f"{step['llm_calls'] / hundreds:.1f}",
+            f"{step['tokens'] / hundreds:,.0f}",
+            f"{step['seconds'] / hundreds:.3f}",
         )
     table.add_row(
         f"all (calls: budget {BUDGET})",
@@ -211,15 +211,15 @@ def _growth(rows: Sequence[Row]) -> Table:
 
 
 def as_json(lives: Sequence[Row], grown: Sequence[Row], told_of: str) -> dict[str, Any]:
-    """The figures for machines."""
+    """The figures as JSON."""
     return {
         "measured": MEASURED,
         "lives_of": told_of,
         "lives": [_row_json(row) for row in lives],
         "growth": [_row_json(row) for row in grown],
         "published": [
-            dict(zip(("system", "calls", "tokens", "source"), one, strict=True))
-            for one in PUBLISHED
+            dict(zip(("system", "calls", "tokens", "source"), row, strict=True))
+            for row in PUBLISHED
         ],
     }
 
@@ -235,7 +235,7 @@ def _row_json(row: Row) -> dict[str, Any]:
 def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Path) -> None:
     """Measure, print the tables, write the JSON to `path`.
 
-    Raises InputError where the file that is named, here or by the variable, cannot be used.
+    Raises InputError if `data`, or the file that the variable names, cannot be used.
     """
     named = os.environ.get(VARIABLE)
     data = data or (Path(named) if named else None)
@@ -252,8 +252,8 @@ def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Pa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure as the arguments say; return the exit status: 2 where the data cannot be used."""
-    parser = argparse.ArgumentParser(description="What a night costs.")
+    """Run the benchmark; return the exit status, 2 if the data cannot be used."""
+    parser = argparse.ArgumentParser(description="The cost of a night.")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--lives", type=_entries, nargs="*", default=LIVES, metavar="ENTRIES")
     parser.add_argument("--growth", type=_entries, nargs="*", default=GROWTH, metavar="ENTRIES")
@@ -268,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _entries(text: str) -> int:
-    """A number of entries on the command line: a life has one at least."""
+    """Parse a number of entries, at least 1."""
     if (number := int(text)) < 1:
         raise ValueError
     return number

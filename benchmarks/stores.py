@@ -1,18 +1,14 @@
-"""The memories that stand beside each other, each in a process of its own.
+"""The memories that are compared, each in its own process.
 
     python -m benchmarks.stores NAME FOLDER
 
-reads one JSON command a line and answers each with one line: `{"load": [first, count]}` stores
-facts at once, `{"add": number}` and `{"recall": number}` time one call, `{"size": true}` measures.
+This process reads one JSON command per line and answers each with one line. `{"load": [first,
+count]}` stores facts in bulk, `{"add": number}` and `{"recall": number}` time one call, and
+`{"size": true}` measures memory and disk.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from graph.api import AsyncAgent
-    from memory.records import FactDraft
 import asyncio
 import importlib
 import json
@@ -38,8 +34,10 @@ from benchmarks.words import asked, told
 if TYPE_CHECKING:
     from mem0.memory.main import Memory
 
+    from graph.api import AsyncAgent
+    from memory.records import FactDraft
 
-# What one system imports, the process of another does not hold: hence no more imports here.
+# Each system is imported in its own process only, so that memory figures hold no other system.
 MEM0 = "Mem0"
 LANGGRAPH = "LangGraph SqliteStore"
 DIMENSION = 384
@@ -49,24 +47,24 @@ STAMP = "2026-01-01T00:00:00+00:00"
 
 
 class Noise(Embeddings):
-    """A vector for each text, of its checksum: it costs next to nothing and means nothing."""
+    """Random vectors from the checksums of texts: nearly free, and without meaning."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector of DIMENSION numbers per text."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The same text has the same vector."""
+        """The vector of a text; the same text has the same vector."""
         chosen = np.random.default_rng(zlib.crc32(text.encode()))
         vector: list[float] = chosen.standard_normal(DIMENSION, np.float32).tolist()
         return vector
 
 
 class Store(Protocol):
-    """A memory that is measured."""
+    """A memory to be measured."""
 
     def load(self, numbers: range) -> None:
-        """Store the facts of these numbers, as fast as it can."""
+        """Store the facts of these numbers in bulk."""
         ...
 
     def add(self, number: int) -> None:
@@ -74,28 +72,28 @@ class Store(Protocol):
         ...
 
     def recall(self, number: int) -> int:
-        """Ask a question about the fact of this number; how many memories came back."""
+        """Ask about the fact of this number; returns how many memories were found."""
         ...
 
 
 class Circadian:
-    """Semantic memory and recall of an agent."""
+    """An agent's semantic memory and recall."""
 
     def __init__(self, runner: asyncio.Runner, agent: AsyncAgent) -> None:
         self._runner, self._agent = runner, agent
         self._semantic = agent.resources.semantic
 
     def load(self, numbers: range) -> None:
-        """In batches."""
+        """Store them in batches."""
         for start in range(0, len(numbers), BATCH):
             self._write(numbers[start : start + BATCH])
 
     def add(self, number: int) -> None:
-        """One draft."""
+        """Store one fact through semantic memory."""
         self._write([number])
 
     def recall(self, number: int) -> int:
-        """All of recall: words and meaning, facts and journal."""
+        """The whole recall: words and meaning, facts and journal."""
         return len(self._runner.run(self._agent.recall(asked(number), TOP)))
 
     def _write(self, numbers: range | list[int]) -> None:
@@ -104,7 +102,7 @@ class Circadian:
 
 
 def draft(number: int, text: str) -> FactDraft:
-    """The fact of a number as semantic memory takes it."""
+    """Fact number `number` in the form that semantic memory takes."""
     from memory.records import operation_id
 
     return {
@@ -123,7 +121,7 @@ def draft(number: int, text: str) -> FactDraft:
 
 @contextmanager
 def circadian(folder: Path) -> Iterator[Store]:
-    """An agent whose embedder costs nothing."""
+    """Open an agent with a free embedder."""
     from benchmarks.models import FixedModel
     from graph.agent import open_agent
 
@@ -141,14 +139,14 @@ class Mem0:
         self._memory = memory
 
     def load(self, numbers: range) -> None:
-        """In one call of its vector store: each call writes the whole file anew."""
+        """Store them in one call of the vector store, because each call rewrites the whole file."""
         texts = [told(number) for number in numbers]
         payloads = [{"data": text, "user_id": "ada", "created_at": STAMP} for text in texts]
         ids = [str(uuid.UUID(int=number)) for number in numbers]
         self._memory.vector_store.insert(Noise().embed_documents(texts), payloads, ids)
 
     def add(self, number: int) -> None:
-        """Its `add`, storing the text as it is."""
+        """Mem0's `add`, without extraction."""
         from benchmarks import mem0_own
 
         mem0_own.add(self._memory, told(number))
@@ -162,7 +160,7 @@ class Mem0:
 
 @contextmanager
 def mem0(folder: Path) -> Iterator[Store]:
-    """Mem0 as it comes, but for the embedder."""
+    """Open Mem0, unchanged except for the embedder."""
     from memory.facts import settle_mem0
 
     settle_mem0(folder)
@@ -181,7 +179,7 @@ class LangGraph:
         self._store = store
 
     def load(self, numbers: range) -> None:
-        """In batches."""
+        """Store them in batches."""
         from langgraph.store.base import PutOp
 
         for start in range(0, len(numbers), BATCH):
@@ -191,7 +189,7 @@ class LangGraph:
             )
 
     def add(self, number: int) -> None:
-        """One `put`."""
+        """Store one fact with `put`."""
         self._store.put(self.NAMESPACE, str(number), {"text": told(number)})
 
     def recall(self, number: int) -> int:
@@ -201,7 +199,10 @@ class LangGraph:
 
 @contextmanager
 def langgraph(folder: Path) -> Iterator[Store]:
-    """SqliteStore as it comes, but for the embedder. Raises Absent where SQLite cannot extend."""
+    """Open SqliteStore, unchanged except for the embedder.
+
+    Raises Absent if SQLite cannot load extensions.
+    """
     from langgraph.store.sqlite import SqliteStore
 
     connection = _extensible().connect(
@@ -214,7 +215,7 @@ def langgraph(folder: Path) -> Iterator[Store]:
 
 
 def _extensible() -> Any:
-    """A module like sqlite3 that can load extensions, which its index is one of."""
+    """A module like sqlite3 that can load extensions, as the index needs."""
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         return sqlite3
     try:
@@ -234,7 +235,7 @@ OPENING: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
 
 
 def answer(store: Store, folder: Path, command: dict[str, Any]) -> Any:
-    """Do one command: seconds, or sizes in bytes."""
+    """Carry out one command; returns seconds, or sizes in bytes."""
     if "size" in command:
         files = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         return {"memory_bytes": resident(), "disk_bytes": files}
@@ -247,7 +248,7 @@ def answer(store: Store, folder: Path, command: dict[str, Any]) -> Any:
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds; where that is not told, the most it held."""
+    """Bytes of memory that this process holds; without /proc, the most that it ever held."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -257,7 +258,7 @@ def resident() -> int:
 
 def main() -> None:
     """Answer commands until the input ends."""
-    # What a library prints is not an answer.
+    # Output of libraries goes to stderr: stdout is for answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

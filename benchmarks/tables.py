@@ -1,4 +1,4 @@
-"""Figures of several systems side by side: as a table, and with their ratios as JSON."""
+"""Figures of several systems: as a table, and as JSON with ratios."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 CIRCADIAN = "Circadian"
-"""The system that all others are compared with."""
+"""The system that the others are compared with."""
 NOT_MEASURED = "-"
 
 
 @dataclasses.dataclass(frozen=True)
 class Marked:
-    """What was measured of one system at one mark; a figure that was not measured is None."""
+    """The figures of one system at one mark; None if not measured."""
 
     system: str
     mark: int
 
 
 class Shown(NamedTuple):
-    """A figure as the table shows it."""
+    """How the table shows a figure."""
 
     key: str
     name: str
     text: Callable[[float], str]
     compared: bool = True
-    """Whether "times Circadian's" says something."""
+    """Whether the ratio to Circadian's figure is shown."""
 
 
 def milliseconds(value: float) -> str:
@@ -49,7 +49,7 @@ def percent(part: float) -> str:
 def side_by_side(
     rows: Sequence[Marked], figures: Sequence[Shown], *, mark: str, title: str
 ) -> Table:
-    """A column per system, a section per mark; `mark` says what of."""
+    """A table with a column per system and a section per mark; `mark` names the unit."""
     names = list(dict.fromkeys(row.system for row in rows))
     table = Table(mark, "figure", *names, title=title)
     for at in sorted({row.mark for row in rows}):
@@ -61,7 +61,7 @@ def side_by_side(
 
 
 def with_ratios(rows: Sequence[Marked], figures: Sequence[Shown]) -> list[dict[str, Any]]:
-    """The rows for machines; `ratio` is a figure divided by Circadian's at the same mark."""
+    """The rows as JSON. `ratio` is a figure divided by Circadian's at the same mark."""
     return [
         {
             **dataclasses.asdict(row),

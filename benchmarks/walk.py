@@ -1,10 +1,10 @@
-"""The way through the product: files, functions and I/O of four everyday operations.
+"""Count files, functions and I/O of four everyday operations.
 
     python -m benchmarks.walk [--json FILE]
 
-Each operation runs once to warm up, then once more on a like input while a profiler counts the
-product's functions that are called, in every thread, and a wrapper counts the calls of the store
-and of the checkpointer. Imports and first use are no part of an operation.
+Each operation runs twice on similar inputs: first to warm up, then counted. A profiler counts the
+product's functions that are called, in every thread. A wrapper counts the calls of the store and
+the checkpointer. Imports and first use are not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGES = tuple(f"{ROOT / name}/" for name in ("memory", "tools", "nodes", "gra
 Call = Callable[..., Awaitable[Any]]
 Operation = Callable[[], Awaitable[Any]]
 STORE = ("abatch", "aput_new", "alist", "acount", "acount_named")
-"""The store's own way in, and what the product adds to it."""
+"""The store's base method, and the methods that the product adds."""
 CHECKPOINTER = ("aget_tuple", "aput", "aput_writes", "adelete_thread")
 GOALS = {
     "tick": {"files": 60, "functions": 350, "store": 25},
@@ -42,12 +42,12 @@ GOALS = {
     "night": {"files": 80},
     "forget": {"files": 35},
 }
-"""At most so many, by operation and figure."""
+"""Upper limits by operation and figure."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """What one operation ran through."""
+    """The counts of one operation."""
 
     operation: str
     files: int
@@ -55,12 +55,12 @@ class Walk:
     store: int
     """Calls of the store; a batch is one."""
     writes: int
-    """Records that they put or delete."""
+    """Records that these calls put or delete."""
     checkpointer: int
 
 
 class Counter:
-    """Counts while it is told to, in every thread that begins after it was made."""
+    """Counts on demand, in every thread that starts after the counter was made."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
@@ -70,7 +70,7 @@ class Counter:
         sys.setprofile(self._see)
 
     def close(self) -> None:
-        """Profile nothing any more."""
+        """Stop profiling."""
         threading.setprofile(None)
         sys.setprofile(None)
 
@@ -85,7 +85,7 @@ class Counter:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count from zero inside."""
+        """Count from zero in this block."""
         self.codes = set()
         self.store = self.writes = self.checkpointer = 0
         self._counting = True
@@ -95,7 +95,7 @@ class Counter:
             self._counting = False
 
     def walk(self, operation: str) -> Walk:
-        """What was counted."""
+        """The counts, as those of `operation`."""
         product = {code for code in self.codes if code.co_filename.startswith(PACKAGES)}
         files = {code.co_filename for code in product}
         functions = {code for code in product if not code.co_name.startswith("<")}
@@ -131,9 +131,9 @@ class Counter:
 
 
 async def _steps(agent: Any) -> AsyncIterator[tuple[str, Operation]]:
-    """The operations in order; what prepares one runs before it is given out.
+    """The operations in order. Preparations run before an operation is yielded.
 
-    A recall follows a tick at once, so that it shows whether recalling indexes new entries itself.
+    The recall follows a tick directly, to show whether a recall indexes new entries itself.
     """
 
     def said(number: int, sender: str, text: str) -> Operation:
@@ -151,7 +151,7 @@ async def _steps(agent: Any) -> AsyncIterator[tuple[str, Operation]]:
 
 
 async def measure(folder: Path) -> list[Walk]:
-    """Walk through every operation, the second time counted."""
+    """Run every operation twice; the second run counts."""
     counter, walks = Counter(), {}
     try:
         async with open_agent(folder, model="offline", embedder="offline") as agent:
@@ -166,7 +166,7 @@ async def measure(folder: Path) -> list[Walk]:
 
 
 def table(walks: Sequence[Walk]) -> Table:
-    """The figures, each with its goal where it has one."""
+    """The figures, with their goals."""
     names = ("files", "functions", "store", "writes", "checkpointer")
     shown = Table("operation", *names, title="The way through")
     for walk in walks:
@@ -180,7 +180,7 @@ def table(walks: Sequence[Walk]) -> Table:
 
 
 def run(path: Path | None = None) -> None:
-    """Measure, print the table, and write the JSON where a path is given."""
+    """Measure, print the table, and write the JSON to `path` if given."""
     with tempfile.TemporaryDirectory() as scratch:
         walks = asyncio.run(measure(Path(scratch) / "data"))
     Console().print(table(walks))
@@ -190,7 +190,7 @@ def run(path: Path | None = None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit status."""
+    """Run the benchmark; return the exit status."""
     parser = argparse.ArgumentParser(description="The way through the product, counted.")
     parser.add_argument("--json", type=Path, metavar="OUT")
     run(parser.parse_args(arguments).json)

@@ -1,4 +1,4 @@
-"""Sentences of no meaning, the same in every run."""
+"""Meaningless sentences, the same in every run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = [
 
 
 def sentence(number: int) -> str:
-    """Something that Ada says; it takes 100 characters or so."""
+    """A sentence of about 100 characters."""
     chosen = random.Random(number).choices(WORDS, k=12)
     return f"Ada keeps number {number}: {' '.join(chosen)}."
 
@@ -46,12 +46,12 @@ SYLLABLES = [
 ]
 VOCABULARY = 20_000
 EVEN_OUT = 20
-"""Zipf and Mandelbrot: the word of rank r comes up 1/(r + EVEN_OUT) times as often as all."""
+"""Zipf and Mandelbrot: the word of rank r has the weight 1/(r + EVEN_OUT)."""
 
 
 @cache
 def vocabulary() -> tuple[list[str], list[float]]:
-    """Made-up words, and their weights added up: as words other than stop words are used."""
+    """Made-up words with cumulative weights, distributed like words other than stop words."""
     chosen = random.Random(0)
     made = ("".join(chosen.choices(SYLLABLES, k=chosen.choice((2, 3, 4)))) for _ in count())
     words = list(islice(dict.fromkeys(islice(made, 3 * VOCABULARY)), VOCABULARY))
@@ -59,12 +59,12 @@ def vocabulary() -> tuple[list[str], list[float]]:
 
 
 def told(number: int) -> str:
-    """A fact; as long as `sentence`, but its words come up as often as in real texts."""
+    """A fact as long as `sentence`, with word frequencies of real texts."""
     return f"Ada keeps number {number}: {' '.join(_drawn(number))}."
 
 
 def asked(number: int) -> str:
-    """A question about the fact of this number, in four of its words."""
+    """A question about fact number `number`, with four of its words."""
     return f"What was it about {' '.join(_drawn(number)[::3])}?"
 
 

@@ -10,6 +10,7 @@ from memory.prompt.components import (
     SEMANTIC_MEMORIES,
     Extensions,
     PromptComponent,
+    component,
     load_extensions,
     registered,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "assembly",
     "assistant_prompt",
     "block",
+    "component",
     "components",
     "context_use",
     "goals",

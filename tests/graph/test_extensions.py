@@ -13,9 +13,9 @@ from langchain_core.tools import BaseTool
 
 import tools.extensions
 from graph import persistence
-from graph.agent import open_agent
+from graph.api.open import open_agent
 from memory.errors import InputError
-from memory.prompt.components import component, load_extensions
+from memory.prompt import component, load_extensions
 from memory.runtime import Resources, resources_of
 from tests.support.agents import said
 from tests.support.clock import Clock
@@ -23,7 +23,7 @@ from tests.support.scripted import call, scripted
 from tools.registry import registered
 
 MODULE = """
-from memory.prompt.components import component
+from memory.prompt import component
 from tools.registry import registered
 
 def ring_bell(times: int) -> str:
