@@ -27,8 +27,8 @@ print(json.dumps(loaded), file=sys.stderr)
 WRITTEN = """
 import json, sys
 from pathlib import Path
-from memory.scope import Scope
-from memory.folder import open_folder
+from memory.records import Scope
+from memory.installation.folder import open_folder
 import asyncio
 from tests.support.facts import draft
 folder = open_folder(Path(sys.argv[1]), offline=True)
