@@ -84,8 +84,8 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
     ids = [row.id for row in semantic.open_table().select(dict(filters))]
     for first in range(0, len(ids), BATCH):
         with semantic.writing() as mem0:
-            for one in ids[first : first + BATCH]:
-                mem0.delete(one)
+            for id_ in ids[first : first + BATCH]:
+                mem0.delete(id_)
     return len(ids)
 
 
@@ -99,8 +99,8 @@ def _mend_history(
     semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
 ) -> None:
     history = semantic.open_mem0().history
-    for one in ids:
-        rows = history.get_history(one)
+    for id_ in ids:
+        rows = history.get_history(id_)
         told = [row[key] or "" for row in rows for key in ("old_memory", "new_memory")]
         if any(map(erasure.names.within, told)):
-            history.add_history(one, None, None, "DELETE")
+            history.add_history(id_, None, None, "DELETE")

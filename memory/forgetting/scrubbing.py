@@ -117,9 +117,9 @@ class Scrubber:
         if isinstance(value, Mapping):
             return {
                 self.renamed.get(str(key), self.label(str(key))): self._field(
-                    str(key), one, blank=blank
+                    str(key), item, blank=blank
                 )
-                for key, one in value.items()
+                for key, item in value.items()
             }
         if isinstance(value, list | tuple):
             return [self._walk(one, blank=blank) for one in value]

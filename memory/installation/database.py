@@ -81,9 +81,9 @@ def examine(url: SecretStr) -> Examined:
 
 
 DATABASE_SCHEMA = 2
-"""The tables that this version reads and writes; counts as `memory.installation.folder.FOLDER_SCHEMA` does.
+"""The version of the tables that this program reads and writes. The first released one is 2.
 
-The first released version is 2.
+It counts every change, to any table, that an older version cannot read.
 """
 
 
@@ -176,10 +176,10 @@ def open_database(
     embeddings: Embeddings | None = None,
     change: bool = False,
 ) -> Database:
-    """Open the database at `url`; write its head if it is new. Blocking.
+    """Open the database at `url`; write its metadata if it is new. Blocking.
 
-    The embedder is chosen and recorded as by `memory.installation.folder.open_folder`. A database of an older
-    form is upgraded first.
+    The embedder is chosen and recorded as `open_folder` does it. A database of an older version is
+    upgraded first.
 
     Raises:
         DatabaseDown: the database cannot be reached.

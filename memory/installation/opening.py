@@ -40,7 +40,7 @@ def open_installation(
         data: a data folder; it comes before every variable.
         embedder: the embedder's name; default CIRCADIAN_EMBEDDER.
         embeddings: the embedder itself; it comes before a name.
-        change: record the wanted embedder in place of another one; for `graph.use_cases.reindexing`.
+        change: record the wanted embedder in place of the recorded one, as `reindex` does.
 
     Raises:
         FolderError: it cannot be used as asked; see `open_folder`, `open_database`.

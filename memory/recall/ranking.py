@@ -223,9 +223,9 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
         return entry
     has = set(terms(entry.row.payload["data"]))
     whole = [
-        one
-        for one in facts
-        if len(has & set(terms(one.row.payload["data"]))) >= SAYS_ALL * len(has)
+        fact
+        for fact in facts
+        if len(has & set(terms(fact.row.payload["data"]))) >= SAYS_ALL * len(has)
     ]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry

@@ -19,7 +19,7 @@ from memory.errors import InputError
 from memory.facts import SemanticMemory, metadata_of, scope_filters
 from memory.records import Fact, Scope
 from memory.storage import namespaces, write_batch
-from memory.transfer.exporting import Source
+from memory.transfer.exporting import AgentMemory
 from memory.transfer.format import (
     EndLine,
     FactLine,
@@ -137,7 +137,7 @@ async def mark(store: BaseStore, scope: Scope, digest: str, *, done: bool) -> No
 
 async def write(
     lines: Iterable[str],
-    target: Source,
+    target: AgentMemory,
     *,
     on_batch: Callable[[int], object] = lambda written: None,
 ) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.support.source_files import ROOT
 
-PRELOADED = ("graph.cli.app", "graph.agent", "memory.vectorstore.mem0_adapters", "memory.models")
+PRELOADED = ("graph.cli.app", "graph.agent", "memory.facts.mem0", "memory.models")
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
 asking = socket.socket(socket.AF_UNIX)

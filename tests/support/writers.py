@@ -29,7 +29,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.installation.folder import open_folder
 from memory.installation.protocol import Installation
 from memory.records.records import Fact, Scope
-from tests.support.facts import ANA, WordEmbeddings, draft
+from tests.support.facts import ANA, WordEmbeddings, draft, nearest_facts
 
 SECONDS = 30.0
 """After which a process that says nothing fails its test."""
@@ -191,7 +191,7 @@ def batch(name: str, number: int) -> list[Any]:
 async def whole(memory: SemanticMemory, facts: list[Fact], scope: Scope = ANA) -> None:
     """Each fact's vector and words find it, and nothing else before it."""
     for fact in facts:
-        [(nearest, cosine)] = await memory.search(scope, fact["text"], 1)
+        [(nearest, cosine)] = await nearest_facts(memory, scope, fact["text"], 1)
         assert (nearest["id"], nearest["text"]) == (fact["id"], fact["text"])
         assert cosine > 0.999
         own = fact["text"].split()[0]

@@ -252,7 +252,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from memory.vectorstore.sqlite import SqliteTable
+from memory.facts.sqlite.table import SqliteTable
 table, name = SqliteTable(Path(sys.argv[1]), model="words", dimension=8), sys.argv[2]
 for number in range(100_000):
     ids = {"user_id": "ana", "agent_id": "agent", "op": f"{name}-{number}"}
