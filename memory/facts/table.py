@@ -4,11 +4,11 @@ A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts 
 Mem0 and live only here. Journal entries live in the store, and have a row here to be found by. Both
 have the same payload fields, so that one search finds and one rule ranks them.
 
-Two payload fields are instructions to the table. `terms` (a list of texts) holds the words that find
-the row; the table takes it out of the payload. Without `terms`, the table computes them from `data`
-(`memory.text.terms`), and again when `ANALYSIS_VERSION` changes. With an empty list no word finds
-the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and `identity`
-(equal for two facts with the same text and sources).
+Two payload fields are instructions to the table. `terms` (a list of texts) holds the words that
+find the row; the table takes it out of the payload. Without `terms`, the table computes them from
+`data` (`memory.text.terms`), and again when `ANALYSIS_VERSION` changes. With an empty list no word
+finds the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and
+`identity` (equal for two facts with the same text and sources).
 
 A filter maps a column to a value (None: the row has none), to a list of values, or to a range of
 `gt`, `gte`, `lt`, `lte`. A row passes if all of them hold. Anything else is a ValueError that
@@ -326,6 +326,17 @@ def _checked(name: str, value: object) -> str | float:
         return float(value)
     form = "texts" if name in TEXTS else "numbers"
     raise ValueError(f"the filter {name} takes {form}, not {value!r}")
+
+
+def stored_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a payload that is stored. Raises ValueError for a value that no column holds."""
+    kept = {key: value for key, value in payload.items() if key != "terms"}
+    for field in (TEXTS | NUMBERS) & kept.keys():
+        fits = str if field in TEXTS else int | float
+        value = kept[field]
+        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
+            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    return kept
 
 
 def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:

@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from memory.audit import AuditEntry
-from memory.forgetting.names import Names, compared
-from memory.forgetting.scrubbing import Scrubber
+from memory.forgetting.scrubbing import Names, Scrubber, compared
 from memory.records import EntityProfile, Event, Fact, JournalEntry
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"

@@ -31,10 +31,8 @@ async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
     """Remove facts with Mem0's history of them, and `rows`. Facts already gone are passed over."""
-    ids = list(facts)
-    for first in range(0, len(ids), BATCH):
-        some = ids[first : first + BATCH]
-        filters = {**scope_filters(scope), "kind": "fact", "id": some}
+    if facts:
+        filters = {**scope_filters(scope), "kind": "fact", "id": list(facts)}
         await semantic.run(_delete_facts, semantic, filters)
     if rows:
         await semantic.drop_episodes(scope, rows)

@@ -112,7 +112,7 @@ async def _vacuum_file(conn: aiosqlite.Connection) -> None:
         (row,) = await conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
         raise MemoryStoreError(
-            f"the memories are deleted, but their bytes are still in the file ({error}): forget again"
+            f"the memories are deleted, but their bytes are not ({error}): forget again"
         ) from error
     if row[0]:
         raise MemoryStoreError(

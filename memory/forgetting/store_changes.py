@@ -17,9 +17,8 @@ from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.names import Names
 from memory.forgetting.progress import FORGETTING
-from memory.forgetting.scrubbing import FORGOTTEN, Scrubber
+from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
 from memory.operations import apply
 from memory.recall import probes
 from memory.records import (

@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from memory.events.approvals import deed_key
 from memory.forgetting.erasure import Acts, Erasure, KnownMemory, decide, names_of
-from memory.forgetting.names import Names
+from memory.forgetting.scrubbing import Names
 from memory.forgetting.store_changes import ForgetContext, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.messages.convert import EVENT_KEY
