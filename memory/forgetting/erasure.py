@@ -1,4 +1,4 @@
-"""What goes with a person, decided before anything is changed. Pure.
+"""Deciding which memories are erased with a person, before anything is changed. Pure.
 
 Two rules decide: names and lineage. An event goes if the person sent it or if it names them. An
 entry or a fact goes if it is by the person, if a fact names them, or if anything that it was made
@@ -36,7 +36,7 @@ class KnownMemory(NamedTuple):
 
 
 class Acts(NamedTuple):
-    """What the assistant did because of erased events, from the audit log."""
+    """The assistant's acts in ticks of erased events, from the audit log."""
 
     goals: frozenset[str]
     """Ids of the goals that it created."""
@@ -46,7 +46,7 @@ class Acts(NamedTuple):
 
 @dataclass(frozen=True)
 class Erasure:
-    """What goes, and what is left of the rest."""
+    """The memories that are erased, and the others as they stay."""
 
     names: Names
     scrubber: Scrubber
@@ -117,7 +117,7 @@ def is_of_event(entry: JournalEntry) -> bool:
 
 
 def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
-    """What the log tells of the ticks of `events`."""
+    """The acts that the log records of the ticks of `events`."""
     theirs = [entry for entry in audit if entry["origin"] in events]
     goals = (entry["target"] for entry in theirs if entry["what"] == "goal_created")
     calls = (entry["detail"].get("args") for entry in theirs if entry["what"] == "tool_call")
@@ -132,7 +132,7 @@ def decide(
     acts: Acts,
     erased: Iterable[str] = (),
 ) -> Erasure:
-    """Decide what goes with the erased `events`, and what is left of the rest.
+    """Decide which memories are erased with `events`, and how the others stay.
 
     `erased`: ids of memories that an earlier, interrupted attempt chose.
     """

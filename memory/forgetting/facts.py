@@ -1,4 +1,4 @@
-"""Forgetting in the table of memories: facts, their history, and rows that find entries."""
+"""Erasing from the table of memories: facts, their history, and the rows of journal entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 200
 
 
 class Found(NamedTuple):
-    """Rows by which journal entries are found, and that hold erased words."""
+    """Rows of journal entries that contain erased words."""
 
     gone: list[str]
     """Ids of the rows of entries that go."""
@@ -30,7 +30,7 @@ async def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasur
 async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
-    """Remove facts with Mem0's history of them, and `rows`. Facts already gone are passed over."""
+    """Remove facts with Mem0's history of them, and `rows`. Missing facts are skipped."""
     if facts:
         filters = {**scope_filters(scope), "kind": "fact", "id": list(facts)}
         await semantic.run(_delete_facts, semantic, filters)

@@ -1,6 +1,6 @@
-"""What a forget changes in the store: its records, kind by kind.
+"""The changes of a forget in the store, by kind of record.
 
-Kinds that are not listed here, such as those of a later version, are searched for names too.
+Records of a kind without a rule of its own are scrubbed of the person's names.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
 
 
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
-    """One operation; without its texts if it names the person, or has to do with what is erased."""
+    """One operation; without its texts if it names the person or concerns an erased memory."""
     ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
     named = erasure.scrubber.value(dict(operation)) != dict(operation)
     if not named and (erasure.gone | erasure.profiles).isdisjoint([*ends, *operation["sources"]]):
@@ -174,7 +174,7 @@ class StoreChanges(NamedTuple):
 
 @dataclass
 class ForgetContext:
-    """What the rules know."""
+    """The input of the rules."""
 
     erasure: Erasure
     questions: frozenset[str]

@@ -191,7 +191,7 @@ def merged(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:
-    """`one` with the better score and the sources of both."""
+    """`one`, the memory shown, with the better score and the sources of both."""
     better = max(one, other, key=lambda candidate: candidate.score)
     return replace(
         one,

@@ -126,7 +126,7 @@ Cursor = psycopg.AsyncCursor[DictRow]
 class Pool(AsyncConnectionPool[AsyncConnection]):
     """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
 
-    Its users wait for their turn first, so that its timeout is spent on the database alone.
+    Callers wait for a free connection first, so that the timeout measures the database alone.
     """
 
     def __init__(self, address: Address) -> None:
@@ -212,8 +212,8 @@ class BlockingPool(ConnectionPool[Connection]):
 async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
     """Commit what the block did as a whole, or roll back on any exception, cancellation included.
 
-    What the block executes is sent together, up to the next result that it fetches; an error of a
-    statement is raised there, or at the end.
+    Statements are sent together, up to the next fetched result; the error of a statement is raised
+    there, or at the end.
 
     Raises:
         DatabaseDown: it cannot be reached.
