@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from memory.errors import FolderError
-from memory.installation import DataFolder, Installation, open_installation
+from memory.installation import DataFolder, Installation, database_address, open_installation
 from memory.models import model_name
 from memory.runtime import process_now, process_resources
 from memory.settings import Deployment, Settings
@@ -126,11 +126,9 @@ async def store() -> AsyncIterator[BaseStore]:
 @asynccontextmanager
 async def _pool(home: Installation) -> AsyncIterator[Pool]:
     """A connection pool for the database `home`."""
-    from memory.installation import Database
     from memory.storage.postgres import Pool
 
-    assert isinstance(home, Database)
-    async with Pool(home.address) as pool:
+    async with Pool(database_address(home)) as pool:
         yield pool
 
 

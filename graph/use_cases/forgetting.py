@@ -21,7 +21,7 @@ from memory.errors import InputError
 from memory.events import inbox
 from memory.forgetting import (
     Begun,
-    Context,
+    ForgetContext,
     Person,
     StoreChanges,
     counts,
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     values: dict[str, Any]
     """The state before."""
     after: dict[str, Any]
-    rules: Context
+    rules: ForgetContext
     store: StoreChanges
     rows: forgetting.Found
 
@@ -188,7 +188,7 @@ async def _plan(
     questions = frozenset(parked["question"]["id"] for parked in dropped(values, erasure))
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
-    rules = Context(erasure, questions, at, messages=cut, informed=frozenset(informed))
+    rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
     plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise InputError(

@@ -15,7 +15,7 @@ from memory import night
 from memory.errors import InputError
 from memory.recall import index_entries
 from memory.state import REDUCED_KEYS, at_rest
-from memory.transfer import Checked, Source, Taken, exporting, importing, state_of
+from memory.transfer import AgentMemory, Checked, Taken, exporting, importing, state_of
 
 EMBEDDED = 256
 """Texts embedded at a time."""
@@ -107,8 +107,8 @@ async def import_memory(
     return _imported(checked, already=False)
 
 
-def _source(context: AgentContext) -> Source:
-    return Source(context.store, context.semantic, context.scope)
+def _source(context: AgentContext) -> AgentMemory:
+    return AgentMemory(context.store, context.semantic, context.scope)
 
 
 async def _write_state(context: AgentContext, checked: Checked) -> None:

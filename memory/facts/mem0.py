@@ -1,7 +1,7 @@
 """Mem0 on LangChain embeddings and on the table of memories. Importing this imports Mem0.
 
-Mem0 is asked to store facts as they are given. Its own extraction, which needs a chat model, is not
-used (`FactMemory`).
+Mem0 stores facts as they are given and keeps a history of their changes. Its extraction, which
+needs a chat model, and its search are not used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from langchain_core.embeddings import Embeddings
 from mem0.configs.base import MemoryConfig
@@ -28,9 +28,8 @@ from mem0.vector_stores.base import VectorStoreBase
 from mem0.vector_stores.configs import VectorStoreConfig
 
 from memory.errors import MemoryStoreError, ModelError
-from memory.facts.table import Filters, History, MemoryTable, Row, Vector, unit
+from memory.facts.table import History, MemoryTable, Vector, unit
 from memory.storage.sqlite import compact, use_wal
-from memory.text import terms
 
 PROVIDER = "circadian"
 """Mem0's provider name of the embedder and of the model that it must not use."""
@@ -74,13 +73,11 @@ class LangChainEmbedder(EmbeddingBase):
         """The vector of one text."""
         if text in self._ready:
             return self._ready[text]
-        if memory_action == "search":
-            return self._load().embed_query(text)
         return self._load().embed_documents([text])[0]
 
 
 class NoChatModel(LLMBase):
-    """Stands where Mem0 wants a chat model."""
+    """Takes the place of the chat model that Mem0 requires."""
 
     def generate_response(self, *args: Any, **settings: Any) -> str:
         """Raise ModelError."""
@@ -97,16 +94,14 @@ class Hit(NamedTuple):
     """A row in the shape that Mem0 reads."""
 
     id: str
-    score: float | None
     payload: dict[str, Any]
 
 
 class FactStore(VectorStoreBase):
     """Mem0's vector store on the table of memories, under Mem0's provider name "faiss".
 
-    Filters (`memory.facts.table`) apply before ranking; one that the table does not know is
-    a ValueError. Scores are cosine or BM25: higher is nearer. Rows of other kinds are never
-    returned, changed or removed.
+    It does what Mem0 asks for when it adds, updates or deletes a fact. Searching and listing go
+    past Mem0, through `SemanticMemory`. Rows of other kinds are never returned, changed or removed.
     """
 
     def __init__(self, *, collection_name: str, table: MemoryTable, **settings: Any) -> None:
@@ -114,11 +109,6 @@ class FactStore(VectorStoreBase):
             raise ValueError(f"there is one collection, {COLLECTION!r}, and no {collection_name!r}")
         self._table = table
         self._dimension = int(settings["embedding_model_dims"])
-
-    def create_col(self, name: str, vector_size: int, distance: str) -> None:
-        """Check that the collection asked for is the one that exists. Raises ValueError."""
-        if (name, vector_size, distance) != (COLLECTION, self._dimension, "cosine"):
-            raise ValueError(f"the collection is {COLLECTION!r}: {self._dimension}, cosine")
 
     def insert(
         self,
@@ -132,19 +122,6 @@ class FactStore(VectorStoreBase):
         with self._table.transaction():
             for fact_id, vector, payload in zip(ids, vectors, payloads, strict=True):
                 self._table.insert(fact_id, unit(vector, self._dimension), _kept(payload))
-
-    def search(
-        self, query: str, vectors: Embedding, top_k: int = 5, filters: Filters | None = None
-    ) -> list[Hit]:
-        """The `top_k` nearest matching facts, nearest first."""
-        vector = unit(vectors, self._dimension)
-        return _ranked(self._table.nearest(vector, _facts(filters), top_k))
-
-    def keyword_search(
-        self, query: str, top_k: int = 5, filters: Filters | None = None
-    ) -> list[Hit]:
-        """The matching facts that share words with `query`, best first."""
-        return _ranked(self._table.keywords(terms(query), _facts(filters), top_k))
 
     def update(
         self,
@@ -164,54 +141,19 @@ class FactStore(VectorStoreBase):
     def get(self, vector_id: str) -> Hit | None:
         """One fact, or None."""
         rows = self._table.select({"id": vector_id, **KIND})
-        return _hit(rows[0]) if rows else None
+        return Hit(rows[0].id, rows[0].payload) if rows else None
 
-    def list_cols(self) -> list[str]:
-        """The one collection."""
-        return [COLLECTION]
+    def _refuse(self, *args: Any, **settings: Any) -> NoReturn:
+        raise NotImplementedError(
+            "facts are searched, listed and removed through SemanticMemory, not through Mem0"
+        )
 
-    def col_info(self) -> dict[str, Any]:
-        """Name, rows, dimension and distance of the collection."""
-        rows = self._table.count(KIND)
-        return {
-            "name": COLLECTION,
-            "count": rows,
-            "dimension": self._dimension,
-            "distance": "cosine",
-        }
-
-    def delete_col(self) -> None:
-        """Remove every fact of every scope."""
-        self._table.delete(KIND)
-
-    def reset(self) -> None:
-        """Remove every fact; the empty collection can be used at once."""
-        self.delete_col()
-
-    def list(self, filters: Filters | None = None, top_k: int | None = None) -> list[list[Hit]]:
-        """The matching facts, oldest first, in the list of one list that Mem0 reads."""
-        return [[_hit(row) for row in self._table.select(_facts(filters), top_k)]]
-
-
-def _facts(filters: Filters | None) -> dict[str, object]:
-    """`filters` restricted to facts. Raises ValueError where they ask for another kind."""
-    asked = dict(filters or {})
-    if asked.get("kind", "fact") != "fact":
-        raise ValueError(f"Mem0's store has facts, and no filter kind {asked['kind']!r}")
-    return {**asked, **KIND}
+    create_col = search = list_cols = delete_col = col_info = list = reset = _refuse
 
 
 def _kept(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A fact's payload without the field that Mem0 derives from others."""
     return {k: v for k, v in payload.items() if k != "text_lemmatized"} | KIND
-
-
-def _hit(row: Row, score: float | None = None) -> Hit:
-    return Hit(row.id, score, row.payload)
-
-
-def _ranked(rows: Sequence[tuple[Row, float]]) -> list[Hit]:
-    return [_hit(row, score) for row, score in rows]
 
 
 class FileHistory(SQLiteManager):
@@ -262,32 +204,17 @@ class FileHistory(SQLiteManager):
         except sqlite3.Error as error:
             raise MemoryStoreError(f"Mem0's history at {self.db_path}: {error}") from error
 
-    def reset(self) -> None:
-        """Remove everything. Unlike Mem0's own, it can be used again at once."""
-        with self._lock, self.connection:
-            self.connection.execute("DELETE FROM history")
-            self.connection.execute("DELETE FROM messages")
-
     def close(self) -> None:
         """Close the file. May be called twice."""
         closing: Callable[[], object] = super().close
         closing()
 
 
-class FactMemory(Memory):
-    """Mem0 whose history survives a reset as the same object."""
-
-    def reset(self) -> None:
-        """Remove every fact of every scope, and the history."""
-        self.db.reset()
-        self.vector_store.reset()
-
-
 @dataclass(frozen=True)
 class Mem0:
     """Mem0, with the parts of it that a write prepares."""
 
-    memory: FactMemory
+    memory: Memory
     table: MemoryTable
     embedder: LangChainEmbedder
     history: History
@@ -338,7 +265,7 @@ def open_mem0(
         llm=LlmConfig.model_construct(provider=PROVIDER, config={"model": None}),
         history_db_path=":memory:",
     )
-    memory = FactMemory(config)
+    memory = Memory(config)
     memory.db.close()
     history: Any = open_history() if open_history else FileHistory(folder / "history.db")
     memory.db = history

@@ -183,17 +183,6 @@ class SemanticMemory:
         """The number of facts, superseded ones included."""
         return await self.run(lambda: self.open_table().count(fact_filters(scope)))
 
-    async def search(
-        self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False
-    ) -> list[tuple[Fact, float]]:
-        """The `limit` facts nearest in meaning, nearest first, with cosine (-1..1)."""
-        vector = await self.embed_query(query)
-        if vector is None:
-            return []
-        filters = fact_filters(scope, include_superseded=include_superseded)
-        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
-        return [(fact_of(row), score) for row, score in rows]
-
     async def near(self, scope: Scope, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
         """The `limit` valid facts nearest to `vector`, nearest first, with cosine (-1..1)."""
         filters = fact_filters(scope, include_superseded=False)
@@ -213,10 +202,6 @@ class SemanticMemory:
         if not await self.run(self._select, scope, {"id": fact_id}):
             return None
         return await self.run(lambda: self.open_table().vector(fact_id))
-
-    async def vectors_of(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that facts with these texts would have, embedded in one call."""
-        return await self.embed(texts)
 
     async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
         """Change fields of one fact; return the changed fact.

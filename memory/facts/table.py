@@ -4,15 +4,15 @@ A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts 
 Mem0 and live only here. Journal entries live in the store, and have a row here to be found by. Both
 have the same payload fields, so that one search finds and one rule ranks them.
 
-Two payload fields are instructions to the table. `terms` (a list of texts) are the words that find
-the row; the table takes them out of the payload. Without it they are `memory.text.analysis.terms` of
-`data`, computed again when `memory.text.analysis.ANALYSIS_VERSION` changes. With an empty list no word
+Two payload fields are instructions to the table. `terms` (a list of texts) holds the words that
+find the row; the table takes it out of the payload. Without `terms`, the table computes them from
+`data` (`memory.text.terms`), and again when `ANALYSIS_VERSION` changes. With an empty list no word
 finds the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and
 `identity` (equal for two facts with the same text and sources).
 
-A filter maps a column to a value (None: the row has none), to a list ("one of"), or to a range of
-`gt`, `gte`, `lt`, `lte`. A row passes where all of them hold. The product and Mem0 send nothing
-else; any other operator of Mem0's filter language is a ValueError that names it.
+A filter maps a column to a value (None: the row has none), to a list of values, or to a range of
+`gt`, `gte`, `lt`, `lte`. A row passes if all of them hold. Anything else is a ValueError that
+names it.
 
 Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency,
 log(1 + (N - n + 0.5) / (n + 0.5)): above 0 for every word, so that a word in half of the texts
@@ -262,10 +262,6 @@ class History(Protocol):
         """Remove deleted content from the disk."""
         ...
 
-    def reset(self) -> None:
-        """Remove everything."""
-        ...
-
     def close(self) -> None:
         """Close the history. May be called twice."""
         ...
@@ -332,6 +328,17 @@ def _checked(name: str, value: object) -> str | float:
     raise ValueError(f"the filter {name} takes {form}, not {value!r}")
 
 
+def stored_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a payload that is stored. Raises ValueError for a value that no column holds."""
+    kept = {key: value for key, value in payload.items() if key != "terms"}
+    for field in (TEXTS | NUMBERS) & kept.keys():
+        fits = str if field in TEXTS else int | float
+        value = kept[field]
+        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
+            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    return kept
+
+
 def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:
     """`vector` at length 1; a zero vector stays zero. Raises as `checked_vector`."""
     array = checked_vector(np.asarray(vector, dtype=np.float32), dimension)
@@ -357,7 +364,7 @@ def checked_vector(vector: Vector, dimension: int) -> Vector:
     return vector
 
 
-# Conversion between facts and the payloads that Mem0 stores in the table. Pure.
+# Facts and the payloads that Mem0 stores in the table, converted into each other.
 
 
 Form = TypeVar("Form")

@@ -14,14 +14,14 @@ from memory.forgetting.progress import (
     has_residue,
     unfinished,
 )
-from memory.forgetting.store_changes import Context, StoreChanges, fact_changes, store_changes
+from memory.forgetting.store_changes import ForgetContext, StoreChanges, fact_changes, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 
 __all__ = [
     "SAVER_TABLES",
     "STORE_TABLES",
     "Begun",
-    "Context",
+    "ForgetContext",
     "Found",
     "Person",
     "StoreChanges",

@@ -1,4 +1,4 @@
-"""What goes with a person, decided before anything is changed. Pure.
+"""Deciding which memories are erased with a person, before anything is changed. Pure.
 
 Two rules decide: names and lineage. An event goes if the person sent it or if it names them. An
 entry or a fact goes if it is by the person, if a fact names them, or if anything that it was made
@@ -14,15 +14,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from memory.audit import AuditEntry
-from memory.forgetting.names import Names, compared
-from memory.forgetting.scrubbing import Scrubber
+from memory.forgetting.scrubbing import Names, Scrubber, compared
 from memory.records import EntityProfile, Event, Fact, JournalEntry
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
 
 
-class Known(NamedTuple):
+class KnownMemory(NamedTuple):
     """The part of a memory on which the decision depends."""
 
     entries: Sequence[JournalEntry]
@@ -37,7 +36,7 @@ class Known(NamedTuple):
 
 
 class Acts(NamedTuple):
-    """What the assistant did because of erased events, from the audit log."""
+    """The assistant's acts in ticks of erased events, from the audit log."""
 
     goals: frozenset[str]
     """Ids of the goals that it created."""
@@ -47,7 +46,7 @@ class Acts(NamedTuple):
 
 @dataclass(frozen=True)
 class Erasure:
-    """What goes, and what is left of the rest."""
+    """The memories that are erased, and the others as they stay."""
 
     names: Names
     scrubber: Scrubber
@@ -76,7 +75,7 @@ class Erasure:
         return [one for id_, one in self.entries.items() if one and one != self.before[id_]]
 
 
-def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
+def names_of(entity: str, known: KnownMemory) -> tuple[Names, frozenset[str]]:
     """The names of the person meant by `entity`, and the ids of their profiles.
 
     A profile is the person's if its id, its name, an alias or a sender's id equals `entity`;
@@ -84,7 +83,9 @@ def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
     """
     key = compared(entity)
     mine = [
-        one for one in known.profiles if one["id"] == entity or key in map(compared, _called(one))
+        profile
+        for profile in known.profiles
+        if profile["id"] == entity or key in map(compared, _called(profile))
     ]
     others = [name for one in known.profiles if one not in mine for name in _called(one)]
     others += [str(one["source_entity"]) for one in known.entries if is_of_event(one)]
@@ -94,7 +95,7 @@ def names_of(entity: str, known: Known) -> tuple[Names, frozenset[str]]:
     return names, frozenset(one["id"] for one in (*mine, *with_them))
 
 
-def events_of(known: Known, names: Names) -> frozenset[str]:
+def events_of(known: KnownMemory, names: Names) -> frozenset[str]:
     """Ids of the events that the person sent, or whose text or id names them."""
 
     def theirs(id_: str, sender: str | None, text: str) -> bool:
@@ -102,9 +103,10 @@ def events_of(known: Known, names: Names) -> frozenset[str]:
 
     waiting = {one["id"] for one in known.events if theirs(one["id"], one["sender"], one["text"])}
     journaled = {
-        one["sources"][0]
-        for one in known.entries
-        if is_of_event(one) and theirs(one["sources"][0], one["source_entity"], one["content"])
+        entry["sources"][0]
+        for entry in known.entries
+        if is_of_event(entry)
+        and theirs(entry["sources"][0], entry["source_entity"], entry["content"])
     }
     return frozenset(waiting | journaled)
 
@@ -115,7 +117,7 @@ def is_of_event(entry: JournalEntry) -> bool:
 
 
 def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
-    """What the log tells of the ticks of `events`."""
+    """The acts that the log records of the ticks of `events`."""
     theirs = [entry for entry in audit if entry["origin"] in events]
     goals = (entry["target"] for entry in theirs if entry["what"] == "goal_created")
     calls = (entry["detail"].get("args") for entry in theirs if entry["what"] == "tool_call")
@@ -123,14 +125,14 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
 
 
 def decide(
-    known: Known,
+    known: KnownMemory,
     names: Names,
     profiles: frozenset[str],
     events: frozenset[str],
     acts: Acts,
     erased: Iterable[str] = (),
 ) -> Erasure:
-    """Decide what goes with the erased `events`, and what is left of the rest.
+    """Decide which memories are erased with `events`, and how the others stay.
 
     `erased`: ids of memories that an earlier, interrupted attempt chose.
     """
@@ -144,7 +146,7 @@ def decide(
     facts = {one["id"]: one for one in known.facts if one["id"] in gone}
     before = {one["id"]: one for one in known.entries}
     entries = {
-        id_: None if id_ in gone else entry_after(one, scrubber) for id_, one in before.items()
+        id_: None if id_ in gone else entry_after(entry, scrubber) for id_, entry in before.items()
     }
     gone = gone.union(id_ for id_, left in entries.items() if left is None)
     made = [before[id_]["timestamp"] for id_, left in entries.items() if left is None]
@@ -164,7 +166,7 @@ def decide(
     )
 
 
-def descendants(known: Known, names: Names, start: frozenset[str]) -> frozenset[str]:
+def descendants(known: KnownMemory, names: Names, start: frozenset[str]) -> frozenset[str]:
     """`start` with the ids of all memories that are theirs or were made from anything that goes."""
     gone = set(start)
     entries = {one["id"]: one for one in known.entries}
@@ -242,8 +244,8 @@ def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for item in value.values():
+            yield from _texts(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)

@@ -1,4 +1,4 @@
-"""Forgetting in the table of memories: facts, their history, and rows that find entries."""
+"""Erasing from the table of memories: facts, their history, and the rows of journal entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 200
 
 
 class Found(NamedTuple):
-    """Rows by which journal entries are found, and that hold erased words."""
+    """Rows of journal entries that contain erased words."""
 
     gone: list[str]
     """Ids of the rows of entries that go."""
@@ -30,11 +30,9 @@ async def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasur
 async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
-    """Remove facts with Mem0's history of them, and `rows`. Facts already gone are passed over."""
-    ids = list(facts)
-    for first in range(0, len(ids), BATCH):
-        some = ids[first : first + BATCH]
-        filters = {**scope_filters(scope), "kind": "fact", "id": some}
+    """Remove facts with Mem0's history of them, and `rows`. Missing facts are skipped."""
+    if facts:
+        filters = {**scope_filters(scope), "kind": "fact", "id": list(facts)}
         await semantic.run(_delete_facts, semantic, filters)
     if rows:
         await semantic.drop_episodes(scope, rows)
@@ -84,8 +82,8 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
     ids = [row.id for row in semantic.open_table().select(dict(filters))]
     for first in range(0, len(ids), BATCH):
         with semantic.writing() as mem0:
-            for one in ids[first : first + BATCH]:
-                mem0.delete(one)
+            for id_ in ids[first : first + BATCH]:
+                mem0.delete(id_)
     return len(ids)
 
 
@@ -99,8 +97,8 @@ def _mend_history(
     semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
 ) -> None:
     history = semantic.open_mem0().history
-    for one in ids:
-        rows = history.get_history(one)
+    for id_ in ids:
+        rows = history.get_history(id_)
         told = [row[key] or "" for row in rows for key in ("old_memory", "new_memory")]
         if any(map(erasure.names.within, told)):
-            history.add_history(one, None, None, "DELETE")
+            history.add_history(id_, None, None, "DELETE")

@@ -13,7 +13,15 @@ from memory import audit, entities
 from memory.audit import AuditEntry
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.forgetting.erasure import Acts, Erasure, Known, acts_of, decide, events_of, names_of
+from memory.forgetting.erasure import (
+    Acts,
+    Erasure,
+    KnownMemory,
+    acts_of,
+    decide,
+    events_of,
+    names_of,
+)
 from memory.forgetting.progress import Begun
 from memory.forgetting.store_changes import StoreChanges
 from memory.forgetting.working import events_in_state
@@ -84,7 +92,7 @@ async def find(
     waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
     waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
     links = await list_items(store, scope.namespace(apply.LINKS))
-    known = Known(
+    known = KnownMemory(
         entries,
         await semantic.all(scope),
         await entities.everyone(store, scope),

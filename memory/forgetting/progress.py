@@ -1,8 +1,12 @@
-"""A forget in progress: what a second attempt needs after a crash.
+"""A forget in progress: what a second attempt needs after a crash, and the cleaning of the disk.
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
 until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
 Neither is there once a forget has ended.
+
+A deleted row stays in an SQLite file and in its write-ahead log until it is overwritten, and old
+versions of a row stay in PostgreSQL until a vacuum. `clean` removes both. Log archives and backups
+are the operator's.
 """
 
 from __future__ import annotations
@@ -74,12 +78,6 @@ async def ended(store: BaseStore, scope: Scope) -> None:
     await store.adelete(scope.namespace(FORGETTING), RESIDUE)
 
 
-# Removing deleted data from the disk: free pages, logs, old versions of rows.
-#
-# In SQLite a deleted row stays in the file and in the write-ahead log until it is overwritten. In
-# PostgreSQL old versions of a row stay until a vacuum. Log archives and backups are not touched.
-
-
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 
@@ -114,12 +112,12 @@ async def _vacuum_file(conn: aiosqlite.Connection) -> None:
         (row,) = await conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
         raise MemoryStoreError(
-            f"what is forgotten is deleted, but the file still holds it ({error}): forget again"
+            f"the memories are deleted, but their bytes are not ({error}): forget again"
         ) from error
     if row[0]:
         raise MemoryStoreError(
-            "what is forgotten is deleted, but another process reads the file that still holds "
-            "it: close it, and forget again"
+            "the memories are deleted, but another process reads the file that still holds their "
+            "bytes: close it, and forget again"
         )
 
 

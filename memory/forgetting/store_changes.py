@@ -1,6 +1,6 @@
-"""What a forget changes in the store: its records, kind by kind.
+"""The changes of a forget in the store, by kind of record.
 
-Kinds that are not listed here, such as those of a later version, are searched for names too.
+Records of a kind without a rule of its own are scrubbed of the person's names.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.names import Names
 from memory.forgetting.progress import FORGETTING
-from memory.forgetting.scrubbing import FORGOTTEN, Scrubber
+from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
 from memory.operations import apply
 from memory.recall import probes
 from memory.records import (
@@ -84,7 +83,7 @@ def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
 
 
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
-    """One operation; without its texts if it names the person, or has to do with what is erased."""
+    """One operation; without its texts if it names the person or concerns an erased memory."""
     ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
     named = erasure.scrubber.value(dict(operation)) != dict(operation)
     if not named and (erasure.gone | erasure.profiles).isdisjoint([*ends, *operation["sources"]]):
@@ -116,9 +115,11 @@ def _with_planned(plans: Sequence[PlanRecord], erasure: Erasure) -> Erasure:
     """
     gone = set(erasure.gone)
     for plan in plans:
-        for one in plan["operations"]:
-            if one["kind"] in ("add_fact", "add_entry") and not gone.isdisjoint(one["sources"]):
-                gone.add(one["target"])
+        for operation in plan["operations"]:
+            if operation["kind"] in ("add_fact", "add_entry") and not gone.isdisjoint(
+                operation["sources"]
+            ):
+                gone.add(operation["target"])
     return replace(erasure, gone=frozenset(gone))
 
 
@@ -172,8 +173,8 @@ class StoreChanges(NamedTuple):
 
 
 @dataclass
-class Context:
-    """What the rules know."""
+class ForgetContext:
+    """The input of the rules."""
 
     erasure: Erasure
     questions: frozenset[str]
@@ -189,7 +190,7 @@ class Context:
 
 
 async def store_changes(
-    store: BaseStore, scope: Scope, context: Context, kinds: frozenset[str] | None = None
+    store: BaseStore, scope: Scope, context: ForgetContext, kinds: frozenset[str] | None = None
 ) -> StoreChanges:
     """All changes of the agent's records, or of those of some `kinds`; writes nothing."""
     changes = StoreChanges([], Counter(), Counter())
@@ -225,11 +226,11 @@ async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> S
         since=fact["created"],
     )
     kinds = frozenset((apply.LINKS, "night", night.NIGHTS))
-    return await store_changes(store, scope, Context(erasure, nobody, at), kinds)
+    return await store_changes(store, scope, ForgetContext(erasure, nobody, at), kinds)
 
 
 async def _after(
-    store: BaseStore, scope: Scope, shelf: Shelf, context: Context
+    store: BaseStore, scope: Scope, shelf: Shelf, context: ForgetContext
 ) -> Sequence[Value | None]:
     """The values of one namespace as they stay, in order."""
     kind = shelf.labels[0] if shelf.labels else ""
@@ -241,7 +242,7 @@ async def _after(
 
 
 async def _plans(
-    store: BaseStore, scope: Scope, night_id: str, items: Sequence[Item], context: Context
+    store: BaseStore, scope: Scope, night_id: str, items: Sequence[Item], context: ForgetContext
 ) -> list[Value | None]:
     before = [cast(Any, item.value) for item in items]
     after = plans_after(before, await night.load(store, scope, night_id), context.erasure)
@@ -250,7 +251,7 @@ async def _plans(
     return [cast(Value | None, one) for one in after]
 
 
-def row_after(kind: str, key: str, value: Value, context: Context) -> Value | None:
+def row_after(kind: str, key: str, value: Value, context: ForgetContext) -> Value | None:
     """A record of `kind` (the first label of its namespace) as it stays; None if it goes."""
     rule = _RULES.get(kind)
     if rule is not None:
@@ -274,8 +275,8 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
     gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
     attributes = {
         key: left
-        for key, one in profile["attributes"].items()
-        if not names.within(key) and (left := _attribute_after(one, gone, names)) is not None
+        for key, attribute in profile["attributes"].items()
+        if not names.within(key) and (left := _attribute_after(attribute, gone, names)) is not None
     }
     relationship = profile["relationship"]
     answered = [one for one in relationship["answered"] if one not in erasure.events]
@@ -299,47 +300,48 @@ def _attribute_after(attribute: Attribute, gone: set[str], names: Names) -> Attr
     if names.within(attribute["value"]) or not gone.isdisjoint(attribute["evidence"]):
         return None
     replaced = [
-        one
-        for one in attribute["replaced"]
-        if gone.isdisjoint(one.get("evidence", [])) and not names.within(str(one.get("value")))
+        former
+        for former in attribute["replaced"]
+        if gone.isdisjoint(former.get("evidence", []))
+        and not names.within(str(former.get("value")))
     ]
     return {**attribute, "replaced": replaced}
 
 
-def _entry(key: str, value: Value, context: Context) -> Value | None:
+def _entry(key: str, value: Value, context: ForgetContext) -> Value | None:
     after = context.erasure.entries.get(key, cast(Any, value))
     return dict(after) if after is not None else None
 
 
-def _marker(key: str, value: Value, context: Context) -> Value | None:
+def _marker(key: str, value: Value, context: ForgetContext) -> Value | None:
     return None if value.get("id") in context.erasure.gone else value
 
 
-def _link(key: str, value: Value, context: Context) -> Value | None:
+def _link(key: str, value: Value, context: ForgetContext) -> Value | None:
     erasure = context.erasure
     left = [one for one in value["linked_to"] if one not in erasure.gone]
     if not left or key in erasure.gone:
         return None
     relations = {
-        one: erasure.scrubber.value(how) for one, how in value["relations"].items() if one in left
+        id_: erasure.scrubber.value(how) for id_, how in value["relations"].items() if id_ in left
     }
     return {**value, "linked_to": left, "relations": relations}
 
 
-def _waiting(key: str, value: Value, context: Context) -> Value | None:
+def _waiting(key: str, value: Value, context: ForgetContext) -> Value | None:
     if key in context.erasure.events:
         return None
     return cast(Value, context.erasure.scrubber.value(value))
 
 
-def _handled(key: str, value: Value, context: Context) -> Value | None:
+def _handled(key: str, value: Value, context: ForgetContext) -> Value | None:
     """The mark stays, so that the same event posted again is still known; not if it names them."""
     erasure = context.erasure
     named = key in erasure.events and erasure.names.in_id(key)
     return None if named or erasure.names.within(key) else value
 
 
-def _audit(key: str, value: Value, context: Context) -> Value | None:
+def _audit(key: str, value: Value, context: ForgetContext) -> Value | None:
     """Time, action, tool and outcome stay; the texts go."""
     after = context.erasure.scrubber.value(value)
     if "detail" not in value:
@@ -350,51 +352,51 @@ def _audit(key: str, value: Value, context: Context) -> Value | None:
     return {**after, "id": value["id"], "why": None, "detail": {}}
 
 
-def _deed(key: str, value: Value, context: Context) -> Value | None:
+def _deed(key: str, value: Value, context: ForgetContext) -> Value | None:
     events = context.erasure.events
     theirs = {approvals.deed_key(cast(Any, {"id": one}), None) for one in events}
     return None if key in theirs else _answer(key, value, context)
 
 
-def _answer(key: str, value: Value, context: Context) -> Value | None:
+def _answer(key: str, value: Value, context: ForgetContext) -> Value | None:
     if key in context.questions:
         return None
     return cast(Value, context.erasure.scrubber.value(value))
 
 
-def _run(key: str, value: Value, context: Context) -> Value | None:
+def _run(key: str, value: Value, context: ForgetContext) -> Value | None:
     left = {one: event for one, event in value.items() if event not in context.erasure.events}
     return left or None
 
 
-def _summary(key: str, value: Value, context: Context) -> Value | None:
+def _summary(key: str, value: Value, context: ForgetContext) -> Value | None:
     """A summary on its way into the conversation does not say what it covers: it is made again."""
     same = context.erasure.scrubber.value(value) == value
     return value if same and not context.erasure.events else None
 
 
-def _probe(key: str, value: Value, context: Context) -> Value | None:
+def _probe(key: str, value: Value, context: ForgetContext) -> Value | None:
     """A recent recall goes in any case: nothing records in whose words it asks."""
     return None if context.erasure.gone else value
 
 
-def _profile(key: str, value: Value, context: Context) -> Value | None:
+def _profile(key: str, value: Value, context: ForgetContext) -> Value | None:
     return cast(Value | None, profile_after(cast(Any, value), context.erasure))
 
 
-def _name(key: str, value: Value, context: Context) -> Value | None:
+def _name(key: str, value: Value, context: ForgetContext) -> Value | None:
     erasure = context.erasure
     theirs = value.get("id") in erasure.profiles or erasure.names.means(key)
     return None if theirs or erasure.names.within(key) else value
 
 
-def _night(key: str, value: Value, context: Context) -> Value | None:
+def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
     touched = key in context.nights
     record = record_after(cast(Any, value), context.erasure, touched=touched, at=context.at)
     return cast(Value, dict(record))
 
 
-_RULES: Mapping[str, Callable[[str, Value, Context], Value | None]] = {
+_RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,
     journal.PENDING: _marker,
     journal.ARCHIVES: _marker,

@@ -67,8 +67,12 @@ def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
     """The scrubbed state between two runs; {} for an agent that has never run.
 
-    Take the events that it contains out of the inbox first (`memory.events.inbox.settle`). `handled`:
-    event id -> the tick that handled it.
+    Settle the inbox first: events that the state contains must no longer wait there.
+
+    Args:
+        values: the state's values.
+        erasure: what goes.
+        handled: event id -> the tick that handled it.
     """
     after: Values = {}
     for key, value in at_rest(values).items():
@@ -96,14 +100,14 @@ def history_after(
     ticks = ticks_of(messages, erasure.events, handled)
     told = informed_ticks(messages, erasure)
     left = []
-    for one in messages:
-        if _tick(one) in ticks or _event(one) in erasure.events:
+    for message in messages:
+        if _tick(message) in ticks or _event(message) in erasure.events:
             continue
-        if isinstance(one, SystemMessage) and is_summary(one):
-            after = _summary_after(one, erasure)
+        if isinstance(message, SystemMessage) and is_summary(message):
+            after = _summary_after(message, erasure)
         else:
-            by_model = not isinstance(one, HumanMessage)
-            after = _message_after(one, erasure, blank=by_model and _tick(one) in told)
+            by_model = not isinstance(message, HumanMessage)
+            after = _message_after(message, erasure, blank=by_model and _tick(message) in told)
         if after is not None:
             left.append(after)
     return left
@@ -241,7 +245,7 @@ def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
     }
     if said_by:
         after["said_by"] = {
-            one: scrub.label(by) for text, by in said_by.items() for one in left([text])
+            kept: scrub.label(by) for text, by in said_by.items() for kept in left([text])
         }
     return after
 
@@ -250,9 +254,9 @@ def _conversations(
     conversations: dict[str, Conversation], erasure: Erasure
 ) -> dict[str, Conversation]:
     return {
-        key: erasure.scrubber.value(one)
-        for key, one in conversations.items()
-        if not (erasure.names.means(one["entity"]) or erasure.names.within(key))
+        key: erasure.scrubber.value(conversation)
+        for key, conversation in conversations.items()
+        if not (erasure.names.means(conversation["entity"]) or erasure.names.within(key))
     }
 
 
@@ -276,12 +280,12 @@ def _prompt(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:
     scrub = erasure.scrubber
     versions: list[PromptVersion] = [
         {
-            **one,
-            "text": scrub.text(one["text"]) or "",
-            "reason": scrub.value(one["reason"]),
-            "by": scrub.label(one["by"]),
+            **version,
+            "text": scrub.text(version["text"]) or "",
+            "reason": scrub.value(version["reason"]),
+            "by": scrub.label(version["by"]),
         }
-        for one in prompt["versions"]
+        for version in prompt["versions"]
     ]
     return {**prompt, "text": scrub.text(prompt["text"]) or "", "versions": versions}
 

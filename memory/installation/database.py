@@ -46,7 +46,7 @@ SELECT current_setting('server_version'),
 
 
 class Examined(NamedTuple):
-    """What `examine` found."""
+    """The state of a database's server."""
 
     name: str
     """Host and database."""
@@ -63,7 +63,7 @@ class Examined(NamedTuple):
 
 
 def examine(url: SecretStr) -> Examined:
-    """Look at the database at `url`; changes nothing. Blocking, three seconds at most.
+    """Examine the database at `url`; changes nothing. Blocking, three seconds at most.
 
     Raises:
         DatabaseDown: the database cannot be reached.
@@ -81,9 +81,9 @@ def examine(url: SecretStr) -> Examined:
 
 
 DATABASE_SCHEMA = 2
-"""The tables that this version reads and writes; counts as `memory.installation.folder.FOLDER_SCHEMA` does.
+"""The version of the tables that this program reads and writes. The first released one is 2.
 
-The first released version is 2.
+It counts every change, to any table, that an older version cannot read.
 """
 
 
@@ -91,7 +91,7 @@ class Database:
     """An open database. Opening one writes nothing, unless it is new or of an older form."""
 
     def __init__(self, address: Address, head: Metadata, load: Callable[[], Embeddings]) -> None:
-        """`head`: as read from the database; `load`: loads its embedder, called once."""
+        """`head`: the stored metadata; `load`: loads the embedder, called once."""
         self.address = address
         self.name = address.name
         self.embedder, self.dimension = head.embedder, head.dimension
@@ -176,10 +176,10 @@ def open_database(
     embeddings: Embeddings | None = None,
     change: bool = False,
 ) -> Database:
-    """Open the database at `url`; write its head if it is new. Blocking.
+    """Open the database at `url`; write its metadata if it is new. Blocking.
 
-    The embedder is chosen and recorded as by `memory.installation.folder.open_folder`. A database of an older
-    form is upgraded first.
+    The embedder is chosen and recorded as `open_folder` does it. A database of an older version is
+    upgraded first.
 
     Raises:
         DatabaseDown: the database cannot be reached.
@@ -209,7 +209,7 @@ def is_made(url: SecretStr) -> bool:
 
 @contextmanager
 def _connected(address: Address) -> Iterator[Connection]:
-    """A short connection, to read or change the head."""
+    """A short connection, to read or change the metadata."""
     with (
         clear_errors(address.name, lambda: NOT_ACCEPTED),
         psycopg.connect(address.conninfo, autocommit=True) as conn,
@@ -218,7 +218,7 @@ def _connected(address: Address) -> Iterator[Connection]:
 
 
 def _read(conn: Connection, address: Address) -> Metadata | None:
-    """The head; None if the database holds no installation yet."""
+    """The metadata; None if the database holds no installation yet."""
     if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
         return None
     with conn.cursor(row_factory=class_row(Metadata)) as cursor:
@@ -234,7 +234,7 @@ def _read(conn: Connection, address: Address) -> Metadata | None:
 
 
 def _make(conn: Connection, address: Address, head: Metadata) -> Metadata:
-    """Write the head. If another process just did, its head counts."""
+    """Write the metadata, unless another process just did; return the stored metadata."""
     known = conn.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
     if known.fetchone() is None:
         raise FolderError(
@@ -251,7 +251,7 @@ def _make(conn: Connection, address: Address, head: Metadata) -> Metadata:
 
 
 def _bring_up_to_date(conn: Connection, address: Address) -> None:
-    """Upgrade the tables and the head, which older versions check, in one transaction."""
+    """Upgrade the tables, and the version that older programs check, in one transaction."""
     conn.execute(SESSION)
     with conn.transaction():
         postgres.bring_up_to_date(conn, address.name)
@@ -262,7 +262,7 @@ def _bring_up_to_date(conn: Connection, address: Address) -> None:
 
 
 def _write(conn: Connection, head: Metadata) -> Metadata:
-    """Write or replace the head."""
+    """Write or replace the metadata."""
     conn.execute(
         "INSERT INTO circadian_head (schema_version, embedder, dimension)"
         " VALUES (%(schema_version)s, %(embedder)s, %(dimension)s)"

@@ -66,7 +66,7 @@ SELECT CASE WHEN EXISTS (SELECT {_OTHERS}) THEN 'served'
 
 
 @dataclass(eq=False)
-class Claim:
+class LockClaim:
     """An agent's lock, from the first attempt to take it until it is given back."""
 
     key: int
@@ -91,12 +91,12 @@ class LockConnection:
         self.address, self._role = address, role
         self._opening: asyncio.Task[AsyncConnection] | None = None
         self._turn = asyncio.Lock()
-        self._claims: dict[int, Claim] = {}
+        self._claims: dict[int, LockClaim] = {}
         """Held or being asked for. A lost claim stays until its run has ended and gives it back."""
         self._users = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def take(self, claim: Claim, what: str, timeout: float) -> None:  # noqa: ASYNC109
+    async def take(self, claim: LockClaim, what: str, timeout: float) -> None:  # noqa: ASYNC109
         """Take the lock of `claim` for the agent called `what`.
 
         Raises:
@@ -110,11 +110,11 @@ class LockConnection:
             await self.give(claim)
             raise
 
-    async def give(self, claim: Claim) -> None:
+    async def give(self, claim: LockClaim) -> None:
         """Give the lock back if it is held. Closes the connection after its last user."""
         await self._finish(self._give(claim))
 
-    async def _attempt(self, claim: Claim, timeout: float) -> Contention | None:  # noqa: ASYNC109
+    async def _attempt(self, claim: LockClaim, timeout: float) -> Contention | None:  # noqa: ASYNC109
         refusal = Contention(timeout, partial(self._holder, claim.key))
         if self._claims.setdefault(claim.key, claim) is not claim:
             return refusal
@@ -132,7 +132,7 @@ class LockConnection:
             return Contention(min(timeout, SERVER_PATIENCE), partial(self._holder, SERVERS))
         return refusal
 
-    async def _try(self, claim: Claim) -> str:
+    async def _try(self, claim: LockClaim) -> str:
         """The outcome: `taken`, `held` by a process, `served` by a server; or `lost`: try again."""
         try:
             [row] = await self._ask(_TRY, SERVERS, claim.key)
@@ -141,7 +141,7 @@ class LockConnection:
         claim.held = row["outcome"] == "taken"
         return str(row["outcome"])
 
-    async def _give(self, claim: Claim) -> None:
+    async def _give(self, claim: LockClaim) -> None:
         self._users -= 1
         opening = self._opening
         try:
@@ -266,7 +266,7 @@ class DatabaseAgentLock:
         self._connections, self._role, self._timeout = connections, role, timeout
         self._what = f"the agent with thread {thread!r}"
         self._key = lock_key("agent", thread)
-        self._holding: tuple[LockConnection, Claim] | None = None
+        self._holding: tuple[LockConnection, LockClaim] | None = None
         self._stop: asyncio.Timeout | None = None
         """Expires when the lock is lost: a timeout cancels its task and undoes that correctly."""
 
@@ -277,7 +277,7 @@ class DatabaseAgentLock:
             BusyError: another holder kept it for `timeout` seconds; the message names the process.
             DatabaseDown: there is no connection.
         """
-        connection, claim = self._connections.current(self._role), Claim(self._key, self._lost)
+        connection, claim = self._connections.current(self._role), LockClaim(self._key, self._lost)
         with clear_errors(self._connections.address.name):
             await connection.take(claim, self._what, self._timeout)
         self._holding = connection, claim

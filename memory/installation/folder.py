@@ -152,7 +152,7 @@ def open_folder(
 
 
 def _bring_up_to_date(folder: DataFolder) -> None:
-    """Upgrade the facts, then the head, which older versions check.
+    """Upgrade the facts, then the version that older programs check.
 
     If this process is killed in between, the next opening repeats it.
     """
@@ -168,7 +168,7 @@ def _bring_up_to_date(folder: DataFolder) -> None:
 
 
 def _read(path: Path) -> Metadata | None:
-    """The head of the folder; None if there is no folder yet. Writes nothing."""
+    """The metadata; None if there is no folder yet. Writes nothing."""
     try:
         text = (path / HEAD).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _parsed(path: Path, text: str) -> Metadata:
 
 
 def _make(path: Path, head: Metadata) -> Metadata:
-    """Make the folder. If another process just did, its head counts."""
+    """Make the folder, unless another process just did; return the stored metadata."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with _alone(path):
@@ -205,7 +205,7 @@ def _make(path: Path, head: Metadata) -> Metadata:
 
 
 def _replaced(path: Path, head: Metadata) -> Metadata:
-    """Replace the head; it is on disk when this returns."""
+    """Replace the metadata; it is on disk when this returns."""
     try:
         with _alone(path):
             return _written(path, head)
@@ -226,7 +226,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _written(path: Path, head: Metadata) -> Metadata:
-    """Write the head as a whole or not at all."""
+    """Write the metadata as a whole or not at all."""
     temporary = path / f"{HEAD}.{os.getpid()}"
     try:
         with temporary.open("w", encoding="utf-8") as file:

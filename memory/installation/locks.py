@@ -1,8 +1,8 @@
 """The writer's lock: one process runs an agent at a time, a server keeps the whole data folder.
 
-These are the locks of a data folder; `memory.installation.database_locks` has those of a database. They are built
-on `flock`: the operating system releases the lock of a process that dies, and two handles of one
-process exclude each other. Lock files are never deleted: waiting processes have them open.
+These are the locks of a data folder; `database_locks` has those of a database. They use `flock`:
+the operating system releases the lock of a process that dies, and two handles of one process
+exclude each other. Lock files are never deleted: waiting processes have them open.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class WantedEmbedder:
         """The embedder the caller insists on. None: the recorded one, or else the default."""
 
     def new(self, schema: int) -> Metadata:
-        """The head of a new installation. Blocking.
+        """The metadata of a new installation. Blocking.
 
         The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
         dimension is found by embedding one word.
@@ -46,7 +46,7 @@ class WantedEmbedder:
         return Metadata(schema_version=schema, embedder=name, dimension=self._dimension(name))
 
     def changed(self, head: Metadata) -> Metadata:
-        """`head` with the wanted embedder in place of the recorded one. Raises as `new`."""
+        """`head` with the wanted embedder instead of the recorded one. Raises as `new`."""
         name = self.name or head.embedder
         if name.startswith(_CUSTOM) and self._embeddings is None:
             return head

@@ -63,7 +63,7 @@ class CheckedLock:
         self._lock, self._check = lock, check
 
     async def acquire(self) -> None:
-        """Take the lock. Raises as the lock does, and as `Home.check`; then it is not held."""
+        """Take the lock. Raises as the lock and `Installation.check` do; it is then not held."""
         await self._lock.acquire()
         try:
             await asyncio.to_thread(self._check)

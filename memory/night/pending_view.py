@@ -135,7 +135,7 @@ class PendingView:
             added = dict(self._added)
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
             facts = [fact_from(draft) for op, draft in added.items() if op not in stored]
-            vectors = await self._semantic.vectors_of([fact["text"] for fact in facts])
+            vectors = await self._semantic.embed([fact["text"] for fact in facts])
             found = PendingFacts(facts, [vectors[fact["text"]] for fact in facts])
             self._looked_up = len(added), found
         return self._looked_up[1]

@@ -1,9 +1,9 @@
 """Episodes: journal entries as recall finds them, beside the facts.
 
 An entry is written to the store together with a mark that it is not indexed yet. Whoever writes
-entries then indexes them (`memory.operations.apply`, an import, a forget): rows, then the speakers' names, and
-last the mark goes. A crash leaves the mark, and `catch_up` repeats the work with the same result:
-when an agent is opened, when a run begins, and with the next entry.
+entries then indexes them (`memory.operations.apply`, an import, a forget): first the rows, then the
+speakers' names; the mark is removed last. A crash leaves the mark, and indexing is repeated with
+the same result when an agent is opened, when a run begins, and with the next entry.
 
 Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
 `speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis}.
@@ -81,9 +81,9 @@ async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -
 
 
 async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
-    """As `catch_up`, for a caller whose own work is done: a failure is logged and made up for.
+    """Index the marked entries after they were written; a failure is logged, not raised.
 
-    Marks stay where it fails, and the next call finds them.
+    The marks then stay, and the next call indexes their entries.
     """
     with _logged():
         await index_entries(store, index, scope)
@@ -146,11 +146,11 @@ def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Uttera
     this, before = (entry["timestamp"], entry["id"]), []
     earlier = sorted((one for one in others if (one.at, one.id) < this), reverse=True)
     at = moment(entry["timestamp"])
-    for one in earlier[:BEFORE]:
-        if at - moment(one.at) > PAUSE:
+    for said in earlier[:BEFORE]:
+        if at - moment(said.at) > PAUSE:
             break
-        before.append(one)
-        at = moment(one.at)
+        before.append(said)
+        at = moment(said.at)
     return before
 
 
@@ -194,8 +194,8 @@ async def _index(
         store,
         [
             *(
-                PutOp(scope.namespace(SPEAKERS), name_key(one), {"name": one})
-                for one in sorted(names)
+                PutOp(scope.namespace(SPEAKERS), name_key(name), {"name": name})
+                for name in sorted(names)
             ),
             *(PutOp(mark.namespace, mark.key, None) for mark in marks),
         ],
@@ -208,9 +208,9 @@ async def _talks(
     """What was said in each session shortly before its first entry in `entries`, and these."""
     talks: dict[str, dict[str, Utterance]] = defaultdict(dict)
     first: dict[str, str] = {}
-    for one in entries.values():
-        session = session_of(one)
-        first[session] = min(first.get(session, one["timestamp"]), one["timestamp"])
+    for entry in entries.values():
+        session, at = session_of(entry), entry["timestamp"]
+        first[session] = min(first.get(session, at), at)
     by_session: dict[str, list[SessionPlace]] = defaultdict(list)
     for place in await index.timeline(scope, list(first)):
         by_session[place.session].append(place)

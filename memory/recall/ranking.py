@@ -191,7 +191,7 @@ def merged(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:
-    """`one` with the better score and the sources of both."""
+    """`one`, the memory shown, with the better score and the sources of both."""
     better = max(one, other, key=lambda candidate: candidate.score)
     return replace(
         one,
@@ -223,9 +223,9 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
         return entry
     has = set(terms(entry.row.payload["data"]))
     whole = [
-        one
-        for one in facts
-        if len(has & set(terms(one.row.payload["data"]))) >= SAYS_ALL * len(has)
+        fact
+        for fact in facts
+        if len(has & set(terms(fact.row.payload["data"]))) >= SAYS_ALL * len(has)
     ]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry

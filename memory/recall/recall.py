@@ -1,8 +1,8 @@
 """Recall: what long-term memory holds about a query, best first. It reads and never writes.
 
 Facts and journal entries are searched together, by meaning and by words, and ranked by one rule
-(`memory.recall.ranking`); memories linked to the best ones come with them. Entries are indexed when they
-are written (`memory.recall.episodes`), and whoever uses the results notes it (`memory.recall.probes`).
+(`ranking`); memories linked to the best ones come with them. Entries are indexed when they are
+written (`episodes`), and whoever uses the results notes it (`probes`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reading and writing any LangGraph store: ours, in memory, or a server's own."""
+"""Reading and writing any LangGraph store: ours, one in memory, or a server's own.
+
+`shelves` reads all records of one agent, a namespace at a time.
+"""
 
 from __future__ import annotations
 
@@ -110,9 +113,6 @@ async def _all_below(store: BaseStore, prefix: tuple[str, ...]) -> list[SearchIt
     while page := await store.asearch(prefix, limit=PAGE, offset=len(found)):
         found += page
     return found
-
-
-# All records of one agent in a store, namespace by namespace.
 
 
 class Shelf(NamedTuple):

@@ -23,7 +23,7 @@ from memory.storage import count_items, list_items, namespaces, shelves
 from memory.transfer.format import FORMAT, NOT_MOVED, VERSION
 
 
-class Source(NamedTuple):
+class AgentMemory(NamedTuple):
     """Where a memory is read from."""
 
     store: BaseStore
@@ -39,7 +39,7 @@ class Taken(NamedTuple):
     values: dict[str, Any]
 
 
-async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
+async def waiting_in(source: AgentMemory) -> tuple[list[Item], list[Item]]:
     """Events that wait and events set aside; call it before reading the state.
 
     Raises:
@@ -52,7 +52,9 @@ async def waiting_in(source: Source) -> tuple[list[Item], list[Item]]:
     return waiting, await list_items(store, scope.namespace(inbox.SET_ASIDE))
 
 
-async def header(source: Source, *, agent: str, embedder: str | None, at: str) -> dict[str, Any]:
+async def header(
+    source: AgentMemory, *, agent: str, embedder: str | None, at: str
+) -> dict[str, Any]:
     """The first line."""
     counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
     for namespace in await namespaces(source.store, source.scope):
@@ -70,7 +72,7 @@ async def header(source: Source, *, agent: str, embedder: str | None, at: str) -
     }
 
 
-async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+async def records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:
     """All lines after the header."""
     number = 0
     async for record in _records(source, taken):
@@ -79,7 +81,7 @@ async def records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]
     yield {"type": "end", "lines": number}
 
 
-async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:
     values = at_rest(taken.values)
     if values:
         messages = messages_to_dict(values.get("messages", []))
@@ -104,14 +106,16 @@ async def _records(source: Source, taken: Taken) -> AsyncIterator[dict[str, Any]
         yield {"type": "fact", "fact": fact}
 
 
-async def _contained(source: Source, values: Mapping[str, Any], ids: Sequence[str]) -> set[str]:
+async def _contained(
+    source: AgentMemory, values: Mapping[str, Any], ids: Sequence[str]
+) -> set[str]:
     """The events among `ids` whose ticks the state contains."""
     marks = {mark["id"] for mark in values.get("handled", [])}
     namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
-    for one in ids:
-        item = await source.store.aget(namespace, one)
+    for id_ in ids:
+        item = await source.store.aget(namespace, id_)
         if item is not None and item.value["tick"] <= tick:
-            marks.add(one)
+            marks.add(id_)
     return marks
 
 

@@ -1,8 +1,8 @@
 """A whole memory as JSON Lines: the form of each line, and reading one with validation. Pure.
 
 The first line is the header; then one line per record: the state, the store's records, the facts;
-the last line says that the file is whole. Vectors and the rows that find journal entries are not in
-it, because an import makes them again. Mem0's history of changes is not exported.
+the last line proves that the file is complete. Vectors and index rows are not exported, because an
+import makes them again. Mem0's history of changes is not exported.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def numbered(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
 
 
 def _check(record: Record) -> None:
-    """Check what a line's type does not express. Raises ValueError or ValidationError."""
+    """Check rules that the type of a line cannot express. Raises ValueError or ValidationError."""
     if isinstance(record, StateLine):
         state_of(record.values)
     elif isinstance(record, ItemLine):

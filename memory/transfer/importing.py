@@ -19,7 +19,7 @@ from memory.errors import InputError
 from memory.facts import SemanticMemory, metadata_of, scope_filters
 from memory.records import Fact, Scope
 from memory.storage import namespaces, write_batch
-from memory.transfer.exporting import Source
+from memory.transfer.exporting import AgentMemory
 from memory.transfer.format import (
     EndLine,
     FactLine,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Importing(TypedDict):
-    """The file of which an import began."""
+    """The file that is being imported, or was."""
 
     digest: str
     """sha256 of its lines."""
@@ -83,7 +83,7 @@ def check(lines: Iterable[str]) -> Checked:
             header = header_of(line)
             continue
         if end is not None:
-            raise InputError(f"line {number}: it stands behind the last line")
+            raise InputError(f"line {number}: it follows the last line")
         record = record_of(line, number)
         if isinstance(record, EndLine):
             end = record
@@ -137,7 +137,7 @@ async def mark(store: BaseStore, scope: Scope, digest: str, *, done: bool) -> No
 
 async def write(
     lines: Iterable[str],
-    target: Source,
+    target: AgentMemory,
     *,
     on_batch: Callable[[int], object] = lambda written: None,
 ) -> None:
@@ -175,7 +175,7 @@ def _note_once(
     if isinstance(record, FactLine):
         id_ = record.fact["id"]
         if id_ in facts:
-            raise InputError(f"line {number}: the fact {id_} stands in an earlier line")
+            raise InputError(f"line {number}: the fact {id_} is in an earlier line, too")
         facts[id_] = None
 
 

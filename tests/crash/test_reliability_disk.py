@@ -19,7 +19,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.storage.sqlite.files import quick_check
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
-from tests.support.facts import ANA, draft
+from tests.support.facts import ANA, draft, nearest_facts
 from tests.support.scripted import ScriptedChatModel
 from tests.support.writers import Where, whole, writer
 from tests.support.writers import opened as opened_memory
@@ -97,7 +97,7 @@ async def write(memory: SemanticMemory, told: list[str], count: int) -> None:
 async def keeps(memory: SemanticMemory, told: list[str]) -> None:
     """What was acknowledged is there, and is found."""
     assert [fact["text"] for fact in await memory.all(ANA)] == told
-    [(found, _)] = await memory.search(ANA, told[-1], 1)
+    [(found, _)] = await nearest_facts(memory, ANA, told[-1], 1)
     assert found["text"] == told[-1]
 
 

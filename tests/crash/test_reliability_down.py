@@ -25,7 +25,7 @@ from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
-from tests.support.facts import draft
+from tests.support.facts import draft, nearest_facts
 from tests.support.postgres import Postgres
 from tests.support.scripted import ScriptedChatModel
 
@@ -138,7 +138,7 @@ async def has_what_was_accepted(agent: AsyncAgent) -> None:
     assert [entry["sources"] for entry in await entries(agent)] == [["hello"], ["waits"]]
     facts = await agent.resources.semantic.all(agent.scope)
     assert [fact["text"] for fact in facts] == ["Ada grows copper beans."]
-    [(found, _)] = await agent.resources.semantic.search(agent.scope, "copper beans", 1)
+    [(found, _)] = await nearest_facts(agent.resources.semantic, agent.scope, "copper beans", 1)
     assert found["text"] == "Ada grows copper beans."
 
 

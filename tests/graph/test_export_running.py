@@ -45,7 +45,7 @@ async def test_an_export_keeps_events_in_the_inbox_that_the_state_does_not_conta
         return {one["key"] for one in inbox}, {one["key"] for one in handled}
 
     async with opened(tmp_path / "data", scripted("One.", "Two.", "Three."), clock) as agent:
-        source = exporting.Source(agent.store, agent.resources.semantic, agent.scope)
+        source = exporting.AgentMemory(agent.store, agent.resources.semantic, agent.scope)
         await agent.ainvoke(said("One.", id="e1"))
         await agent.post({"id": "e2", "sender": "Ada", "text": "Two."})
         waiting, aside = await exporting.waiting_in(source)

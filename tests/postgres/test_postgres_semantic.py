@@ -10,7 +10,7 @@ import pytest
 from memory.errors import DatabaseDown
 from memory.records.records import Fact, Scope
 from memory.storage.postgres.connections import BlockingPool
-from tests.support.facts import ANA, BEN, draft, texts
+from tests.support.facts import ANA, BEN, draft, nearest_facts, texts
 from tests.support.memories import InPostgres
 from tests.support.postgres import Postgres, open_pool
 
@@ -47,7 +47,7 @@ async def test_replicas_write_search_and_remove_at_once_and_nothing_is_mixed_up(
         for one in range(4):
             text = f"{scope.user} fact{one} of{number}"
             [fact] = await memory.add(scope, [draft(f"{number}-{one}", text)])
-            [(found, _)] = await memory.search(scope, text, 1)
+            [(found, _)] = await nearest_facts(memory, scope, text, 1)
             assert found == fact
             assert all(
                 scope.user in hit["text"] for hit, _ in await memory.keywords(scope, "fact0", 9)

@@ -159,9 +159,8 @@ def test_a_transaction_holds_the_scopes_that_it_names_and_no_other(
 WRITER = """
 import sys
 from pydantic import SecretStr
-from memory.storage.postgres.connections import address_of
-from memory.storage.postgres.connections import BlockingPool
 from memory.facts.postgres.table import PostgresTable
+from memory.storage.postgres.connections import BlockingPool, address_of
 import numpy as np
 url, name = sys.argv[1:]
 with BlockingPool(address_of(SecretStr(url))) as pool:

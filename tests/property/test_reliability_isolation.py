@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from memory.errors import InputError
 from memory.facts.semantic import SemanticMemory
 from memory.records.records import Scope
-from tests.support.facts import draft
+from tests.support.facts import draft, nearest_facts
 from tests.support.writers import Where
 
 PROFILE = settings(
@@ -109,7 +109,7 @@ class Facts(RuleBasedStateMachine):
         own = self.held[scope]
         fact = self.run(self.memory.get(scope, fact_id))
         assert (fact["text"] if fact else None) == own.get(fact_id)
-        near = self.run(self.memory.search(scope, word, 50))
+        near = self.run(nearest_facts(self.memory, scope, word, 50))
         assert {one["id"]: one["text"] for one, _ in near} == own
         worded = self.run(self.memory.keywords(scope, word, 50))
         assert {one["id"] for one, _ in worded} == {

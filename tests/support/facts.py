@@ -16,6 +16,7 @@ from langchain_core.embeddings import Embeddings
 
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import fact_of
 from memory.records.records import Fact, FactDraft, Scope
 from tests.support.forked import forked_python
 from tests.support.source_files import ROOT
@@ -80,6 +81,26 @@ def history(folder: Path) -> list[tuple[str, str]]:
         rows = connection.execute("SELECT event, new_memory FROM history ORDER BY rowid").fetchall()
     connection.close()
     return rows
+
+
+async def nearest_facts(
+    memory: SemanticMemory,
+    scope: Scope,
+    query: str,
+    limit: int,
+    *,
+    include_superseded: bool = False,
+) -> list[tuple[Fact, float]]:
+    """The `limit` facts nearest in meaning, nearest first, with cosine."""
+    found = await memory.lookup(
+        scope,
+        terms=[],
+        vector=await memory.embed_query(query),
+        kinds=["fact"],
+        limit=limit,
+        include_superseded=include_superseded,
+    )
+    return [(fact_of(row), score) for row, score in found.near]
 
 
 def texts(facts: Sequence[Fact]) -> list[str]:

@@ -1,28 +1,35 @@
-"""Processes that write facts, on either database, until they are done or are killed."""
+"""Processes that write facts, on either database, until they are done or are killed.
+
+They are forked from one process that has imported everything, so that a start takes milliseconds.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from memory.facts.semantic import SemanticMemory
 from memory.installation.folder import open_folder
 from memory.installation.protocol import Installation
 from memory.records.records import Fact, Scope
-from tests.support.facts import ANA, WordEmbeddings, draft
-from tests.support.forked import forks
+from tests.support.facts import ANA, WordEmbeddings, draft, nearest_facts
 
 SECONDS = 30.0
 """After which a process that says nothing fails its test."""
@@ -129,6 +136,18 @@ def writer(where: Where, name: str, work: Work | None = None) -> Iterator[Writer
         heard.close()
 
 
+@cache
+def forks() -> ForkServerContext:
+    """What starts processes, itself started."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "memory.facts.mem0"])
+    with pytest.MonkeyPatch.context() as patch:
+        # Mem0 reads it when it is imported, which there comes first.
+        patch.setenv("MEM0_TELEMETRY", "False")
+        forkserver.ensure_running()
+    return context
+
+
 def _run(where: Where, name: str, work: Work, tells: Connection) -> None:
     with opened(where) as memory:
         asyncio.run(work(memory, name, tells.send))
@@ -172,7 +191,7 @@ def batch(name: str, number: int) -> list[Any]:
 async def whole(memory: SemanticMemory, facts: list[Fact], scope: Scope = ANA) -> None:
     """Each fact's vector and words find it, and nothing else before it."""
     for fact in facts:
-        [(nearest, cosine)] = await memory.search(scope, fact["text"], 1)
+        [(nearest, cosine)] = await nearest_facts(memory, scope, fact["text"], 1)
         assert (nearest["id"], nearest["text"]) == (fact["id"], fact["text"])
         assert cosine > 0.999
         own = fact["text"].split()[0]

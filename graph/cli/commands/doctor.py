@@ -33,6 +33,7 @@ from memory.installation import (
     DataFolder,
     Installation,
     database_url,
+    examine,
     is_made,
     open_installation,
 )
@@ -213,10 +214,9 @@ async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
 
 def _database(url: SecretStr) -> Check:
     """The database's server. Blocking; raises as `examine`."""
-    from memory.installation import examine
+    seen = examine(url)
     from memory.storage.postgres import SIZE
 
-    seen = examine(url)
     few = seen.most - seen.connections <= SIZE
     told = [
         f"{seen.name}, PostgreSQL {seen.server}",

@@ -14,11 +14,10 @@ from memory.facts.postgres.transactions import Ids, Write
 from memory.facts.table import (
     LENGTH_PART,
     MAX_QUERY_WORDS,
-    NUMBERS,
     SATURATION,
-    TEXTS,
     Sql,
     embedded_text,
+    stored_payload,
 )
 from memory.storage.postgres import storable
 from memory.text import terms as terms_of
@@ -178,12 +177,7 @@ class RowContent(NamedTuple):
 
 def content_of(payload: Mapping[str, Any]) -> RowContent:
     """Split a payload. Raises ValueError for a value that its column cannot hold."""
-    kept: dict[str, Any] = storable({key: one for key, one in payload.items() if key != "terms"})
-    for field in (TEXTS | NUMBERS) & kept.keys():
-        fits = str if field in TEXTS else int | float
-        value = kept[field]
-        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
-            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    kept: dict[str, Any] = storable(stored_payload(payload))
     given = payload["terms"] if "terms" in payload else terms_of(str(kept["data"]))
     terms = None if "terms" in payload and not given else as_kept(given)
     return RowContent((kept.get("user_id"), kept.get("agent_id")), kept, terms)

@@ -1,4 +1,7 @@
-"""The table of memories in PostgreSQL, with words in an inverted index and vectors in pgvector."""
+"""The table of memories in PostgreSQL, with words in an inverted index and vectors in pgvector.
+
+Mem0's history of changes is a table beside it, written in the same transactions.
+"""
 
 from __future__ import annotations
 
@@ -426,9 +429,6 @@ class PostgresTable:
         return [self._numbers[ids]]
 
 
-# Mem0's history in PostgreSQL: shared by all processes, and written with the facts.
-
-
 _CHANGE = (
     "memory_id",
     "old_memory",
@@ -489,10 +489,6 @@ class PostgresHistory:
         """Remove deleted content from the table's files."""
         with self._table.lock, self._table.transactions.outside() as connection:
             connection.execute("VACUUM (FULL, ANALYZE) memory_history")
-
-    def reset(self) -> None:
-        """Remove everything."""
-        self._execute("DELETE FROM memory_history", [()])
 
     def close(self) -> None:
         """Nothing to close: the connections are the table's."""

@@ -76,8 +76,8 @@ class Write:
 
     def settle(self) -> None:
         """Write the counts, once for all rows of the transaction."""
-        for one in sorted(self._counted):
-            self.connection.execute(_COUNT, (*one, *self._counted[one]))
+        for kind in sorted(self._counted):
+            self.connection.execute(_COUNT, (*kind, *self._counted[kind]))
         self._counted = {}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite.indexes import WordIndex, encoded
-from memory.facts.table import NUMBERS, TEXTS, Sql, embedded_text
+from memory.facts.table import Sql, embedded_text, stored_payload
 from memory.text import ANALYSIS_VERSION, terms
 
 
@@ -155,12 +155,7 @@ def analysed(payload: Mapping[str, Any]) -> str:
 
 def _taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     """(the payload to store, its index terms; None for a row that no word may find)."""
-    kept = {key: value for key, value in payload.items() if key != "terms"}
-    for field in (TEXTS | NUMBERS) & kept.keys():
-        fits = str if field in TEXTS else int | float
-        value = kept[field]
-        if value is not None and (not isinstance(value, fits) or isinstance(value, bool)):
-            raise ValueError(f"the field {field} of a memory cannot be {value!r}")
+    kept = stored_payload(payload)
     if "terms" not in payload:
         return kept, analysed(kept)
     given: Sequence[str] = payload["terms"]

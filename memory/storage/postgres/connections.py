@@ -1,4 +1,7 @@
-"""Migrations: tables are made whole or not at all, by one process at a time."""
+"""PostgreSQL: addresses, connection pools, whole transactions, clear errors and migrations.
+
+A database that is down is reported within three seconds, whatever was asked of it.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +75,6 @@ def address_of(url: SecretStr) -> Address:
     return Address(make_conninfo(**{**_DEFAULTS, **given}), f"{host}/{database}")
 
 
-# Text that PostgreSQL can store. Pure.
-
-
 def storable(value: Any) -> Any:
     """`value` with every NUL replaced, which PostgreSQL cannot store in text or JSON."""
     if isinstance(value, str):
@@ -84,11 +84,6 @@ def storable(value: Any) -> Any:
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}
     return value
-
-
-# Connection pools, whole transactions and clear errors for PostgreSQL.
-#
-# A database that is down is reported within three seconds, whatever was asked of it.
 
 
 TIMEOUT = 2.0
@@ -110,7 +105,7 @@ IDLE = 60.0
 SESSION = (
     # How long a statement waits for another process's transaction.
     "SELECT set_config('lock_timeout', '30s', false),"
-    # A process that stands still in a transaction keeps what it changed from all others.
+    # A process that hangs in a transaction blocks all others from what it changed.
     " set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
 
@@ -131,7 +126,7 @@ Cursor = psycopg.AsyncCursor[DictRow]
 class Pool(AsyncConnectionPool[AsyncConnection]):
     """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
 
-    Its users wait for their turn first, so that its timeout is spent on the database alone.
+    Callers wait for a free connection first, so that the timeout measures the database alone.
     """
 
     def __init__(self, address: Address) -> None:
@@ -217,8 +212,8 @@ class BlockingPool(ConnectionPool[Connection]):
 async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
     """Commit what the block did as a whole, or roll back on any exception, cancellation included.
 
-    What the block executes is sent together, up to the next result that it fetches; an error of a
-    statement is raised there, or at the end.
+    Statements are sent together, up to the next fetched result; the error of a statement is raised
+    there, or at the end.
 
     Raises:
         DatabaseDown: it cannot be reached.

@@ -75,7 +75,7 @@ thread_id = %(thread)s AND (
     )
 )
 """
-"""What `memory.storage.retention` gives up. Without `subgraphs_before` (NULL) all subgraphs stay."""
+"""What `retention` says to delete. Without `subgraphs_before` (NULL) all subgraphs stay."""
 
 
 _OF_RUNS = "metadata ->> 'run_id' = ANY(%(runs)s)"

@@ -1,4 +1,4 @@
-"""Whole transactions and clear errors for an SQLite connection."""
+"""SQLite files: whole transactions, clear errors, write-ahead logging, checks and free space."""
 
 from __future__ import annotations
 
@@ -42,9 +42,6 @@ def clear_errors(path: Path) -> Iterator[None]:
         raise MemoryStoreError(f"{path}: {error}: {consequence()}") from error
 
 
-# Write-ahead logging: readers continue while one process writes.
-
-
 PATIENCE = 30.0
 """Seconds to wait for other processes."""
 
@@ -53,7 +50,7 @@ PAUSE = 0.02
 
 
 def use_wal(connection: sqlite3.Connection) -> None:
-    """Switch the file to write-ahead logging. Blocking.
+    """Switch the file to write-ahead logging: readers continue while a process writes. Blocking.
 
     SQLite ignores its busy timeout here: of several processes that open a new file at once, some
     would fail with "database is locked".
@@ -70,9 +67,6 @@ def use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-# How much free space of an SQLite file to return to the file system.
-
-
 FREE_PAGES_KEPT = 64
 """Free pages that a file may keep however small it is (256 kB)."""
 
@@ -87,9 +81,6 @@ def pages_to_free(free: int, total: int) -> int:
     Some stay free, since the next checkpoint fills them at no cost.
     """
     return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)
-
-
-# Whether a database file is sound.
 
 
 def quick_check(path: Path) -> str | None:
@@ -110,11 +101,8 @@ def quick_check(path: Path) -> str | None:
     return None if found == ["ok"] else " ".join("; ".join(found).split())
 
 
-# Rewriting an SQLite file, so that deleted text is nowhere in it.
-
-
 def compact(connection: sqlite3.Connection) -> None:
-    """Rewrite the file without free pages and empty its write-ahead log. Blocking.
+    """Rewrite the file and empty its write-ahead log, so that no deleted text is left. Blocking.
 
     Raises:
         sqlite3.Error: the file cannot be written.
@@ -124,5 +112,5 @@ def compact(connection: sqlite3.Connection) -> None:
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise MemoryStoreError(
-            "another process holds on to what was deleted; close it, and delete again"
+            "another process still reads deleted data; close it, and delete again"
         )

@@ -82,15 +82,6 @@ def test_a_deletion_takes_all_that_is_kept_of_the_memory(history: History) -> No
     assert events(history, "two") == [("ADD", "red fox")]
 
 
-def test_a_reset_leaves_it_empty_and_of_use(history: History) -> None:
-    history.add_history("one", None, "red fox", "ADD")
-    history.reset()
-    history.scrub()
-    assert events(history, "one") == []
-    history.add_history("one", None, "owl", "ADD")
-    assert events(history, "one") == [("ADD", "owl")]
-
-
 def test_a_batch_is_written_at_its_end(history: History) -> None:
     with history.batch():
         history.add_history("one", None, "red fox", "ADD")

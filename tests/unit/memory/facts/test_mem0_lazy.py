@@ -27,7 +27,7 @@ print(json.dumps(loaded), file=sys.stderr)
 WRITTEN = """
 import json, sys
 from pathlib import Path
-from memory.records.records import Scope
+from memory.records import Scope
 from memory.installation.folder import open_folder
 import asyncio
 from tests.support.facts import draft

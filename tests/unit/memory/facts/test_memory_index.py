@@ -16,7 +16,7 @@ from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemo
 from memory.facts.table import Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
-from tests.support.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, texts
+from tests.support.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, nearest_facts, texts
 from tests.support.tables import Open
 
 KINDS: tuple[Kind, ...] = ("fact", "episode")
@@ -308,5 +308,5 @@ async def test_no_lookup_gives_anything_of_another_scope(
     of_asker = sorted({said for said, scope in expected.items() if scope == asker})
     assert sorted(set(told(found.near))) == of_asker
     assert set(told(found.worded)) <= set(of_asker)
-    facts = await memory.search(asker, query, 99)
+    facts = await nearest_facts(memory, asker, query, 99)
     assert {fact["text"] for fact, _ in facts} <= set(of_asker)

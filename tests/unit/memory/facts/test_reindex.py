@@ -19,6 +19,7 @@ from tests.support.facts import (
     acknowledged,
     draft,
     memory_at,
+    nearest_facts,
     running,
     texts,
 )
@@ -61,7 +62,7 @@ async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -
     old.close()
     shorter = Shorter()
     new = make_memory(shorter, model="shorter", dimension=DIMENSION // 2)
-    assert await new.search(ANA, "red fox 1", 5) == []
+    assert await nearest_facts(new, ANA, "red fox 1", 5) == []
     assert len(await new.keywords(ANA, "fox", 5)) == 3, "by words meanwhile"
     assert await new.update(ANA, facts[0]["id"], {"trust": 0.5}) == {**facts[0], "trust": 0.5}
     assert shorter.calls == [], "what is not embedded needs no vector to be changed"
@@ -71,7 +72,7 @@ async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -
     )
     assert seen == [(0, 4), (4, 4)]
     assert len(shorter.calls) == 1
-    [(fact, score)] = await new.search(ANA, "red fox 1", 1)
+    [(fact, score)] = await nearest_facts(new, ANA, "red fox 1", 1)
     assert (fact, round(score, 3)) == (facts[1], 1.0)
     assert await embed_in_batches(new) == Reindexed(0, 0)
     new.close()
@@ -124,8 +125,10 @@ async def test_memories_written_meanwhile_are_embedded_too(
 
     monkeypatch.setattr(embeddings, "embed_documents", meanwhile)
     assert (await embed_in_batches(new)).left == 0
-    assert texts([fact for fact, _ in await new.search(ANA, "fact late", 1)]) == ["fact late"]
-    assert len(await new.search(ANA, "fact", 9)) == 3
+    assert texts([fact for fact, _ in await nearest_facts(new, ANA, "fact late", 1)]) == [
+        "fact late"
+    ]
+    assert len(await nearest_facts(new, ANA, "fact", 9)) == 3
     for one in (old, new):
         one.close()
 
@@ -153,18 +156,17 @@ async def test_a_wrong_vector_dimension_is_refused_with_advice(
 REINDEXER = """
 import asyncio, sys, time
 from pathlib import Path
-from graph.use_cases.reindexing import embed_in_batches as reindex
-from memory.facts.semantic import SemanticMemory
+from graph.use_cases import reindexing
+from memory.facts import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
 from tests.support.facts import DIMENSION, WordEmbeddings
-import graph.use_cases.reindexing
-memory.reindex.BATCH = 3
+reindexing.BATCH = 3
 folder = Path(sys.argv[1])
 opened = SemanticMemory(
     lambda: SqliteTable(folder / "facts.db", model="other", dimension=DIMENSION),
     mem0_dir=folder / "mem0", dimension=DIMENSION, embeddings=WordEmbeddings,
 )
-asyncio.run(reindex(opened, lambda done, total: print(done, total, flush=True)))
+asyncio.run(reindexing.embed_in_batches(opened, lambda done, total: print(done, total, flush=True)))
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.facts import (
     BEN,
     WordEmbeddings,
     draft,
+    nearest_facts,
     texts,
     vector_of,
 )
@@ -49,7 +51,7 @@ async def test_every_field_of_a_fact_comes_back(memory: SemanticMemory) -> None:
     assert await memory.get(ANA, fact["id"]) == fact
     assert await memory.all(ANA) == [fact]
     assert await memory.by_op(ANA, ["op-1", "op-2"]) == {"op-1": fact}
-    assert [one for one, _ in await memory.search(ANA, "boat", 1)] == [fact]
+    assert [one for one, _ in await nearest_facts(memory, ANA, "boat", 1)] == [fact]
     assert [one for one, _ in await memory.keywords(ANA, "boat", 1)] == [fact]
 
 
@@ -60,7 +62,7 @@ async def test_facts_outlive_the_process_that_wrote_them(
     memory.close()
     again = memories.open()
     assert await again.all(ANA) == written
-    assert texts([one for one, _ in await again.search(ANA, "whale", 1)]) == ["blue whale"]
+    assert texts([one for one, _ in await nearest_facts(again, ANA, "whale", 1)]) == ["blue whale"]
     assert await memory.count(ANA) == 2, "closed, it opens again when used"
 
 
@@ -106,7 +108,7 @@ async def test_many_tasks_write_and_search_together_and_nothing_is_mixed_up(
     async def live(scope: Scope) -> None:
         for number in range(4):
             await memory.add(scope, [draft(str(number), f"{scope.user} fact{number}")])
-            [(fact, score)] = await memory.search(scope, f"{scope.user} fact{number}", 1)
+            [(fact, score)] = await nearest_facts(memory, scope, f"{scope.user} fact{number}", 1)
             assert (fact["text"], round(score, 3)) == (f"{scope.user} fact{number}", 1.0)
 
     await asyncio.gather(*(live(scope) for scope in scopes))
@@ -126,7 +128,7 @@ async def test_one_agents_facts_are_closed_to_every_other(memory: SemanticMemory
         assert await memory.get(other, fact["id"]) is None
         assert await memory.by_op(other, ["a"]) == {}
         assert (await memory.all(other), await memory.count(other)) == ([], 0)
-        assert await memory.search(other, "red fox", 5) == []
+        assert await nearest_facts(memory, other, "red fox", 5) == []
         assert await memory.keywords(other, "red fox", 5) == []
         with pytest.raises(InputError, match="no fact"):
             await memory.update(other, fact["id"], {"trust": 0.1})
@@ -157,7 +159,7 @@ async def test_an_update_changes_what_is_named_and_nothing_else(
     assert new == {**old, "invalid_at": new["invalid_at"], "superseded_by": other["id"]}
     assert await memory.all(ANA) == [new, other]
     assert len(embeddings.calls) == 1, "the text stays, so does its vector"
-    [(found, score)] = await memory.search(ANA, "red fox", 1, include_superseded=True)
+    [(found, score)] = await nearest_facts(memory, ANA, "red fox", 1, include_superseded=True)
     assert (found, round(score, 3)) == (new, 1.0)
 
 
@@ -168,7 +170,7 @@ async def test_a_new_text_is_embedded_and_found_by_its_words(
     new = await memory.update(ANA, old["id"], {"text": "blue whale"})
     assert new == {**old, "text": "blue whale"}
     assert embeddings.calls == [["red fox"], ["blue whale"]]
-    [(found, score)] = await memory.search(ANA, "blue whale", 1)
+    [(found, score)] = await nearest_facts(memory, ANA, "blue whale", 1)
     assert (found, round(score, 3)) == (new, 1.0)
     assert await memory.keywords(ANA, "fox", 5) == []
     assert [one for one, _ in await memory.keywords(ANA, "whale", 5)] == [new]
@@ -200,7 +202,7 @@ async def test_a_superseded_fact_leaves_recall_and_keeps_its_record(
 ) -> None:
     old, new = await memory.add(ANA, [draft("a", "red fox"), draft("b", "red panda")])
     await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03", "superseded_by": new["id"]})
-    for look in (memory.search, memory.keywords):
+    for look in (partial(nearest_facts, memory), memory.keywords):
         assert texts([one for one, _ in await look(ANA, "red", 5)]) == ["red panda"]
         everything = await look(ANA, "red", 5, include_superseded=True)
         assert sorted(texts([one for one, _ in everything])) == ["red fox", "red panda"]

@@ -17,7 +17,16 @@ from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
 from memory.records.records import Scope
-from tests.support.facts import ANA, acknowledged, draft, history, memory_at, running, texts
+from tests.support.facts import (
+    ANA,
+    acknowledged,
+    draft,
+    history,
+    memory_at,
+    nearest_facts,
+    running,
+    texts,
+)
 
 
 @pytest.fixture
@@ -72,7 +81,7 @@ from pathlib import Path
 from tests.support.facts import ANA, draft, memory_at
 memory = memory_at(Path(sys.argv[1]))
 async def read():
-    await memory.search(ANA, "fox", 1)
+    await nearest_facts(memory, ANA, "fox", 1)
     await memory.keywords(ANA, "fox", 1)
     return await memory.count(ANA)
 async def write():
@@ -117,7 +126,7 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from memory.records.records import Scope
+from memory.records import Scope
 from tests.support.facts import draft, memory_at
 async def main():
     memory, user = memory_at(Path(sys.argv[1])), sys.argv[2]
@@ -131,7 +140,7 @@ asyncio.run(main())
 
 async def test_a_reader_sees_what_two_writing_processes_write(tmp_path: Path) -> None:
     memory = memory_at(tmp_path)
-    assert await memory.search(ANA, "fact", 1) == []
+    assert await nearest_facts(memory, ANA, "fact", 1) == []
     with ExitStack() as stack:
         users = {user: running(WRITER, str(tmp_path), user, "15") for user in ("ana", "ben")}
         writers = {user: stack.enter_context(one) for user, one in users.items()}
@@ -139,7 +148,9 @@ async def test_a_reader_sees_what_two_writing_processes_write(tmp_path: Path) ->
             assert writer.stdout is not None
             scope = Scope(user, "agent")
             for line in writer.stdout:
-                [(fact, score)] = await memory.search(scope, f"{user} fact{line.strip()}", 1)
+                [(fact, score)] = await nearest_facts(
+                    memory, scope, f"{user} fact{line.strip()}", 1
+                )
                 assert (fact["op"], round(score, 3)) == (line.strip(), 1.0)
             assert [fact["op"] for fact in await memory.all(scope)] == [f"{n}" for n in range(15)]
     memory.close()
@@ -158,7 +169,7 @@ async def test_every_fact_that_a_killed_writer_acknowledged_is_there(tmp_path: P
         assert len(stored) <= len(lines) + 1
         await memory.add(scope, [draft(op, "again") for op in [*lines, "new"]])
         assert await memory.count(scope) == len(stored) + 1
-        [(fact, _)] = await memory.search(scope, f"user-{one} fact{lines[-1]}", 1)
+        [(fact, _)] = await nearest_facts(memory, scope, f"user-{one} fact{lines[-1]}", 1)
         assert fact["op"] == lines[-1]
     memory.close()
 

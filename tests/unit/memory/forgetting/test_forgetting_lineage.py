@@ -5,7 +5,7 @@ import pytest
 from memory.forgetting.erasure import (
     Acts,
     Erasure,
-    Known,
+    KnownMemory,
     acts_of,
     decide,
     events_of,
@@ -66,7 +66,7 @@ SAID = [
 
 def erasure(*more: JournalEntry, facts: tuple[Fact, ...] = (), **given: Any) -> Erasure:
     links = given.pop("links", {})
-    known = Known([*SAID, *more], list(facts), given.pop("profiles", []), [], [], links)
+    known = KnownMemory([*SAID, *more], list(facts), given.pop("profiles", []), [], [], links)
     names, profiles = names_of("Zora", known)
     return decide(known, names, profiles, events_of(known, names), given.pop("acts", NOTHING))
 
@@ -78,7 +78,7 @@ def test_events_from_the_person_or_naming_them_are_erased() -> None:
         {"id": "w3", "at": "", "sender": "Ben", "text": "Where is the roof?"},
         {"id": "zora_3", "at": "", "sender": "Ben", "text": "Where is the roof?"},
     ]
-    known = Known(SAID, [], [], cast(list[Event], waiting), [])
+    known = KnownMemory(SAID, [], [], cast(list[Event], waiting), [])
     names, _ = names_of("Zora", known)
     assert events_of(known, names) == {"z1", "z2", "w1", "w2", "zora_3"}
 
@@ -191,7 +191,7 @@ def test_an_insight_goes_with_any_of_its_evidence() -> None:
 
 def test_a_second_attempt_follows_the_lineage_of_facts_already_erased() -> None:
     insight = entry("insight_20260302_1", "Birds live here.", None, evidence=["f1"])
-    known = Known([*SAID, insight], [], [], [], [])
+    known = KnownMemory([*SAID, insight], [], [], [], [])
     names, profiles = names_of("Zora", known)
     made = decide(known, names, profiles, events_of(known, names), NOTHING, erased=["f1", "op_f1"])
     assert made.entries[insight["id"]] is None

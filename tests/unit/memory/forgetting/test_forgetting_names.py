@@ -1,7 +1,7 @@
 import pytest
 
-from memory.forgetting.erasure import Known, names_of
-from memory.forgetting.names import Names
+from memory.forgetting.erasure import KnownMemory, names_of
+from memory.forgetting.scrubbing import Names
 from memory.records.profiles import EntityProfile, new_profile
 from memory.text.names import name_key
 
@@ -84,7 +84,7 @@ def profile(id_: str, name: str, *aliases: str, senders: tuple[str, ...] = ()) -
     return {**new_profile(id_, name, ""), "aliases": list(aliases), "senders": list(senders)}
 
 
-KNOWN = Known(
+KNOWN = KnownMemory(
     [],
     [],
     [

@@ -4,9 +4,9 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.events.approvals import deed_key
-from memory.forgetting.erasure import Acts, Erasure, Known, decide, names_of
-from memory.forgetting.names import Names
-from memory.forgetting.store_changes import Context, row_after
+from memory.forgetting.erasure import Acts, Erasure, KnownMemory, decide, names_of
+from memory.forgetting.scrubbing import Names
+from memory.forgetting.store_changes import ForgetContext, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.messages.convert import EVENT_KEY
 from memory.records.records import Event
@@ -166,7 +166,7 @@ def values(**more: Any) -> dict[str, Any]:
 def known(**more: Any) -> Erasure:
     acts = Acts(frozenset(("goal_3_1",)), frozenset(("Feed it now, twice a day.",)))
     state = values()
-    all_ = Known(SAID, [FACT], [], [], list(state["projects"]["slots"]))
+    all_ = KnownMemory(SAID, [FACT], [], [], list(state["projects"]["slots"]))
     names, profiles = names_of("Zora", all_)
     return decide(all_, names, profiles, frozenset(("z1", "z2")), acts)
 
@@ -253,11 +253,13 @@ def test_a_record_of_the_store_is_scrubbed_by_its_kind(
     kind: str, key: str, value: dict[str, Any], after: dict[str, Any] | None
 ) -> None:
     one = known()
-    context = Context(one, frozenset(("q1",)), "now")
+    context = ForgetContext(one, frozenset(("q1",)), "now")
     assert row_after(kind, key, value, context) == after
 
 
 def test_forgetting_nobody_changes_nothing() -> None:
-    nobody = decide(Known(SAID, [], [], [], []), Names(["Carl"]), frozenset(), frozenset(), NOTHING)
+    nobody = decide(
+        KnownMemory(SAID, [], [], [], []), Names(["Carl"]), frozenset(), frozenset(), NOTHING
+    )
     state = values(tool_cache={})
     assert state_after(state, nobody, {}) == state

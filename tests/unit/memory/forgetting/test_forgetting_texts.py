@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory.forgetting.names import Names
-from memory.forgetting.scrubbing import FORGOTTEN, Scrubber
+from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
 
 
 def scrubber(*names: str, **more: Any) -> Scrubber:

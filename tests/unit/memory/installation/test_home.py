@@ -221,7 +221,12 @@ def test_the_url_overrides_our_defaults() -> None:
 def test_a_missing_package_is_reported_with_its_extra(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [one for one in sys.modules if one.startswith("memory.postgres")]:
+    needing_it = (
+        "memory.installation.database",
+        "memory.storage.postgres",
+        "memory.facts.postgres",
+    )
+    for name in [name for name in sys.modules if name.startswith(needing_it)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     with pytest.raises(

@@ -24,7 +24,7 @@ from memory.models.breaker import Breaker, Breakers
 from memory.models.client import ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.retry import retrying
-from tests.support.facts import ANA, WordEmbeddings, draft, memory_at
+from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted
 from tests.unit.memory.models.test_ask import PROMPT, Status
 from tests.unit.memory.models.test_ask_for import Facts
@@ -189,7 +189,7 @@ async def test_facts_are_embedded_through_the_embedders_breaker(tmp_path: Path) 
         with pytest.raises(ServiceDown):
             await memory.add(ANA, [draft("a", "red fox")])
     with pytest.raises(CircuitOpen):
-        await memory.search(ANA, "fox", 1)
+        await nearest_facts(memory, ANA, "fox", 1)
     assert broken.calls == 2
     assert memory.breakers is not None
     assert state_of(memory.breakers.memory) == "closed"

@@ -18,7 +18,7 @@ from tests.support.facts import running
 from tests.support.tables import direction, near, payload, put, scope, worded
 
 STEP = """
-from memory.vectorstore import schema
+from memory.facts.sqlite import schema
 schema.UPGRADES = ("ALTER TABLE memories ADD COLUMN note TEXT;\\nUPDATE memories SET note = seq",)
 schema.ANALYSIS_VERSION = 1_000
 """
@@ -27,7 +27,7 @@ schema.ANALYSIS_VERSION = 1_000
 OPEN = f"""
 import sys, time
 from pathlib import Path
-from memory.vectorstore import schema
+from memory.facts.sqlite import schema
 from memory.facts.sqlite.table import SqliteTable
 {STEP}
 print("ready", flush=True)

@@ -30,7 +30,7 @@ WRITER = """
 import asyncio, json, sys
 from langgraph.store.base import PutOp
 from graph.persistence import open_store
-from memory.installation.opening import open_installation as open_home
+from memory.installation import open_installation as open_home
 from memory.settings import Deployment
 name, seconds = sys.argv[1], float(sys.argv[2])
 async def main():
