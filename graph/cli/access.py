@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
-from graph.cli.listener import Listener, follow
 from graph.cli.options import Options
-from graph.cli.views import Screen
+from graph.cli.views import Listener, Screen, follow
 from memory.errors import BusyError, CircadianError, FolderError
 from memory.installation import Installation, database_url, is_made, open_installation
 from memory.models import OFFLINE

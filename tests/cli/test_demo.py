@@ -11,7 +11,7 @@ import pytest
 
 from graph.cli.commands import demo
 from graph.cli.commands.demo import ROOT, STORY
-from graph.cli.replay_file import steps
+from graph.cli.commands.replay import steps
 from tests.support.commandline import circadian
 from tests.support.forked import forked_python
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.listener import Listener, follow
+from graph.cli.views.listener import Listener, follow
 from graph.use_cases.approvals import decide
 from memory.night.progress import NightEvent
 from memory.records.tick import ToolOutcome

@@ -24,10 +24,10 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.access import NO_LANGUAGE_MODEL, reading
-from graph.cli.commands.recall import recalled
+from graph.cli.commands.memory import recalled
+from graph.cli.commands.replay import steps
 from graph.cli.exits import INTERRUPTED
 from graph.cli.options import Options, command
-from graph.cli.replay_file import steps
 from graph.cli.views import Screen, counted, date, day, one_line, ruled_table
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError

@@ -21,10 +21,12 @@ from rich.text import Text
 
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
-from graph.cli.listener import LOOKING_BACK, Listener, News
 from graph.cli.options import Options, command
 from graph.cli.views import (
+    LOOKING_BACK,
     STEP_NAMES,
+    Listener,
+    News,
     Screen,
     Transcript,
     clean,
