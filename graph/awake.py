@@ -26,88 +26,34 @@ from nodes.tick import (
 
 builder = StateGraph(State, context_schema=Settings)
 
-
 builder.add_node(begin_tick)
-
-
 builder.add_node(extract_facts)
-
-
 builder.add_node(compact)
-
-
 builder.add_node(assemble_context)
-
-
 builder.add_node(assess_task)
-
-
 builder.add_node(draft_plan)
-
-
 builder.add_node(act)
-
-
 builder.add_node(use_tools)
-
-
 builder.add_node("delegate", delegate)
-
-
 builder.add_node(park)
-
-
 builder.add_node(confirm)
-
-
 builder.add_node(record)
-
-
 builder.add_node(hand_back)
-
-
 builder.add_edge(START, "begin_tick")
-
-
 builder.add_conditional_edges("begin_tick", after_begin)
-
-
 builder.add_conditional_edges("extract_facts", after_extraction)
-
-
 builder.add_edge("compact", "assemble_context")
-
-
 builder.add_edge("assemble_context", "assess_task")
-
-
 builder.add_conditional_edges("assess_task", after_assessment)
-
-
 builder.add_edge("draft_plan", "use_tools")
-
-
 builder.add_conditional_edges(
     "act", onward, ["use_tools", "delegate", "park", "extract_facts", "record"]
 )
-
-
 builder.add_conditional_edges("use_tools", onward, ["act", "delegate", "park", "record"])
-
-
 builder.add_conditional_edges("confirm", onward, ["act", "use_tools", "delegate", "record"])
-
-
 builder.add_edge("delegate", "use_tools")
-
-
 builder.add_edge("park", "hand_back")
-
-
 builder.add_edge("record", "hand_back")
-
-
 builder.add_edge("hand_back", END)
-
 
 awake = builder.compile(name="awake")

@@ -34,8 +34,6 @@ from memory.runtime import Resources
 from memory.settings import Settings
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
 
 

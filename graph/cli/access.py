@@ -27,7 +27,6 @@ NO_LANGUAGE_MODEL = (
     "For a real one set OPENAI_API_KEY or give --model."
 )
 
-
 PATIENCE = 1.0
 """Seconds before a command says whom it waits for."""
 

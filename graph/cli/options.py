@@ -21,7 +21,6 @@ from memory.settings import Deployment
 Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
 """A command: takes Options and its own arguments, returns the exit status."""
 
-
 LOADED: dict[str, TyperCommand] = {}
 """The commands imported so far, by name."""
 
@@ -86,10 +85,7 @@ COMMON = {
     "embedder": _option(str, "NAME", "As --model; later only reindex changes it."),
 }
 
-
 WITH_VALUE = {f"--{name}" for name in COMMON}
-
-
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

@@ -26,14 +26,10 @@ from memory.runtime import KEY, RESUMED, UNDONE
 from memory.storage import count_items
 
 log = logging.getLogger("circadian")
-
-
 Input = Mapping[str, Any] | Command[Any] | None
-
 
 STEPS = 10_000
 """Super-steps of a run beside those for the work at hand."""
-
 
 EXAMPLE = (
     'an input is an object with messages, events or a request, as {"messages": "Hello"} or '

@@ -35,7 +35,6 @@ from memory.state import Mode, State
 LONGEST_PAUSE = 60.0
 """Longest pause in seconds after failures, unless the rate itself is slower."""
 
-
 MODES = ["messages", "updates", "values"]
 
 

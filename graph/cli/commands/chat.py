@@ -1,4 +1,4 @@
-"""`circadian chat`, `approve` and `refuse`: a conversation, and answers to questions about tools."""
+"""`circadian chat`, `approve` and `refuse`: conversations, and answers to questions about tools."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ from memory.text import shortened
 SHORT = 60
 """Characters of a question that an error shows."""
 
-
 APPROVAL: dict[str, Any] = {"decision": "approve"}
 
+PROMPT = "> "
+HELP = "/status, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
+
+CHAT_COMMANDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
+"""Words that are commands without their slash."""
+
+CHOICES = "[y]es / [n]o / [e]dit / [l]ater"
+UNCLEAR = "y, n (and why, if you like), e to change the arguments, or l to leave it for later"
 
 QuestionId = Annotated[
     str | None,
@@ -76,11 +83,7 @@ async def _answer(options: Options, question: str | None, answer: Mapping[str, A
 
 
 def edit(args: str) -> dict[str, Any]:
-    """The answer that lets a tool run with `args`, a JSON object.
-
-    Raises:
-        InputError: `args` is none.
-    """
+    """The answer that lets a tool run with `args`. Raises InputError unless it is a JSON object."""
     try:
         given = json.loads(args)
     except ValueError as error:
@@ -91,7 +94,7 @@ def edit(args: str) -> dict[str, Any]:
 
 
 def refusal(reason: str | None) -> dict[str, Any]:
-    """The answer no, with a reason for the model."""
+    """The answer that keeps a tool from running; the model is told the reason."""
     return {"decision": "refuse", "reason": (reason or "").strip() or None}
 
 
@@ -143,29 +146,16 @@ def _answered_before(question: str, decision: Decision) -> str:
     )
 
 
-PROMPT = "> "
-
-
-HELP = "/status, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
-
-
-WORDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
-"""Lines that stand for a command."""
-
-
-CHOICES = "[y]es / [n]o / [e]dit / [l]ater"
-
-
-UNCLEAR = "y, n (and why, if you like), e to change the arguments, or l to leave it for later"
+# A conversation
 
 
 class Typed(NamedTuple):
-    """What a person typed at a question."""
+    """What was typed at a question."""
 
     answer: dict[str, Any] | None
-    """As `graph.use_cases.approvals.decide` takes it; None leaves the question for later."""
+    """As `graph.use_cases.decide` takes it; None leaves the question for later."""
     line: str | None = None
-    """A line that was no answer: it is the next message."""
+    """A line that does not answer the question: the next message."""
 
 
 @command(json=False)
@@ -191,7 +181,7 @@ class _Chat:
     def __init__(self, session: Session, agent: Agent) -> None:
         self._session, self._agent, self._screen = session, agent, session.screen
         self._kept: str | None = None
-        """A line that was read as an answer and was none: it comes next."""
+        """A line read at a question that did not answer it: the next message."""
 
     def run(self) -> int:
         """Carry out line after line; returns the exit status of the last one."""
@@ -263,7 +253,7 @@ class _Chat:
 
 
 def take_line(read: Callable[[], str | None]) -> Typed:
-    """Without a terminal: a line answers the question only if it can be nothing else."""
+    """Read an answer without a terminal: only `y`, `n` and their long forms answer."""
     line: str | None = ""
     while line == "":
         line = read()
@@ -331,7 +321,7 @@ def _read() -> str | None:
     while True:
         try:
             line = input(PROMPT if sys.stdin.isatty() else "").strip()
-            return WORDS.get(line.lower(), line)
+            return CHAT_COMMANDS.get(line.lower(), line)
         except EOFError:
             return None
         except KeyboardInterrupt:

@@ -56,14 +56,8 @@ from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
-
-
 OLDEST = (3, 11)
-
-
 LIBRARIES = ("langgraph", "mem0ai")
-
-
 DATABASE, FOLDER = "database", "data folder"
 
 

@@ -36,7 +36,6 @@ from memory.transfer import importing, line_of
 FOUND, MOST = 10, 1_000
 """Memories that a search gives by default, and at most."""
 
-
 RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 
 
@@ -101,7 +100,6 @@ def recalled(hit: RecallHit, *, explain: bool = False) -> dict[str, Any]:
 
 
 FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
-
 
 KINDS = {
     "events": ("event", "events", "sent by them, or naming them"),
@@ -250,7 +248,7 @@ async def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Made by export; - reads it.")],
 ) -> int:
     """Take in an exported memory."""
-    lines = _standard_input() if str(file) == STANDARD else transfer.JsonLines(file)
+    lines = _standard_input() if str(file) == STANDARD else transfer.FileLines(file)
     # Before the agent is opened: a wrong line must not leave a new data folder behind.
     await asyncio.to_thread(importing.check, lines)
     screen = Screen(json=options.json)

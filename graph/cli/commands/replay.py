@@ -49,7 +49,6 @@ from memory.runtime import utc_now
 MOST_AT_ONCE = 200
 """Events per run, so that a long stretch of overheard talk shows progress."""
 
-
 _EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
 
 

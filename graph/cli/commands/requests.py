@@ -1,4 +1,8 @@
-"""`circadian send`, `tick`, `wake`, `stop`, `clear-stop`, `retry`, `sleep`, `nights`, `night` and `undo`."""
+"""Messages, requests and nights.
+
+`circadian send`, `tick`, `wake`, `stop`, `clear-stop` and `retry`; `sleep`, `nights`, `night` and
+`undo`.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,15 @@ from memory.errors import CircadianError, InputError
 from memory.events import inbox
 from memory.records import NightReport, Report, TickReport
 from memory.state import Request
+
+NightId = Annotated[
+    str,
+    typer.Argument(
+        metavar="NIGHT",
+        help="A night's id, how it begins, or last (`circadian nights` lists them).",
+    ),
+]
+Everything = Annotated[bool, typer.Option("--all", help="Lists at full length.")]
 
 
 @command()
@@ -153,10 +166,7 @@ def _tick_line(report: TickReport) -> Text:
     return Text(cost_line(report) + about, style="dim")
 
 
-NIGHT_ID = "A night's id, how it begins, or last (`circadian nights` lists them)."
-
-
-Everything = Annotated[bool, typer.Option("--all", help="Lists at full length.")]
+# Nights
 
 
 @command()
@@ -194,7 +204,7 @@ async def nights(options: Options) -> int:
 @command()
 async def night(
     options: Options,
-    night_id: Annotated[str, typer.Argument(metavar="ID", help=NIGHT_ID)],
+    night_id: NightId,
     discard: Annotated[
         bool, typer.Option("--discard", help="Let a dry run, or a night that was held back, go.")
     ] = False,
@@ -207,8 +217,7 @@ async def night(
         if discard:
             async with session.waiting():
                 report = await agent.discard_night(record["id"])
-            screen.result(report)
-            screen.show(f"{record['id']} is discarded: it is never applied.")
+            screen.result(report, f"{record['id']} is discarded: it is never applied.")
             return 0
         report = await agent.night(record["id"])
         await _show(session, report, everything=everything)
@@ -217,10 +226,7 @@ async def night(
 
 
 @command()
-async def undo(
-    options: Options,
-    night_id: Annotated[str, typer.Argument(metavar="NIGHT", help=NIGHT_ID)],
-) -> int:
+async def undo(options: Options, night_id: NightId) -> int:
     """Restore memory as it was before a night."""
     async with reading(options) as session:
         _, screen, agent = session
@@ -228,13 +234,12 @@ async def undo(
         async with session.waiting():
             report = await agent.undo_night(before["id"])
         names = await labels_for(agent.context, report["operations"])
-    screen.result(report)
-    if before.get("status") == "undone":
-        screen.show(f"{report['id']} was undone before: nothing changed.")
-        return 0
-    screen.show(f"{report['id']} is undone: memory is as it was before it.")
-    if did := taken_back(report["operations"], names):
-        screen.show(Text(did, style="dim"))
+    lines = [Text(f"{report['id']} was undone before: nothing changed.")]
+    if before.get("status") != "undone":
+        did = taken_back(report["operations"], names)
+        lines = [Text(f"{report['id']} is undone: memory is as it was before it.")]
+        lines += [Text(did, style="dim")] if did else []
+    screen.result(report, *lines)
     return 0
 
 
@@ -286,12 +291,9 @@ async def _watched(screen: Screen, agent: AsyncAgent, given: Mapping[str, Any]) 
 
 async def _show(session: Session, report: NightReport, *, everything: bool) -> None:
     """Print a night, with the names behind its ids."""
-    if session.screen.json:
-        session.screen.document(report)
-        return
     names = await labels_for(session.agent.context, report["operations"])
     more = session.options.command_line("night", report["id"] or "", "--all")
-    session.screen.show(night_view(report, names, everything=everything, more=more))
+    session.screen.result(report, night_view(report, names, everything=everything, more=more))
 
 
 def _say_what_next(session: Session, report: NightReport) -> None:

@@ -49,10 +49,8 @@ from memory.state import Mode
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-
 PATIENCE = 3.0
 """Seconds after the second signal in which threads may end by themselves."""
-
 
 OPTIONS = {
     "tick_rate": "--tick-rate",
@@ -64,10 +62,8 @@ OPTIONS = {
 }
 """The option for each setting."""
 
-
 _VALUE = {"note": "text", "overheard": "event_id"}
 """The key of news that are a single value."""
-
 
 _KEPT = {
     "event": ("id", "sender", "channel", "text"),

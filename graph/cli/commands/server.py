@@ -18,11 +18,7 @@ from memory.errors import InputError
 from memory.runtime import utc_now
 
 WORDS = {"tick": "works on its goals", "sleep": "falls asleep"}
-
-
 MOST_MINUTES = 1_440
-
-
 MOST_DAYS = 3_660
 
 

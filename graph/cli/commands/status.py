@@ -120,13 +120,8 @@ def _went_back(before: AssistantPrompt, now: AssistantPrompt, version: int) -> T
 SHOWN = 50
 """Entries that are shown if neither a time nor a number is given."""
 
-
 _ALL = 1_000_000
-
-
 _AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
-
-
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

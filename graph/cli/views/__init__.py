@@ -31,7 +31,7 @@ from graph.cli.views.run import (
     tool_line,
     what_next,
 )
-from graph.cli.views.status import log_view, status_view
+from graph.cli.views.status import goals_view, log_view, projects_view, status_view
 
 __all__ = [
     "CLEAR",
@@ -55,6 +55,7 @@ __all__ = [
     "day",
     "follow",
     "footer",
+    "goals_view",
     "log_view",
     "memory_counts",
     "memory_view",
@@ -64,6 +65,7 @@ __all__ = [
     "night_view",
     "nights_view",
     "one_line",
+    "projects_view",
     "question_view",
     "recall_view",
     "ruled_table",

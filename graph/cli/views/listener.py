@@ -15,13 +15,10 @@ from memory.records import AssembledContext, Report, ToolOutcome, empty_report
 LOOKING_BACK = ("reflection", "reflection_cont")
 """Contexts in which the assistant speaks to itself."""
 
-
 MODES = ["messages", "updates", "values", "custom"]
-
 
 News = tuple[str, Any]
 """What happened, and its record."""
-
 
 _NEWS = {
     "context_only": "overheard",

@@ -42,7 +42,6 @@ class Section(NamedTuple):
 KNOWN_BY = 100
 """Characters of a linked fact that are shown."""
 
-
 MARKED = {"consolidated": "made into facts", "below_threshold": "not important enough for that"}
 
 
@@ -259,7 +258,6 @@ def _entries(number: int) -> str:
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""
 
-
 STEP_NAMES = {
     "score_importance": "weigh what happened",
     "consolidate": "make it into facts",
@@ -275,7 +273,6 @@ STEP_NAMES = {
     "apply_operations": "write it down",
     "record_night": "end the night",
 }
-
 
 STATUS = {
     "preview": "a preview",

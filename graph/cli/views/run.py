@@ -227,13 +227,10 @@ def stop_line(why: str) -> str:
 LONGEST, MOST_LINES = 10_000, 200
 """Characters and lines of one argument that are shown."""
 
-
 SHORT = 60
 """Characters of an argument that are shown beside a difference."""
 
-
 _DIFF_STYLE = {"+": "green", "-": "red", "@": "cyan"}
-
 
 _SAID = {
     "approve": ("approved", "green"),

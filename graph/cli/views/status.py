@@ -32,14 +32,10 @@ from memory.text import shortened
 LONGEST_QUESTION = 160
 """Characters of a question that are shown."""
 
-
 LARGEST = 3
 """Parts of the prompt that are named on its one line."""
 
-
 _PROJECT_MARK = {"active": "●", "paused": "○", "completed": "✓"}
-
-
 _GOAL_STYLE = {"active": "cyan", "completed": "green", "abandoned": "dim"}
 
 
@@ -242,7 +238,6 @@ def _bullets(lines: Iterable[str]) -> RenderableType:
 LONGEST = 200
 """Characters that are shown of one detail; `--json` has all of it."""
 
-
 _MARK = {
     "ok": ("✓", "green"),
     "error": ("✗", "red"),
@@ -250,10 +245,8 @@ _MARK = {
     "cached": ("✓", "dim"),
 }
 
-
 _HELD = ("‖", "yellow")
 """The mark of a night that waits for a person."""
-
 
 _DID: dict[What, str] = {
     "tool_call": "called",
