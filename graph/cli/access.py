@@ -46,7 +46,7 @@ class Session(NamedTuple):
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
         """Run the agent, and say for whom the run waits."""
         async with self.waiting():
-            return await follow(self.agent, given, listener)
+            return await follow(self.agent.context, given, listener)
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:

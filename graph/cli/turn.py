@@ -13,7 +13,6 @@ from graph.api import AsyncAgent
 from graph.cli.access import Session
 from graph.cli.views import (
     CLEAR,
-    FIRST_WORDS,
     Talk,
     answer_line,
     clean,
@@ -30,8 +29,7 @@ from graph.use_cases import decide, status
 from memory import audit
 from memory.errors import BusyError
 from memory.events import approvals, inbox
-from memory.records import FailureReport, ParkedTick, Question, Report, TickReport, empty_report
-from memory.text import shortened
+from memory.records import ParkedTick, Question, Report, TickReport, empty_report
 
 _NEWEST = 50
 """Entries of the audit log that are searched for the emergency stop."""
@@ -75,7 +73,7 @@ async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
         report = await talked(session, {"events": [event]})
     except BusyError as error:
         raise BusyError(f"{error}; the message is kept in the inbox") from error
-    await _note_other_failures(session, report, event["id"])
+    _note_other_failures(session, report, event["id"])
     return await _concluded(session, report, event["id"], "The message is kept in the inbox")
 
 
@@ -223,22 +221,10 @@ def _views(turn: Turn) -> list[RenderableType]:
     return [*parts, footer(tick, turn.context)]
 
 
-async def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
+def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
     """A line for each failure of the run that is not this message's."""
     others = [failure for failure in report["failures"] if failure["event_id"] != event_id]
-    if not others:
-        return
-    agent = session.agent
-    rows = await inbox.waiting(agent.store, agent.scope)
-    rows += await inbox.set_aside(agent.store, agent.scope)
-    texts = {row["event"]["id"]: row["event"]["text"] for row in rows}
+    most = session.agent.settings.max_failed_ticks
     for failure in others:
-        session.screen.note(_other(failure, texts, agent.settings.max_failed_ticks))
-
-
-def _other(failure: FailureReport, texts: Mapping[str, str], most: int) -> str:
-    known = failure["event_id"]
-    if known is None:
-        return failure["error"]
-    words = f' "{shortened(texts[known], FIRST_WORDS)}"' if known in texts else ""
-    return f"{known}{words}: {failure['error']} ({what_next(failure, most)})"
+        event = f"{failure['event_id']}: " if failure["event_id"] else ""
+        session.screen.note(f"{event}{failure['error']} ({what_next(failure, most)})")

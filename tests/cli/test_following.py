@@ -41,7 +41,7 @@ class Ear(Listener):
 
 async def heard(agent: AsyncAgent, given: dict[str, Any]) -> list[str]:
     ear = Ear()
-    await follow(agent, given, ear)
+    await follow(agent.context, given, ear)
     return ear.heard
 
 

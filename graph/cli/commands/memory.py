@@ -36,6 +36,37 @@ from memory.transfer import importing, line_of
 FOUND, MOST = 10, 1_000
 """Memories that a search gives by default, and at most."""
 
+FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
+
+KINDS = {
+    "events": ("event", "events", "sent by them, or naming them"),
+    "journal": ("journal entry", "journal entries", ""),
+    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
+    "facts": ("fact", "facts", ""),
+    "messages": ("message", "messages", "of the conversation"),
+    "messages_rewritten": ("message", "messages", "written anew"),
+    "goals": ("goal", "goals", "without text then"),
+    "projects": ("project", "projects", "without text then"),
+    "session_memory": ("line", "lines", "of session memory"),
+    "conversations": ("open conversation", "open conversations", ""),
+    "overheard": ("event", "events", "heard and not addressed"),
+    "questions": ("question", "questions", "waiting for an answer"),
+    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
+    "profiles": ("profile", "profiles", "removed or changed"),
+    "links": ("end", "ends", "of links"),
+    "inbox": ("event", "events", "waiting or set aside"),
+    "nights": ("night", "nights", "that can no longer be undone"),
+    "audit": ("line", "lines", "of the audit log, without text then"),
+    "answers": ("answer or approved call", "answers and approved calls", ""),
+    "other": ("other record", "other records", ""),
+}
+"""The counts of a forget in words: singular, plural, qualification."""
+
+STANDARD = "-"
+"""The file name that means standard input or output."""
+
+RESUMES = "`circadian reindex` goes on from there, and until then memories are found by their words"
+
 RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 
 
@@ -93,37 +124,10 @@ async def _show_all(session: Session, query: str | None, limit: int | None) -> N
 
 
 def recalled(hit: RecallHit, *, explain: bool = False) -> dict[str, Any]:
-    """A memory as `recall --json` prints it: the contract's keys first; flags only if set."""
+    """A memory as `recall --json` prints it, with its flags only if they are set."""
     told: dict[str, Any] = {key: value for key, value in hit.items() if key in RECALL_KEYS}
     told |= {flag: True for flag in FLAGS if hit.get(flag)}
     return told | ({"parts": hit.get("parts", {})} if explain else {})
-
-
-FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
-
-KINDS = {
-    "events": ("event", "events", "sent by them, or naming them"),
-    "journal": ("journal entry", "journal entries", ""),
-    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
-    "facts": ("fact", "facts", ""),
-    "messages": ("message", "messages", "of the conversation"),
-    "messages_rewritten": ("message", "messages", "written anew"),
-    "goals": ("goal", "goals", "without text then"),
-    "projects": ("project", "projects", "without text then"),
-    "session_memory": ("line", "lines", "of session memory"),
-    "conversations": ("open conversation", "open conversations", ""),
-    "overheard": ("event", "events", "heard and not addressed"),
-    "questions": ("question", "questions", "waiting for an answer"),
-    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
-    "profiles": ("profile", "profiles", "removed or changed"),
-    "links": ("end", "ends", "of links"),
-    "inbox": ("event", "events", "waiting or set aside"),
-    "nights": ("night", "nights", "that can no longer be undone"),
-    "audit": ("line", "lines", "of the audit log, without text then"),
-    "answers": ("answer or approved call", "answers and approved calls", ""),
-    "other": ("other record", "other records", ""),
-}
-"""The counts of a forget in words: singular, plural, qualification."""
 
 
 @command()
@@ -222,10 +226,6 @@ def _hint(session: Session, *what: str) -> None:
     session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
 
 
-STANDARD = "-"
-"""Stands for standard input or output."""
-
-
 @command()
 async def export(
     options: Options,
@@ -305,12 +305,9 @@ def _standard_input() -> list[str]:
         raise InputError("standard input is not UTF-8 text") from None
 
 
-ON = "`circadian reindex` goes on from there, and until then memories are found by their words"
-
-
 @dataclass
 class _Extent:
-    """How far the work has come."""
+    """How far a reindexing has come."""
 
     done: int = 0
     total: int = 0
@@ -327,12 +324,12 @@ async def reindex(options: Options) -> int:
     try:
         done = await _embed(options, screen, far)
     except asyncio.CancelledError:
-        screen.problem(f"interrupted: {far}; {ON}")
+        screen.problem(f"interrupted: {far}; {RESUMES}")
         return INTERRUPTED
     except CircadianError as error:
         if not far.done:
             raise
-        raise CircadianError(f"{error}; {far}, and {ON}") from error
+        raise CircadianError(f"{error}; {far}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
 

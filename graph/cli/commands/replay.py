@@ -1,4 +1,10 @@
-"""`circadian replay`: a file of events, each handled once, on the clock of the file."""
+"""`circadian replay`: a file of events and requests, each handled once, on the file's own clock.
+
+An event is a line `{"id", "at", "sender", "text", "channel"?, "addressed"?}`, a request a line
+`{"request": "sleep" | "wake" | "tick", "at"?}`. Empty lines are skipped. A second replay skips what
+was handled before: events by their id, requests by a mark that is kept once the request was carried
+out. A kill between a request and its mark repeats that one request.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +55,12 @@ from memory.runtime import utc_now
 MOST_AT_ONCE = 200
 """Events per run, so that a long stretch of overheard talk shows progress."""
 
+REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
 _EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
 
 
 class RequestLine(BaseModel):
-    """A line that is a request."""
+    """A request, as a line of the file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -75,13 +82,13 @@ class Step:
     at: str | None = None
     """The time of a request (UTC)."""
     marker: str = ""
-    """The id of a request among what was handled."""
+    """The id under which a request counts as handled."""
     lines: int = 1
     """Lines of the file that the step covers."""
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the step among what was handled."""
+        """The ids under which the step counts as handled."""
         return [event["id"] for event in self.events] or [self.marker]
 
 
@@ -124,10 +131,10 @@ def _together(heard: list[Event]) -> Iterator[Step]:
 
 
 def _request(line: RequestLine, anchor: str, position: int) -> Step:
-    """The step of a request, whose id comes from the request, its time and its place.
+    """The step of a request; its id is made of the request, its time and its place.
 
-    The place counts from the last event, not from the start of the file: lines mended or added
-    before it must not make it a new request.
+    Places count from the last event and not from the start of the file: a request is the same
+    after a line before that event was mended or added.
     """
     marker = "replay:" + operation_id("replay", line.request, line.at or "", anchor, str(position))
     return Step(request=line.request, at=line.at, marker=marker)
@@ -149,19 +156,14 @@ def _line(raw: bytes) -> Event | RequestLine:
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"not JSON: {error}") from None
     if isinstance(value, dict) and "request" in value:
-        return _valid_request(value)
+        try:
+            return RequestLine.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"request: {first['loc'][0]}: {first['msg']}") from None
     if isinstance(value, dict) and (unknown := sorted(value.keys() - _EVENT_KEYS)):
         raise InputError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_EVENT_KEYS))}")
     return valid_event(value)
-
-
-def _valid_request(value: dict[str, Any]) -> RequestLine:
-    try:
-        return RequestLine.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"request: {where}: {first['msg']}") from None
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -175,7 +177,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
+# The command
 
 
 @command()
@@ -198,7 +200,7 @@ async def replay(
             session.say_model()
         model = model_name(agent.resources.chat_model)
         screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
-        player = Conversation(session) if conversation else Days(session, lines)
+        player = ConversationPlayer(session) if conversation else DayPlayer(session, lines)
         with player:
             tally = await play(agent, file, clock, player)
         tally.questions = len(await unanswered(agent))
@@ -241,9 +243,7 @@ class Tally:
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """Events that have failed and not succeeded since, by id."""
     stopped: bool = False
-    """Whether the replay ended early: events wait that no run takes, as under the emergency stop,
-    or the model is left alone after too many failures.
-    """
+    """Whether the replay ended early: the emergency stop stands, or a service is left alone."""
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""
@@ -319,7 +319,7 @@ def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
 async def _waiting(
     agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
 ) -> list[FailureReport]:
-    """The step's events that no run took: they stand in the inbox, and no person is asked."""
+    """The step's events that no run took, as failures; those of parked ticks wait for a person."""
     told = {*report["context_only"], *report["skipped"]}
     for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
         told |= {str(record["event_id"]) for record in some}
@@ -333,11 +333,11 @@ async def _waiting(
 
 
 def _left_alone(report: Report) -> bool:
-    """Whether a tick failed untried: a service is left alone, and the next would fail too."""
+    """Whether a tick failed without an attempt: a service is left alone, and every tick fails."""
     return any(failed["event_id"] and not failed["attempts"] for failed in report["failures"])
 
 
-class Days:
+class DayPlayer:
     """A line for each day and each night; on a terminal a progress bar below them."""
 
     def __init__(self, session: Session, lines: int) -> None:
@@ -357,7 +357,7 @@ class Days:
         self._stack.close()
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
-        """Run, and count what the day brought."""
+        """Run, and count the events and answers of the day."""
         if step.events and day(step.events[-1]["at"]) != self._today:
             self._close_day()
             self._today = day(step.events[-1]["at"])
@@ -372,7 +372,7 @@ class Days:
         return report
 
     def skip(self, step: Step) -> None:
-        """Only the bar moves."""
+        """Advance the bar."""
         self._done += step.lines
         self._tell("replaying", self._done, self._lines)
 
@@ -383,8 +383,8 @@ class Days:
         self._today, self._heard, self._answered = None, 0, 0
 
 
-class Conversation(AbstractContextManager["Conversation"]):
-    """What is said, by whom and when, the answers and the tools, and each night's report."""
+class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
+    """Each message, answer, tool and night as it comes."""
 
     def __init__(self, session: Session) -> None:
         self._session, self._screen = session, session.screen
@@ -412,7 +412,7 @@ class Conversation(AbstractContextManager["Conversation"]):
         return report
 
     def skip(self, step: Step) -> None:
-        """What was handled before was shown before."""
+        """Nothing: the replay that handled the step showed it."""
 
     def _answers(self, report: Report) -> None:
         for tick in report["ticks"]:

@@ -14,7 +14,6 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from graph.api import AsyncAgent
 from graph.cli.access import Session, must_be_made, reading, running
 from graph.cli.options import Options, command
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
@@ -33,7 +32,16 @@ from graph.cli.views import (
     stop_line,
     taken_back,
 )
-from graph.use_cases import broke_off, find_night, labels_for, of_run, status
+from graph.use_cases import (
+    AgentContext,
+    applying,
+    broke_off,
+    find_night,
+    labels_for,
+    of_run,
+    previewing,
+    status,
+)
 from memory.errors import CircadianError, InputError
 from memory.events import inbox
 from memory.records import NightReport, Report, TickReport
@@ -246,7 +254,7 @@ async def undo(options: Options, night_id: NightId) -> int:
 async def go_to_sleep(session: Session, *, everything: bool = False) -> int:
     """Go through a night; returns status 1 if it is not complete."""
     async with session.waiting():
-        report = await _watched(session.screen, session.agent, {"request": "sleep"})
+        report = await _watched(session.screen, session.agent.context, {"request": "sleep"})
     found = report["night"]
     if found is None:
         raise CircadianError(_why_no_night(report))
@@ -262,8 +270,8 @@ async def go_to_sleep(session: Session, *, everything: bool = False) -> int:
 
 
 async def _dry_run(session: Session, *, everything: bool) -> int:
-    async with session.waiting(), session.agent.previewing() as alone:
-        report = of_run({"report": await _watched(session.screen, alone, {})})
+    async with session.waiting(), previewing(session.agent.context) as context:
+        report = of_run({"report": await _watched(session.screen, context, {})})
     await _show(session, report, everything=everything)
     _say_what_next(session, report)
     return int(not report["complete"])
@@ -272,10 +280,10 @@ async def _dry_run(session: Session, *, everything: bool) -> int:
 async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     async with running(options, announce=False) as session:
-        agent = session.agent
-        ending = await broke_off(agent.context, await find_night(agent.context, night_id))
-        async with session.waiting(), agent.applying(night_id) as alone:
-            report = of_run({"report": await _watched(session.screen, alone, {})})
+        context = session.agent.context
+        ending = await broke_off(context, await find_night(context, night_id))
+        async with session.waiting(), applying(context, night_id) as for_the_night:
+            report = of_run({"report": await _watched(session.screen, for_the_night, {})})
         if ending:
             session.screen.note(
                 f"{report['id']} was applied, and killed at its end: it is ended now."
@@ -284,9 +292,9 @@ async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
     return int(not report["complete"])
 
 
-async def _watched(screen: Screen, agent: AsyncAgent, given: Mapping[str, Any]) -> Report:
+async def _watched(screen: Screen, context: AgentContext, given: Mapping[str, Any]) -> Report:
     with ProgressScreen(screen, "falling asleep") as progress:
-        return await follow(agent, given, progress)
+        return await follow(context, given, progress)
 
 
 async def _show(session: Session, report: NightReport, *, everything: bool) -> None:

@@ -25,6 +25,13 @@ from memory.records import AssistantPrompt
 from memory.runtime import utc_now
 from memory.text import shortened
 
+SHOWN = 50
+"""Entries that are shown if neither a time nor a number is given."""
+
+_ALL = 1_000_000
+_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
 FIRST_LINE = 60
 """Characters of a prompt version's text that its row shows."""
 
@@ -115,14 +122,6 @@ def _went_back(before: AssistantPrompt, now: AssistantPrompt, version: int) -> T
     if now["version"] == before["version"]:
         return Text(f"The text of version {version} is in force already: nothing was changed.")
     return Text(f"The text of version {version} is in force again, as version {now['version']}.")
-
-
-SHOWN = 50
-"""Entries that are shown if neither a time nor a number is given."""
-
-_ALL = 1_000_000
-_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @command()

@@ -1,4 +1,4 @@
-"""A run for people: what is said and done, the questions it asks, and what a tick cost."""
+"""A run for people: words and tools as they come, questions, and what a tick cost."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class ProgressScreen(Listener):
 
 
 class Talk(ProgressScreen):
-    """Also the words of an answer as they come, and a line for each tool."""
+    """A progress screen that also prints the words of an answer, and a line for each tool."""
 
     def __init__(self, screen: Screen, doing: str = "thinking") -> None:
         super().__init__(screen, doing)
         self._message: str | None = None
-        """The answer whose words are coming."""
+        """The id of the answer that is being printed."""
         self._words: Words | None = None
 
     def __exit__(self, *error: object) -> None:
@@ -95,7 +95,7 @@ class Talk(ProgressScreen):
         self._end_line()
 
     def words(self, text: str, message_id: str) -> None:
-        """Continue the line; the words of another answer begin a new one."""
+        """Print words of an answer; another answer begins on a new line."""
         if self._screen.json:
             return
         self._still()
@@ -117,7 +117,7 @@ class Talk(ProgressScreen):
         self._wait("thinking")
 
     def night(self, event: NightEvent) -> None:
-        """Say why there is a night: an unfinished one goes first, one that it wished for last."""
+        """Name the step; before the first words it is an unfinished night's."""
         which = "first the unfinished night" if self._message is None else "asleep"
         self._end_line()
         self._wait(f"{which}: {progress(event)}")
@@ -153,11 +153,11 @@ class Transcript:
         self._screen.show(row)
 
     def aside(self, text: str) -> None:
-        """A remark that nobody said."""
+        """A dim remark of the program's own."""
         self.row(Text(), Text(one_line(text), style="dim"))
 
     def event(self, event: Mapping[str, Any], at: datetime) -> None:
-        """What somebody said; overheard text is dim."""
+        """A message; an overheard one is dim."""
         heard = event.get("addressed", True)
         text = Text(one_line(event["text"]), style="" if heard else "dim italic")
         if event["channel"]:
@@ -165,7 +165,7 @@ class Transcript:
         self.row(Text(one_line(event["sender"]), style="cyan" if heard else "dim"), text, at=at)
 
     def tick(self, tick: TickReport, at: datetime | None = None) -> None:
-        """The tools, the messages to others, the answer. A look at its own work is no answer."""
+        """The tools, the messages to others, and the answer; a review of its own work is none."""
         for line in [*map(tool_line, tick["tools"]), *map(sent_line, tick["sent"])]:
             self.row(Text(), line, at=at)
             at = None
@@ -208,7 +208,7 @@ def footer(tick: TickReport, context: dict[str, Any]) -> Text:
 
 
 def what_next(failure: FailureReport, most: int) -> str:
-    """What becomes of an event whose tick failed; `most` attempts are made."""
+    """What becomes of an event after a failed tick, of `most` attempts."""
     if failure["event_id"] is None:
         return "that tick is dropped"
     if failure["set_aside"]:
@@ -219,7 +219,7 @@ def what_next(failure: FailureReport, most: int) -> str:
 
 
 def stop_line(why: str) -> str:
-    """The emergency stop stands, and how to clear it. A failure behind it is reported beside it."""
+    """Why the emergency stop is set, without the last failure, and how to clear it."""
     reason = why.partition(", the last: ")[0]
     return f"emergency stop{f' ({reason})' if reason else ''}: {CLEAR}"
 

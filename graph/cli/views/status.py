@@ -29,6 +29,41 @@ from memory.prompt import ComponentHealth, PromptHealth
 from memory.records import Goal, InboxItem, Question
 from memory.text import shortened
 
+LONGEST_DETAIL = 200
+"""Characters that are shown of one detail; `--json` has all of it."""
+
+_MARK = {
+    "ok": ("✓", "green"),
+    "error": ("✗", "red"),
+    "refused": ("✗", "yellow"),
+    "cached": ("✓", "dim"),
+}
+
+_HELD = ("‖", "yellow")
+"""The mark of a night that waits for a person."""
+
+_DID: dict[What, str] = {
+    "tool_call": "called",
+    "goal_created": "made goal",
+    "goal_updated": "changed goal",
+    "goal_completed": "completed goal",
+    "goal_deleted": "removed goal",
+    "fact_corrected": "corrected fact",
+    "prompt_changed": "changed the prompt",
+    "prompt_rolled_back": "rolled the prompt back",
+    "question_asked": "asked about",
+    "question_answered": "answered about",
+    "emergency_stop": "set the",
+    "stop_cleared": "cleared the",
+    "fell_asleep": "fell asleep",
+    "woke": "woke up",
+    "night": "slept",
+    "night_approved": "decided to apply",
+    "night_discarded": "let go of",
+    "undo": "took back",
+    "compaction": "compacted into",
+}
+
 LONGEST_QUESTION = 160
 """Characters of a question that are shown."""
 
@@ -235,40 +270,7 @@ def _bullets(lines: Iterable[str]) -> RenderableType:
     return rows
 
 
-LONGEST = 200
-"""Characters that are shown of one detail; `--json` has all of it."""
-
-_MARK = {
-    "ok": ("✓", "green"),
-    "error": ("✗", "red"),
-    "refused": ("✗", "yellow"),
-    "cached": ("✓", "dim"),
-}
-
-_HELD = ("‖", "yellow")
-"""The mark of a night that waits for a person."""
-
-_DID: dict[What, str] = {
-    "tool_call": "called",
-    "goal_created": "made goal",
-    "goal_updated": "changed goal",
-    "goal_completed": "completed goal",
-    "goal_deleted": "removed goal",
-    "fact_corrected": "corrected fact",
-    "prompt_changed": "changed the prompt",
-    "prompt_rolled_back": "rolled the prompt back",
-    "question_asked": "asked about",
-    "question_answered": "answered about",
-    "emergency_stop": "set the",
-    "stop_cleared": "cleared the",
-    "fell_asleep": "fell asleep",
-    "woke": "woke up",
-    "night": "slept",
-    "night_approved": "decided to apply",
-    "night_discarded": "let go of",
-    "undo": "took back",
-    "compaction": "compacted into",
-}
+# The audit log
 
 
 def log_view(entries: Sequence[AuditEntry]) -> RenderableType:
@@ -295,9 +297,9 @@ def _sentence(entry: AuditEntry) -> Text:
     if entry["outcome"] in ("refused", "cached"):
         line.append(f" · {entry['outcome']}", style=_MARK[entry["outcome"]][1])
     if error := entry["detail"].get("error"):
-        line.append(f" · {shortened(one_line(str(error)), LONGEST)}", style="red")
+        line.append(f" · {shortened(one_line(str(error)), LONGEST_DETAIL)}", style="red")
     for part in _more(entry):
-        line.append(f" · {shortened(one_line(part), LONGEST)}", style="dim")
+        line.append(f" · {shortened(one_line(part), LONGEST_DETAIL)}", style="dim")
     return line
 
 
