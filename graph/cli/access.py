@@ -1,4 +1,4 @@
-"""How a command gets at the agent: open it, say what a person should know, wait for its lock."""
+"""Opening the agent for a command, and telling a person what the command waits for."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Session(NamedTuple):
     agent: AsyncAgent
 
     def say_model(self) -> None:
-        """Say so when no language model is at work."""
+        """Note that no language model is at work, if so."""
         if isinstance(self.agent.resources.chat_model, OfflineChatModel):
             self.screen.note(NO_LANGUAGE_MODEL)
 
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
-        """Run the agent, and say for whom the run waits."""
+        """Run the agent, noting for which process the run waits."""
         async with self.waiting():
             return await follow(self.agent.context, given, listener)
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Say it, once, while another process's lock keeps this command from its work."""
+        """Note, once, which process holds the agent while the block waits for it."""
         if self.screen.json and not self.screen.err.is_terminal:
             yield
             return
@@ -76,7 +76,7 @@ async def running(
     settings: Settings | None = None,
     announce: bool = True,
 ) -> AsyncIterator[Session]:
-    """The agent, to be run. With `announce` it says so when no language model is at work."""
+    """Open the agent to run it. `announce`: note that no language model is at work, if so."""
     async with opening(options, clock=clock, settings=settings) as agent:
         session = Session(options, Screen(json=options.json), agent)
         if announce:
@@ -86,7 +86,7 @@ async def running(
 
 @asynccontextmanager
 async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[Session]:
-    """The agent, not to be run: waits for nobody, needs no model, makes no data folder.
+    """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
     With `announce` a note tells when the folder has agents and this one is not among them.
 
@@ -109,7 +109,7 @@ def opening(
     settings: Settings | None = None,
     mcp: bool = True,
 ) -> open_agent:
-    """The agent that `options` name, to be opened; makes the data folder where there is none."""
+    """The agent that `options` name, ready to be opened; that makes a missing data folder."""
     return open_agent(
         options.data,
         options.agent,
@@ -132,7 +132,7 @@ async def must_be_made(options: Options) -> None:
 
 
 async def _is_known(agent: AsyncAgent) -> bool:
-    """Whether the agent has run, or nobody has in this folder."""
+    """Whether the agent has run or has records here, or no agent has."""
     mine = agent.scope.namespace()
     if (await agent.aget_state()).values or await count_items(agent.store, mine):
         return True
@@ -149,7 +149,7 @@ def home_as_recorded(options: Options) -> Installation:
 
 
 async def holder(home: Installation, agent: str) -> str | None:
-    """The process that runs the agent now, as its lock names it; None where nobody does."""
+    """The process that holds the agent's lock, by its own words; None if the lock is free."""
     try:
         async with home.agent_lock(thread_id(LOCAL_USER, agent), timeout=0):
             return None
@@ -158,7 +158,7 @@ async def holder(home: Installation, agent: str) -> str | None:
 
 
 async def _other_holder(options: Options) -> str | None:
-    """Wait until some process runs the agent; None if that is this one, or nobody can tell."""
+    """Wait until a process holds the agent; None if it is this one, or the home cannot be read."""
     ours = f"process {os.getpid()} (circadian)"
     found: str | None = None
     with suppress(CircadianError):  # the run itself reports what is wrong

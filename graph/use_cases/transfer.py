@@ -115,7 +115,9 @@ async def _write_state(context: AgentContext, checked: Checked) -> None:
     if not checked.state:
         return
     values = state_of(checked.state)
-    whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in values.items()}
+    whole = {
+        key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
+    }
     await context.graph.aupdate_state(context.config(), whole, as_node="intake")
 
 

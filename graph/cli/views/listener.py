@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage
 
@@ -36,6 +36,12 @@ class Listener:
     """Reads a run's stream and calls its own hooks; a subclass overrides those that it shows."""
 
     report: Report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take away what the listener shows in passing."""
 
     def begins(self) -> None:
         """A run starts; it may have to wait for another process first."""
