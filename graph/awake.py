@@ -1,13 +1,23 @@
-"""The awake subgraph: each pass is one tick, on one event or on the goals."""
+"""The awake subgraph: each pass is one tick, on one event or on the goals.
+
+Its node `delegate` is a subgraph too: a sub-agent works on one task, with messages of its own.
+"""
 
 from __future__ import annotations
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.delegate import delegate
 from memory.settings import Settings
 from memory.state import State
 from nodes.compaction import after_extraction, compact, extract_facts
+from nodes.delegate import (
+    after_answer,
+    after_briefing,
+    ask_delegate,
+    brief_delegate,
+    report_result,
+    use_delegate_tools,
+)
 from nodes.hand_back import hand_back
 from nodes.tick import (
     act,
@@ -23,6 +33,21 @@ from nodes.tick import (
     record,
     use_tools,
 )
+from tools.delegation import DelegateOutput, DelegateState
+
+delegating = StateGraph(DelegateState, context_schema=Settings, output_schema=DelegateOutput)
+
+delegating.add_node(brief_delegate)
+delegating.add_node(ask_delegate)
+delegating.add_node(use_delegate_tools)
+delegating.add_node(report_result)
+delegating.add_edge(START, "brief_delegate")
+delegating.add_conditional_edges("brief_delegate", after_briefing)
+delegating.add_conditional_edges("ask_delegate", after_answer)
+delegating.add_edge("use_delegate_tools", "ask_delegate")
+delegating.add_edge("report_result", END)
+
+delegate = delegating.compile(name="delegate")
 
 builder = StateGraph(State, context_schema=Settings)
 

@@ -26,6 +26,7 @@ from nodes.night import (
 COMPACTING = ["score_importance", "consolidate"]
 DREAMING = ["dream", "prune_links", "consolidate_entities", "reflect", "prune", "extract_facts"]
 ENDING = ["weigh_night", "apply_operations", "record_night"]
+
 builder = StateGraph(State, context_schema=Settings)
 
 builder.add_node(begin_night)
@@ -50,10 +51,8 @@ builder.add_conditional_edges("score_importance", next_in_night, [*COMPACTING, "
 builder.add_conditional_edges("consolidate", next_in_night, ["consolidate", "apply_operations"])
 builder.add_conditional_edges("apply_operations", next_in_night, [*DREAMING, *ENDING])
 
-
 for place, step in enumerate(DREAMING[:-1]):
     builder.add_conditional_edges(step, next_in_night, [*DREAMING[place:], *ENDING[:2]])
-
 
 builder.add_conditional_edges("extract_facts", after_extraction)
 builder.add_conditional_edges("compact", next_in_night, ENDING[:2])

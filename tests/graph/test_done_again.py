@@ -1,13 +1,10 @@
-"""What is done again after a failure or a crash is written once, and the next run goes on."""
+"""What is done again, after a failure or a crash, is written once."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from memory.errors import CircuitOpen, ModelError
+from memory.errors import ModelError
 from memory.events.rules import entry_for_event
 from memory.journal import entries as journal
 from memory.messages.convert import valid_event
@@ -54,33 +51,3 @@ async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
             )
         assert [one["consolidation"] for one in await entries(agent)] == ["consolidated"]
         assert await journal.pending(agent.store, agent.scope) == []
-
-
-@pytest.mark.parametrize(
-    ("error", "attempts"), [(ModelError("no answer"), 1), (CircuitOpen("left alone"), 0)]
-)
-async def test_a_failure_is_noted_though_the_process_died_meanwhile(
-    tmp_path: Path,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    attempts: int,
-) -> None:
-    """LangGraph gives the error again as its `repr`."""
-
-    async with opened(tmp_path, scripted(error), clock) as agent:
-        with monkeypatch.context() as patched:
-            patched.setattr("nodes.tick.return_event.describe", dies_at_once)
-            with pytest.raises(RuntimeError, match="killed"):
-                await agent.ainvoke(said("Hello", id="e1"))
-    async with opened(tmp_path, scripted("Hi."), clock) as agent:
-        output = await agent.ainvoke({})
-        [failure] = output["report"]["failures"]
-        assert (failure["event_id"], failure["attempts"]) == ("e1", attempts)
-        assert failure["error"] == f"{type(error).__name__}('{error}')"
-        output = await agent.ainvoke({})
-    assert [one["reply"] for one in output["report"]["ticks"]] == ["Hi."]
-
-
-def dies_at_once(error: Any) -> str:
-    raise RuntimeError("killed")

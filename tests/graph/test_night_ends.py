@@ -17,9 +17,9 @@ from memory.state.schema import State
 from memory.storage.access import write_batch
 from nodes.night import weigh_night
 from nodes.night.weigh_night import _weighed
-from tests.graph.test_night_limits import HEARD, HOURS, NIGHTLY, at, slow
+from tests.graph.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow
 from tests.graph.test_night_previews import copy_of, lived
-from tests.graph.test_night_undo import breaks_off_a_tick
+from tests.graph.test_undo_resumed import breaks_off_a_tick
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
 from tests.support.dreamers import answer, dreamer
