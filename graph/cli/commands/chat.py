@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from graph.api import Agent, AsyncAgent
 from graph.cli.access import Session, must_be_made, opening, running
@@ -37,9 +37,8 @@ UNCLEAR = "y, n (and why, if you like), e to change the arguments, or l to leave
 
 QuestionId = Annotated[
     str | None,
-    typer.Argument(
-        metavar="ID",
-        help="The question, or how its id begins; not needed where only one waits.",
+    Argument(
+        metavar="ID", help="The question, or how its id begins; not needed where only one waits."
     ),
 ]
 
@@ -50,7 +49,7 @@ async def approve(
     question: QuestionId = None,
     args: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--args",
             "--edit",
             metavar="JSON",
@@ -66,9 +65,7 @@ async def approve(
 async def refuse(
     options: Options,
     question: QuestionId = None,
-    reason: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Why; the model is told.")
-    ] = None,
+    reason: Annotated[str | None, Option(metavar="TEXT", help="Why; the model is told.")] = None,
 ) -> int:
     """Answer a question with no, and go on."""
     return await _answer(options, question, refusal(reason))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
 from graph.cli.access import Session, home_as_recorded, must_be_made, opening, reading
 from graph.cli.exits import INTERRUPTED
@@ -73,10 +73,10 @@ RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
 @command()
 async def recall(
     options: Options,
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for.")] = None,
+    query: Annotated[str | None, Argument(metavar="QUERY", help="What to look for.")] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "-k",
             metavar="N",
             min=1,
@@ -85,15 +85,10 @@ async def recall(
         ),
     ] = None,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="All there is, newest first; with QUERY, what has its words."),
+        bool, Option("--all", help="All there is, newest first; with QUERY, what has its words.")
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Also what each score is made of.")
-    ] = False,
-    superseded: Annotated[
-        bool, typer.Option("--superseded", help="Also what no longer holds.")
-    ] = False,
+    explain: Annotated[bool, Option("--explain", help="Also what each score is made of.")] = False,
+    superseded: Annotated[bool, Option("--superseded", help="Also what no longer holds.")] = False,
 ) -> int:
     """Search long-term memory, or look through it."""
     if everything and explain:
@@ -133,10 +128,10 @@ def recalled(hit: RecallHit, *, explain: bool = False) -> dict[str, Any]:
 @command()
 async def correct(
     options: Options,
-    fact: Annotated[str, typer.Argument(metavar="FACT", help=FACT_ID)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true.")],
+    fact: Annotated[str, Argument(metavar="FACT", help=FACT_ID)],
+    text: Annotated[str, Argument(metavar="TEXT", help="What is true.")],
     by: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Who says so [the owner].")
+        str | None, Option("--by", metavar="NAME", help="Who says so [the owner].")
     ] = None,
 ) -> int:
     """Supersede a fact with what is true."""
@@ -155,10 +150,10 @@ async def correct(
 async def forget(
     options: Options,
     entity: Annotated[
-        str | None, typer.Argument(metavar="ENTITY", help="A person, place or thing.")
+        str | None, Argument(metavar="ENTITY", help="A person, place or thing.")
     ] = None,
-    fact: Annotated[str | None, typer.Option("--fact", metavar="ID", help=FACT_ID)] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    fact: Annotated[str | None, Option("--fact", metavar="ID", help=FACT_ID)] = None,
+    yes: Annotated[bool, Option("--yes", help="Do it without asking.")] = False,
 ) -> int:
     """Erase a person, a thing or one fact, and what came of it."""
     if (entity is None) == (fact is None):
@@ -229,7 +224,7 @@ def _hint(session: Session, *what: str) -> None:
 @command()
 async def export(
     options: Options,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Else it is printed.")] = None,
+    file: Annotated[Path | None, Argument(metavar="FILE", help="Else it is printed.")] = None,
 ) -> int:
     """Write the agent's whole memory as JSON Lines."""
     async with reading(options) as session:
@@ -245,7 +240,7 @@ async def export(
 @command("import")
 async def import_(
     options: Options,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Made by export; - reads it.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="Made by export; - reads it.")],
 ) -> int:
     """Take in an exported memory."""
     lines = _standard_input() if str(file) == STANDARD else transfer.FileLines(file)

@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 
-import typer
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from rich.text import Text
+from typer import Argument, Option
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session, running
@@ -183,9 +183,9 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 @command()
 async def replay(
     options: Options,
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl")],
+    file: Annotated[Path, Argument(metavar="FILE.jsonl")],
     conversation: Annotated[
-        bool, typer.Option("--conversation", help="Print what is said as it goes.")
+        bool, Option("--conversation", help="Print what is said as it goes.")
     ] = False,
 ) -> int:
     """Replay a file of events and requests.

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running
 from graph.cli.options import Options, command
@@ -49,22 +49,22 @@ from memory.state import Request
 
 NightId = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="NIGHT",
         help="A night's id, how it begins, or last (`circadian nights` lists them).",
     ),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Lists at full length.")]
+Everything = Annotated[bool, Option("--all", help="Lists at full length.")]
 
 
 @command()
 def send(
     options: Options,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="The message; - reads it.")],
     sender: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="Who says it [the owner].")
+        str | None, Option("--from", metavar="NAME", help="Who says it [the owner].")
     ] = None,
-    channel: Annotated[str | None, typer.Option(metavar="C", help="Where it is said.")] = None,
+    channel: Annotated[str | None, Option(metavar="C", help="Where it is said.")] = None,
 ) -> Coroutine[Any, Any, int]:
     """Send a message and print the reply."""
     # Read before anything runs: Ctrl-C ends a blocking read only outside of the event loop.
@@ -98,7 +98,7 @@ async def clear_stop(options: Options) -> int:
 @command()
 async def retry(
     options: Options,
-    event: Annotated[str | None, typer.Argument(metavar="ID", help="This event alone.")] = None,
+    event: Annotated[str | None, Argument(metavar="ID", help="This event alone.")] = None,
 ) -> int:
     """Put events that were set aside back into the inbox."""
     async with reading(options) as (_, screen, agent):
@@ -181,11 +181,10 @@ def _tick_line(report: TickReport) -> Text:
 async def sleep(
     options: Options,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Apply nothing; print what it would change.")
+        bool, Option("--dry-run", help="Apply nothing; print what it would change.")
     ] = False,
     apply: Annotated[
-        str | None,
-        typer.Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back."),
+        str | None, Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back.")
     ] = None,
     everything: Everything = False,
 ) -> int:
@@ -214,7 +213,7 @@ async def night(
     options: Options,
     night_id: NightId,
     discard: Annotated[
-        bool, typer.Option("--discard", help="Let a dry run, or a night that was held back, go.")
+        bool, Option("--discard", help="Let a dry run, or a night that was held back, go.")
     ] = False,
     everything: Everything = False,
 ) -> int:

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
-import typer
 from pydantic import ValidationError
 from rich.live import Live
 from rich.text import Text
+from typer import Option
 
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
@@ -76,23 +76,23 @@ _KEPT = {
 async def run(
     options: Options,
     tick_rate: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds between two looks [5].")
+        float | None, Option(metavar="S", help="Seconds between two looks [5].")
     ] = None,
     tick_rate_sleep: Annotated[
-        float | None, typer.Option(metavar="S", help="The same while it is asleep [60].")
+        float | None, Option(metavar="S", help="The same while it is asleep [60].")
     ] = None,
     sleep_at: Annotated[
-        int | None, typer.Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
+        int | None, Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
     ] = None,
     sleep_hours: Annotated[
-        float | None, typer.Option(metavar="N", help="Wake after so many hours [4].")
+        float | None, Option(metavar="N", help="Wake after so many hours [4].")
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
+        str | None, Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
     ] = None,
     fatigue: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+        Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.

@@ -6,11 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 
 from graph.cli.access import Session, reading
 from graph.cli.options import Options, command
@@ -40,7 +40,7 @@ FIRST_LINE = 60
 async def status(
     options: Options,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also each part of the prompt.")
+        bool, Option("--verbose", "-v", help="Also each part of the prompt.")
     ] = False,
 ) -> int:
     """Show the agent at a glance, even while it runs."""
@@ -62,7 +62,7 @@ async def prompt(
     options: Options,
     version: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--rollback", metavar="N", min=0, help="Put version N's text in force again; 0: empty."
         ),
     ] = None,
@@ -129,15 +129,13 @@ async def log(
     options: Options,
     since: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="WHEN", help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday."
         ),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(
-            "-n", metavar="N", min=1, max=_ALL, help="The newest N [50; with --since, all]."
-        ),
+        Option("-n", metavar="N", min=1, max=_ALL, help="The newest N [50; with --since, all]."),
     ] = None,
 ) -> int:
     """Show what was done, by whom and why."""
