@@ -11,6 +11,4 @@ from graph.api import Agents, open_agent, open_agents
 from graph.builder import builder
 
 graph = builder.compile(name="agent")
-
-
 __all__ = ["Agents", "builder", "graph", "open_agent", "open_agents"]

@@ -21,29 +21,12 @@ builder = StateGraph(
     State, context_schema=Settings, input_schema=AgentInput, output_schema=AgentOutput
 )
 
-
 builder.add_node(intake)
-
-
 builder.add_node("awake", awake, error_handler=return_event)
-
-
 builder.add_node("sleep", sleep, error_handler=night_failed)
-
-
 builder.add_node(refuse)
-
-
 builder.add_edge(START, "intake")
-
-
 builder.add_conditional_edges("intake", next_turn)
-
-
 builder.add_edge("awake", "intake")
-
-
 builder.add_edge("sleep", "intake")
-
-
 builder.add_edge("refuse", END)

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("circadian")
 
-
 BUSY_SECONDS = 30.0
 """Seconds that a statement waits for another process's transaction."""
-
 
 WAL_LIMIT = 4 * 1024 * 1024
 """Bytes that a write-ahead log may keep after a checkpoint."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -34,8 +33,6 @@ from memory.runtime import Resources
 from memory.settings import Settings
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
 
 
@@ -141,21 +138,3 @@ class AsyncAgent:
     apply_night = _method(_nights.apply_night)
     discard_night = _method(_nights.discard_night)
     undo_night = _method(_nights.undo_night)
-
-    @asynccontextmanager
-    async def previewing(self) -> AsyncIterator[AsyncAgent]:
-        """Hold the agent for a preview; yields an agent whose next run makes it.
-
-        For callers that follow the run; `sleep(dry_run=True)` is the same in one call.
-        """
-        async with _nights.previewing(self.context) as context:
-            yield AsyncAgent(context)
-
-    @asynccontextmanager
-    async def applying(self, night_id: str) -> AsyncIterator[AsyncAgent]:
-        """Hold the agent to apply a night; yields an agent whose next run does it.
-
-        For callers that follow the run; `apply_night` is the same in one call, and raises the same.
-        """
-        async with _nights.applying(self.context, night_id) as context:
-            yield AsyncAgent(context)

@@ -21,11 +21,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.use_cases import Input
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
-
-
 _DONE = object()
 
 

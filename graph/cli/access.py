@@ -1,4 +1,4 @@
-"""How a command gets at the agent: open it, say what a person should know, wait for its lock."""
+"""Opening the agent for a command, and telling a person what the command waits for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
-from graph.cli.listener import Listener, follow
 from graph.cli.options import Options
-from graph.cli.views import Screen
+from graph.cli.views import Listener, Screen, follow
 from memory.errors import BusyError, CircadianError, FolderError
 from memory.installation import Installation, database_url, is_made, open_installation
 from memory.models import OFFLINE, is_offline
@@ -26,7 +25,6 @@ NO_LANGUAGE_MODEL = (
     "model: offline (embedded rules, not a language model). "
     "For a real one set OPENAI_API_KEY or give --model."
 )
-
 
 PATIENCE = 1.0
 """Seconds before a command says whom it waits for."""
@@ -45,13 +43,13 @@ class Session(NamedTuple):
             self.screen.note(NO_LANGUAGE_MODEL)
 
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
-        """Run the agent, and say for whom the run waits."""
+        """Run the agent, noting for which process the run waits."""
         async with self.waiting():
-            return await follow(self.agent, given, listener)
+            return await follow(self.agent.context, given, listener)
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Say it, once, while another process's lock keeps this command from its work."""
+        """Note, once, which process holds the agent while the block waits for it."""
         if self.screen.json and not self.screen.err.is_terminal:
             yield
             return
@@ -77,7 +75,7 @@ async def running(
     settings: Settings | None = None,
     announce: bool = True,
 ) -> AsyncIterator[Session]:
-    """The agent, to be run. With `announce` it says so when no language model is at work."""
+    """Open the agent to run it. `announce`: note that no language model is at work, if so."""
     async with opening(options, clock=clock, settings=settings) as agent:
         session = Session(options, Screen(json=options.json), agent)
         if announce:
@@ -87,7 +85,7 @@ async def running(
 
 @asynccontextmanager
 async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[Session]:
-    """The agent, not to be run: waits for nobody, needs no model, makes no data folder.
+    """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
     With `announce` a note tells when the folder has agents and this one is not among them.
 
@@ -110,7 +108,7 @@ def opening(
     settings: Settings | None = None,
     mcp: bool = True,
 ) -> open_agent:
-    """The agent that `options` name, to be opened; makes the data folder where there is none."""
+    """The agent that `options` name, ready to be opened; that makes a missing data folder."""
     return open_agent(
         options.data,
         options.agent,
@@ -133,7 +131,7 @@ async def must_be_made(options: Options) -> None:
 
 
 async def _is_known(agent: AsyncAgent) -> bool:
-    """Whether the agent has run, or nobody has in this folder."""
+    """Whether the agent has run or has records here, or no agent has."""
     mine = agent.scope.namespace()
     if (await agent.aget_state()).values or await count_items(agent.store, mine):
         return True
@@ -150,7 +148,7 @@ def home_as_recorded(options: Options) -> Installation:
 
 
 async def holder(home: Installation, agent: str) -> str | None:
-    """The process that runs the agent now, as its lock names it; None where nobody does."""
+    """The process that holds the agent's lock, by its own words; None if the lock is free."""
     try:
         async with home.agent_lock(thread_id(LOCAL_USER, agent), timeout=0):
             return None
@@ -159,7 +157,7 @@ async def holder(home: Installation, agent: str) -> str | None:
 
 
 async def _other_holder(options: Options) -> str | None:
-    """Wait until some process runs the agent; None if that is this one, or nobody can tell."""
+    """Wait until a process holds the agent; None if it is this one, or the home cannot be read."""
     ours = f"process {os.getpid()} (circadian)"
     found: str | None = None
     with suppress(CircadianError):  # the run itself reports what is wrong

@@ -16,10 +16,7 @@ from memory.settings import Deployment
 from memory.text import redact, redacted
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
 FORMATS = ("text", "json")
-
 
 _REPORTED_ANYWAY = ("circadian.tick", "circadian.night")
 """Loggers of failures that every command reports anyway; they log only at INFO or below."""
@@ -39,7 +36,7 @@ def set_up(deployment: Deployment) -> None:
     if form not in FORMATS:
         raise InputError(f"CIRCADIAN_LOG_FORMAT is {form!r}; known are {', '.join(FORMATS)}")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
     if LEVELS.index(level) > LEVELS.index("INFO"):
         handler.addFilter(_not_reported_anyway)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -47,7 +44,7 @@ def set_up(deployment: Deployment) -> None:
     logging.getLogger("memory").setLevel(level)
 
 
-class TextLines(logging.Formatter):
+class TextLogFormatter(logging.Formatter):
     """A line for people: time, level, logger, message, fields; then the traceback, if any."""
 
     def __init__(self) -> None:
@@ -65,7 +62,7 @@ class TextLines(logging.Formatter):
         return redact(super().format(record), os.environ)
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """One JSON object per line: at, level, logger, message; fields and error if there are any."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from typer import Option
 from typer.core import TyperCommand
 
 from graph.cli.exits import interrupted
@@ -20,7 +21,6 @@ from memory.settings import Deployment
 
 Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
 """A command: takes Options and its own arguments, returns the exit status."""
-
 
 LOADED: dict[str, TyperCommand] = {}
 """The commands imported so far, by name."""
@@ -44,22 +44,15 @@ class Options:
 
     @classmethod
     def of(
-        cls,
-        deployment: Deployment,
-        *,
-        data: Path | None = None,
-        agent: str | None = None,
-        model: str | None = None,
-        embedder: str | None = None,
-        json: bool = False,
+        cls, deployment: Deployment, *, data: Path | None = None, json: bool = False, **given: Any
     ) -> Options:
         """The options as given, with the environment's values for the others."""
         return cls(
             data=data,
             folder=(data or deployment.data).expanduser(),
-            agent=agent or deployment.agent,
-            model=model or deployment.model,
-            embedder=embedder or deployment.embedder,
+            agent=given.get("agent") or deployment.agent,
+            model=given.get("model") or deployment.model,
+            embedder=given.get("embedder") or deployment.embedder,
             offline=deployment.offline,
             lock_timeout=deployment.lock_timeout,
             json=json,
@@ -76,7 +69,7 @@ class Options:
 
 
 def _option(kind: Any, metavar: str, help: str) -> Any:
-    return Annotated[kind | None, typer.Option(metavar=metavar, help=help)]
+    return Annotated[kind | None, Option(metavar=metavar, help=help)]
 
 
 COMMON = {
@@ -86,11 +79,8 @@ COMMON = {
     "embedder": _option(str, "NAME", "As --model; later only reindex changes it."),
 }
 
-
 WITH_VALUE = {f"--{name}" for name in COMMON}
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
 
 def command(name: str | None = None, *, json: bool = True) -> Callable[[Body], Body]:

@@ -13,7 +13,7 @@ from graph.cli.exits import interrupted
 from graph.cli.options import LOADED, WITH_VALUE
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: its module in `graph.cli.commands`, and its line in `circadian --help`."""
 
     module: str
@@ -21,34 +21,36 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "demo": Entry("demo", "Play the built-in story: three days, two nights, a restart."),
-    "chat": Entry("chat", "Talk with the agent. Ctrl-D leaves."),
-    "send": Entry("requests", "Send a message and print the reply."),
-    "replay": Entry("replay", "Replay a file of events and requests."),
-    "run": Entry("run", "Run on its own: answer, work on goals, sleep at its hour."),
-    "tick": Entry("requests", "Take one step on the goals, or on what is pending."),
-    "sleep": Entry("nights", "Go through a night and print its report."),
-    "wake": Entry("requests", "Wake the agent."),
-    "stop": Entry("requests", "Set the emergency stop: events wait until it is cleared."),
-    "clear-stop": Entry("requests", "Clear the emergency stop."),
-    "approve": Entry("approvals", "Let a tool run that a question waits for, and go on."),
-    "refuse": Entry("approvals", "Answer a question with no, and go on."),
-    "retry": Entry("requests", "Put events that were set aside back into the inbox."),
-    "recall": Entry("recall", "Search long-term memory, or look through it."),
-    "correct": Entry("facts", "Supersede a fact with what is true."),
-    "forget": Entry("facts", "Erase a person, a thing or one fact, and what came of it."),
-    "export": Entry("transfer", "Write the agent's whole memory as JSON Lines."),
-    "import": Entry("transfer", "Take in an exported memory."),
-    "reindex": Entry("reindex", "Embed what has no vector yet; with another --embedder, all."),
-    "nights": Entry("nights", "List the nights, oldest first."),
-    "night": Entry("nights", "Show what a night did, step by step."),
-    "undo": Entry("nights", "Restore memory as it was before a night."),
-    "status": Entry("status", "Show the agent at a glance, even while it runs."),
-    "log": Entry("log", "Show what was done, by whom and why."),
-    "prompt": Entry("status", "Show the user's prompt, the agent's own and its versions."),
-    "doctor": Entry("doctor", "Check the installation, the data folder and the model."),
-    "schedule": Entry("server", "Let an agent tick and sleep on a server by itself."),
-    "token": Entry("server", "Make a signed token for a user of a server."),
+    "demo": CommandEntry("demo", "Play the built-in story: three days, two nights, a restart."),
+    "chat": CommandEntry("chat", "Talk with the agent. Ctrl-D leaves."),
+    "send": CommandEntry("requests", "Send a message and print the reply."),
+    "replay": CommandEntry("replay", "Replay a file of events and requests."),
+    "run": CommandEntry("run", "Run on its own: answer, work on goals, sleep at its hour."),
+    "tick": CommandEntry("requests", "Take one step on the goals, or on what is pending."),
+    "sleep": CommandEntry("requests", "Go through a night and print its report."),
+    "wake": CommandEntry("requests", "Wake the agent."),
+    "stop": CommandEntry("requests", "Set the emergency stop: events wait until it is cleared."),
+    "clear-stop": CommandEntry("requests", "Clear the emergency stop."),
+    "approve": CommandEntry("chat", "Let a tool run that a question waits for, and go on."),
+    "refuse": CommandEntry("chat", "Answer a question with no, and go on."),
+    "retry": CommandEntry("requests", "Put events that were set aside back into the inbox."),
+    "recall": CommandEntry("memory", "Search long-term memory, or look through it."),
+    "correct": CommandEntry("memory", "Supersede a fact with what is true."),
+    "forget": CommandEntry("memory", "Erase a person, a thing or one fact, and what came of it."),
+    "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
+    "import": CommandEntry("memory", "Take in an exported memory."),
+    "reindex": CommandEntry(
+        "memory", "Embed what has no vector yet; with another --embedder, all."
+    ),
+    "nights": CommandEntry("requests", "List the nights, oldest first."),
+    "night": CommandEntry("requests", "Show what a night did, step by step."),
+    "undo": CommandEntry("requests", "Restore memory as it was before a night."),
+    "status": CommandEntry("status", "Show the agent at a glance, even while it runs."),
+    "log": CommandEntry("status", "Show what was done, by whom and why."),
+    "prompt": CommandEntry("status", "Show the user's prompt, the agent's own and its versions."),
+    "doctor": CommandEntry("doctor", "Check the installation, the data folder and the model."),
+    "schedule": CommandEntry("server", "Let an agent tick and sleep on a server by itself."),
+    "token": CommandEntry("server", "Make a signed token for a user of a server."),
 }
 """Every command, in the order of `--help`. A test compares the lines with the docstrings."""
 

@@ -1,4 +1,4 @@
-"""A message, or the answer to a question: the run on it, and what became of its tick."""
+"""One message, or one answer to a question: the run on it, and what became of its tick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from graph.api import AsyncAgent
 from graph.cli.access import Session
 from graph.cli.views import (
     CLEAR,
-    FIRST_WORDS,
     Talk,
     answer_line,
     clean,
@@ -30,8 +29,7 @@ from graph.use_cases import decide, status
 from memory import audit
 from memory.errors import BusyError
 from memory.events import approvals, inbox
-from memory.records import FailureReport, ParkedTick, Question, Report, TickReport, empty_report
-from memory.text import shortened
+from memory.records import ParkedTick, Question, Report, TickReport, empty_report
 
 _NEWEST = 50
 """Entries of the audit log that are searched for the emergency stop."""
@@ -42,15 +40,15 @@ class Turn(NamedTuple):
 
     report: Report
     tick: TickReport | None
-    """Its tick; None if that failed, or waits."""
+    """Its tick; None if the tick failed, or is parked."""
     parked: ParkedTick | None
-    """Its tick as far as it got, if a person is asked first."""
+    """Its tick as far as it got, if a person has to answer first."""
     waiting: list[Question]
     """All unanswered questions, oldest first."""
     context: dict[str, Any]
     """How full the context is now."""
     stop: str | None
-    """Why the emergency stop stands; None if it does not."""
+    """Why the emergency stop is set; None if it is not."""
 
     @property
     def status(self) -> int:
@@ -75,7 +73,7 @@ async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
         report = await talked(session, {"events": [event]})
     except BusyError as error:
         raise BusyError(f"{error}; the message is kept in the inbox") from error
-    await _note_other_failures(session, report, event["id"])
+    _note_other_failures(session, report, event["id"])
     return await _concluded(session, report, event["id"], "The message is kept in the inbox")
 
 
@@ -126,7 +124,7 @@ def show_question(session: Session, question: Question) -> None:
 
 
 async def _concluded(session: Session, report: Report, event_id: str | None, kept: str) -> Turn:
-    """Print what became of the event; None stands for the goals. `kept`: said if it is kept."""
+    """Print what became of the event, or of the goals if it is None; `kept` says what is kept."""
     agent, screen = session.agent, session.screen
     turn = await _turn_of(agent, report, event_id)
     if turn.tick is None and turn.parked is None:
@@ -157,7 +155,7 @@ async def _turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
 
 
 async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> TickReport | None:
-    """The tick on the event. The run of another process may have taken it: look there as well."""
+    """The tick on the event, also if the run of another process took the event."""
     found = [tick for tick in report["ticks"] if tick["event_id"] == event_id]
     if found or event_id is None:
         return found[-1] if found else None
@@ -189,7 +187,7 @@ def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> st
 
 
 def _document(turn: Turn) -> dict[str, Any]:
-    """The tick as `send --json` prints it; a tick that waits, as far as it got."""
+    """The tick as `send --json` prints it; a parked tick as far as it got."""
     done: dict[str, Any] = dict(turn.tick or {})
     if turn.tick is None and (parked := turn.parked) is not None:
         context = parked["context"]["context_type"]
@@ -210,7 +208,7 @@ def _document(turn: Turn) -> dict[str, Any]:
 
 
 def _views(turn: Turn) -> list[RenderableType]:
-    """What is left to show of a tick whose words and tools were shown as they came."""
+    """What remains to be shown: words and tools of this run's ticks were shown as they came."""
     tick = turn.tick
     if tick is None:
         return []
@@ -223,22 +221,10 @@ def _views(turn: Turn) -> list[RenderableType]:
     return [*parts, footer(tick, turn.context)]
 
 
-async def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
-    """A line for each failure of the run that is not this message's."""
+def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
+    """Note each failure of the run that is about another event."""
     others = [failure for failure in report["failures"] if failure["event_id"] != event_id]
-    if not others:
-        return
-    agent = session.agent
-    rows = await inbox.waiting(agent.store, agent.scope)
-    rows += await inbox.set_aside(agent.store, agent.scope)
-    texts = {row["event"]["id"]: row["event"]["text"] for row in rows}
+    most = session.agent.settings.max_failed_ticks
     for failure in others:
-        session.screen.note(_other(failure, texts, agent.settings.max_failed_ticks))
-
-
-def _other(failure: FailureReport, texts: Mapping[str, str], most: int) -> str:
-    known = failure["event_id"]
-    if known is None:
-        return failure["error"]
-    words = f' "{shortened(texts[known], FIRST_WORDS)}"' if known in texts else ""
-    return f"{known}{words}: {failure['error']} ({what_next(failure, most)})"
+        event = f"{failure['event_id']}: " if failure["event_id"] else ""
+        session.screen.note(f"{event}{failure['error']} ({what_next(failure, most)})")

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from json import JSONDecodeError
 from typing import Any
@@ -23,7 +23,6 @@ from uuid import uuid4
 import httpx
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.schema import Assistant
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -32,9 +31,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from typing_extensions import TypedDict
 
-from graph.server import limits, tokens
+from graph.server import tokens
+from graph.server.auth import check_limits, own_namespace, why_full
 from graph.server.middleware import INTERNAL_HOST, Guard, Throttle
-from graph.server.settings import AGENT, GRAPH, own_namespace, serving
+from graph.server.settings import AGENT, GRAPH, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from graph.server.tokens import OPERATOR
 from memory import forgetting, messages, telemetry
@@ -43,8 +43,16 @@ from memory.events import inbox
 from memory.forgetting import erase_memories
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
-from memory.storage import PAGE as storage_PAGE
-from memory.storage import count_items, list_items, namespaces_below, write_batch
+from memory.storage import PAGE, count_items, list_items, namespaces_below, write_batch
+
+SECONDS = 3.0
+"""A dependency that has not answered by then is down."""
+
+LONGEST_NAME = 200
+"""Characters of an agent's name."""
+
+
+# Erasing a user
 
 
 async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
@@ -74,7 +82,7 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
 
 async def _schedules(client: LangGraphClient) -> int:
     deleted = 0
-    while page := await client.crons.search(limit=storage_PAGE):
+    while page := await client.crons.search(limit=PAGE):
         for cron in page:
             await client.crons.delete(cron["cron_id"])
         deleted += len(page)
@@ -84,10 +92,10 @@ async def _schedules(client: LangGraphClient) -> int:
 async def _threads(client: LangGraphClient) -> int:
     """Delete threads with their runs and checkpoints; running ones are cancelled first."""
     deleted = 0
-    while page := await client.threads.search(limit=storage_PAGE):
+    while page := await client.threads.search(limit=PAGE):
         for thread in page:
             id_ = thread["thread_id"]
-            for run in await client.runs.list(id_, limit=storage_PAGE):
+            for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
                     await client.runs.cancel(id_, run["run_id"], wait=True)
             await client.threads.delete(id_)
@@ -96,9 +104,9 @@ async def _threads(client: LangGraphClient) -> int:
 
 
 async def _checkpoints(user: str, process: Process) -> None:
-    """Delete checkpoints of threads that the server does not know: lost by a crash, or from Python.
+    """Delete the checkpoints of threads that only the store knows, from a crash or from Python.
 
-    Comes before the records, by which those threads are found.
+    Must precede `_records`: those threads are found by their records.
     """
     below = await namespaces_below(process.served_store, own_namespace(user))
     for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
@@ -109,15 +117,14 @@ async def _checkpoints(user: str, process: Process) -> None:
 async def _assistants(client: LangGraphClient) -> int:
     """Delete the assistants that the user made; the server's own stay."""
     deleted = 0
-    while mine := _made(await client.assistants.search(limit=storage_PAGE)):
-        for assistant in mine:
+    while True:
+        found = await client.assistants.search(limit=PAGE)
+        made = [a for a in found if (a.get("metadata") or {}).get("created_by") != "system"]
+        for assistant in made:
             await client.assistants.delete(assistant["assistant_id"])
-        deleted += len(mine)
-    return deleted
-
-
-def _made(found: Sequence[Assistant]) -> list[Assistant]:
-    return [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+        if not made:
+            return deleted
+        deleted += len(made)
 
 
 async def _records(store: BaseStore, user: str) -> int:
@@ -130,11 +137,7 @@ async def _records(store: BaseStore, user: str) -> int:
     return deleted
 
 
-# Health and metrics, for operators: what a server depends on, and what it counted.
-
-
-SECONDS = 3.0
-"""A dependency that has not answered by then is down."""
+# Health and metrics, for operators
 
 
 class Health(TypedDict):
@@ -194,10 +197,7 @@ async def _answer(question: object) -> Health:
     return {"ok": True, "detail": "answers"}
 
 
-LONGEST_NAME = 200
-
-
-PAGE = 100
+# The caller's agents
 
 
 async def agents(request: Request) -> Response:
@@ -247,7 +247,7 @@ async def post_events(request: Request) -> Response:
         ]
     except InputError as error:
         raise HTTPException(422, str(error)) from error
-    if full := await limits.full(user, serving(), more=len(events)):
+    if full := await why_full(user, serving(), more=len(events)):
         raise HTTPException(507, full)
     scope = Scope(user, thread_id(user, name))
     posted = await inbox.post(process.served_store, scope, events, now=now)
@@ -287,7 +287,7 @@ def _client(request: Request) -> LangGraphClient:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """One clear line for what the product raises on purpose."""
+    """The error's own line: the product raises it on purpose."""
     return JSONResponse({"detail": str(error)}, status_code=503)
 
 
@@ -300,7 +300,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
     tokens.check(serving())
-    limits.check(serving())
+    check_limits(serving())
     async with shutting_down(app):
         yield
 

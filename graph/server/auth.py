@@ -1,35 +1,44 @@
-"""Who sends a request, and what belongs to them: LangGraph Server calls this for every request.
+"""Who sends a request, what belongs to them, and how much they may use.
 
-Each user has a token (`graph.server.tokens`). Their threads, schedules and assistants carry their
-name as `owner`; their memory lies under their name in the store. Without a secret and a key the
-server is open, and everybody is `local`: a developer's server, on a loopback address.
+LangGraph Server calls `auth` for every request. Each user has a token (`graph.server.tokens`).
+Their threads, schedules and assistants carry their name as `owner`. Their memory stands in the
+store's namespaces that begin with their name, and the ids of their agents' threads derive from it.
+Without a secret and a key the server is open, and everybody is `local`: that is for a developer's
+server on a loopback address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from langgraph_sdk import Auth, get_client
 from langgraph_sdk.errors import NotFoundError
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import Storage
+from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import storage_from_string
 
-from graph.server import limits, settings, tokens
-from graph.server.settings import serving
-from memory.errors import TokenError
-from memory.records import LOCAL_USER
+from graph.server import tokens
+from graph.server.settings import AGENT, Serving, serving
+from memory.errors import InputError, TokenError
+from memory.facts import user_filters
+from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import process_now
+from memory.storage import count_items
 
 auth = Auth()
 
+OWNER = "owner"
+"""The metadata key of a resource's owner."""
+
+_DERIVED = 5
+"""The UUID version of ids that are derived from a name."""
 
 Context = Auth.types.AuthContext
-
-
 Filter = dict[str, Any] | None
-
-
 Rule = TypeVar("Rule", bound=Callable[..., Awaitable[Filter]])
 
 
@@ -57,7 +66,7 @@ def _token(headers: dict[bytes, bytes]) -> str | None:
 
 
 def _unless_open(rule: Rule) -> Rule:
-    """An open server applies no rule."""
+    """Apply the rule only on a server that authenticates."""
 
     @wraps(rule)
     async def handler(ctx: Context, value: Any) -> Filter:
@@ -69,7 +78,7 @@ def _unless_open(rule: Rule) -> Rule:
 @auth.on
 @_unless_open
 async def deny_by_default(ctx: Context, value: Any) -> Filter:
-    """Whatever no rule below is about is refused."""
+    """Refuse everything that no rule below allows."""
     raise _forbidden(f"{ctx.resource} {ctx.action}")
 
 
@@ -77,7 +86,7 @@ async def deny_by_default(ctx: Context, value: Any) -> Filter:
 @_unless_open
 async def threads(ctx: Context, value: Any) -> Filter:
     """Users may read, search, change and delete only their own threads."""
-    return settings.owned(ctx.user.identity)
+    return owned(ctx.user.identity)
 
 
 @auth.on.threads.create
@@ -86,8 +95,8 @@ async def create_thread(ctx: Context, value: Any) -> Filter:
     """A new thread is its creator's; nobody may take the id of another user's thread."""
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    metadata[settings.OWNER] = user
-    return settings.owned(user)
+    metadata[OWNER] = user
+    return owned(user)
 
 
 @auth.on.threads.create_run
@@ -100,10 +109,10 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if full := await limits.full(user, serving()):
+    if full := await why_full(user, serving()):
         raise _error(507, full)
-    metadata[settings.OWNER] = user
-    return settings.owned(user)
+    metadata[OWNER] = user
+    return owned(user)
 
 
 @auth.on(resources="threads", actions="update")
@@ -112,9 +121,9 @@ async def create_run(ctx: Context, value: Any) -> Filter:
 async def change(ctx: Context, value: Any) -> Filter:
     """Users may change or delete only what they own, and stay its owner."""
     metadata = value.get("metadata")
-    if isinstance(metadata, dict) and settings.OWNER in metadata:
-        metadata[settings.OWNER] = ctx.user.identity
-    return settings.owned(ctx.user.identity)
+    if isinstance(metadata, dict) and OWNER in metadata:
+        metadata[OWNER] = ctx.user.identity
+    return owned(ctx.user.identity)
 
 
 @auth.on.assistants.create
@@ -124,15 +133,15 @@ async def create_assistant(ctx: Context, value: Any) -> Filter:
     metadata = value.setdefault("metadata", {})
     if metadata.get("created_by") == "system":
         raise _error(403, "an assistant that a user makes is not the server's own")
-    metadata[settings.OWNER] = ctx.user.identity
-    return settings.owned(ctx.user.identity)
+    metadata[OWNER] = ctx.user.identity
+    return owned(ctx.user.identity)
 
 
 @auth.on(resources="assistants", actions=["read", "search"])
 @_unless_open
 async def see_assistants(ctx: Context, value: Any) -> Filter:
     """Users see their own assistants, and the one that the server made of the graph."""
-    return settings.shared_or_owned(ctx.user.identity)
+    return shared_or_owned(ctx.user.identity)
 
 
 @auth.on.crons
@@ -148,8 +157,8 @@ async def crons(ctx: Context, value: Any) -> Filter:
             value["payload"].setdefault("metadata", {})
         for metadata in (value.get("metadata"), (value.get("payload") or {}).get("metadata")):
             if metadata is not None:
-                metadata[settings.OWNER] = ctx.user.identity
-    return settings.owned(ctx.user.identity)
+                metadata[OWNER] = ctx.user.identity
+    return owned(ctx.user.identity)
 
 
 @auth.on.store
@@ -158,8 +167,8 @@ async def store(ctx: Context, value: Any) -> Filter:
     """Users may read only their own memory. The agent, and the routes made for it, change it."""
     user = ctx.user.identity
     if ctx.action == "list_namespaces" and not value.get("namespace"):
-        value["namespace"] = settings.own_namespace(user)
-    if not settings.is_own_namespace(user, value.get("namespace")):
+        value["namespace"] = own_namespace(user)
+    if not is_own_namespace(user, value.get("namespace")):
         raise _forbidden("another's memory")
     if ctx.action in ("put", "delete"):
         raise _forbidden("memory is changed through the agent; that")
@@ -167,16 +176,16 @@ async def store(ctx: Context, value: Any) -> Filter:
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
-    """Refuse the id of another user's thread, even if the server does not know that thread.
+    """Raise 403 for the id of another user's thread, also one that the server does not know.
 
-    A user's own id is recognised by the agent's name, or by memory that the agent already has.
+    The id is the user's own if it derives from the agent's name, or if the agent has memory.
     """
-    foreign = settings.is_foreign_thread(user, thread, metadata)
-    if settings.is_derived(thread) and not foreign:
+    foreign = is_foreign_thread(user, thread, metadata)
+    if is_derived(thread) and not foreign:
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
-    if any(not settings.is_own_namespace(user, namespace) for namespace in found):
+    if any(not is_own_namespace(user, namespace) for namespace in found):
         raise _forbidden("another's thread")
     if foreign and not found and await _owner_of(thread) != user:
         raise _forbidden("a thread id that is made from another name")
@@ -191,7 +200,88 @@ async def _owner_of(thread: UUID) -> str | None:
         known = await get_client().threads.get(str(thread))
     except NotFoundError:
         return None
-    return (known.get("metadata") or {}).get(settings.OWNER)
+    return (known.get("metadata") or {}).get(OWNER)
+
+
+# What belongs to whom
+
+
+def owned(user: str) -> dict[str, str]:
+    """The filter that finds a user's resources."""
+    return {OWNER: user}
+
+
+def shared_or_owned(user: str) -> dict[str, list[dict[str, str]]]:
+    """The filter that finds a user's assistants and the server's own."""
+    return {"$or": [{OWNER: user}, {"created_by": "system"}]}
+
+
+def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
+    """Whether a store namespace is entirely the user's."""
+    return bool(namespace) and tuple(namespace or ())[:1] == own_namespace(user)
+
+
+def own_namespace(user: str) -> tuple[str, ...]:
+    """The prefix of all store namespaces of a user."""
+    return Scope(user, "").namespace()[:1]
+
+
+def is_derived(thread: UUID) -> bool:
+    """Whether a thread id is derived from a name."""
+    return thread.version == _DERIVED
+
+
+def is_foreign_thread(user: str, thread: UUID, metadata: Mapping[str, Any]) -> bool:
+    """Whether a thread id is derived from a name other than the user's agent's."""
+    if not is_derived(thread):
+        return False
+    name = metadata.get(AGENT)
+    return not isinstance(name, str) or str(thread) != thread_id(user, name)
+
+
+# How much a user may use: requests a minute, and records kept
+
+
+async def allowed(user: str, serving: Serving) -> bool:
+    """Count one request of the user; whether it is within the limit."""
+    if serving.requests_per_minute is None:
+        return True
+    limit = RateLimitItemPerMinute(serving.requests_per_minute)
+    return await _limiter(serving.limits_storage).hit(limit, user)
+
+
+def check_limits(serving: Serving) -> None:
+    """Raise InputError if the storage of the counts cannot be used."""
+    _limiter(serving.limits_storage)
+
+
+async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
+    """Why `more` records of the user cannot be kept; None if they can."""
+    most = serving.memories_per_user
+    if most is None or (now := await _kept(user)) + more <= most:
+        return None
+    return f"{now:,} of {most:,} memories are kept: forget, or ask for more"
+
+
+async def _kept(user: str) -> int:
+    """Number of records kept of the user: journal entries, facts, profiles and all else."""
+    process = process_now()
+    semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
+    rows = await semantic.run(lambda: semantic.open_table().count(filters))
+    return rows + await count_items(process.served_store, own_namespace(user))
+
+
+@lru_cache(maxsize=1)
+def _limiter(address: str) -> MovingWindowRateLimiter:
+    """Counts per process by default; several replicas need a storage that they share."""
+    try:
+        storage = storage_from_string(f"async+{address}")
+    except Exception as error:
+        raise InputError(
+            f"CIRCADIAN_LIMITS_STORAGE: {address!r:.60} cannot be used: {error}"
+        ) from error
+    assert isinstance(storage, Storage)
+    return MovingWindowRateLimiter(storage)
 
 
 def _error(status: int, why: str) -> Exception:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 MARK = "circadian"
 """The metadata key that marks these crons, with their request as value."""
 
-
 PAGE = 100
 
 

@@ -10,25 +10,20 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from graph.server import limits
-from graph.server.auth import authenticate
+from graph.server.auth import allowed, authenticate
 from graph.server.settings import serving
 from graph.server.tokens import OPERATOR
 
 PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json")
 """Routes that disclose nothing of any user."""
 
-
 METRICS = "/metrics"
-
 
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
-
 INTERNAL_HOST = "circadian"
 """The client's host of our own routes' requests; from the network it is an address."""
-
 
 POLICY_VIOLATION = 1008
 """A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""
@@ -90,7 +85,7 @@ class Throttle:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._app(scope, _counting(user, receive, send), send)
-        elif await limits.allowed(user, serving()):
+        elif await allowed(user, serving()):
             await self._app(scope, receive, send)
         else:
             answer = JSONResponse({"detail": _too_many()}, 429, headers={"Retry-After": "60"})
@@ -104,7 +99,7 @@ def _counting(user: str, receive: Receive, send: Send) -> Receive:
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return message
-        if await limits.allowed(user, serving()):
+        if await allowed(user, serving()):
             return message
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})
         return {"type": "websocket.disconnect", "code": POLICY_VIOLATION}

@@ -23,10 +23,7 @@ from graph.server.settings import serving
 from memory.state import STEPS
 
 log = logging.getLogger("circadian")
-
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 
 DISCONNECTED: dict[str, Message] = {
     "http": {"type": "http.disconnect"},

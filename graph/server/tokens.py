@@ -12,18 +12,13 @@ from graph.server.settings import Serving
 from memory.errors import InputError, TokenError
 
 SHARED = "HS256"
-
-
 PUBLIC = ("EdDSA", "ES256", "RS256")
-
 
 OPERATOR = "operator"
 """The permission to see the server's metrics and health."""
 
-
 LEEWAY = 10
 """Seconds by which two clocks may differ."""
-
 
 LONGEST_USER = 200
 

@@ -5,7 +5,16 @@ from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext
 from graph.use_cases.forgetting import Forgotten, forget, forget_fact
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
-from graph.use_cases.nights import Labels, NightLine, broke_off, find_night, labels_for, of_run
+from graph.use_cases.nights import (
+    Labels,
+    NightLine,
+    applying,
+    broke_off,
+    find_night,
+    labels_for,
+    of_run,
+    previewing,
+)
 from graph.use_cases.reindexing import Reindexing
 from graph.use_cases.runs import Input, post, run, stream
 from graph.use_cases.scheduler import Scheduler
@@ -20,6 +29,7 @@ __all__ = [
     "NightLine",
     "Reindexing",
     "Scheduler",
+    "applying",
     "approve",
     "broke_off",
     "correct",
@@ -35,6 +45,7 @@ __all__ = [
     "nights",
     "of_run",
     "post",
+    "previewing",
     "prompt_of",
     "recall",
     "refuse",

@@ -52,10 +52,13 @@ async def refuse(
 
 
 async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
-    """Store an answer; the next run acts on it before anything else. Returns the answer that holds.
+    """Store an answer; the next run acts on it first. Returns the answer that holds.
 
-    `answer` is what `memory.events.approvals.decision_of` takes. The first answer holds; giving the same
-    one again changes nothing.
+    The first answer holds; the same answer again changes nothing.
+
+    Args:
+        question: the question's id.
+        answer: as `memory.events.decision_of` takes it.
 
     Raises:
         InputError: no such question waits, another answer was given before, it is no answer, or

@@ -236,7 +236,9 @@ async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
     if not after:
         await saver.adelete_thread(thread)
         return
-    whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in after.items()}
+    whole = {
+        key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in after.items()
+    }
     await context.graph.aupdate_state(context.config(), whole, as_node="intake")
     await saver.aprune([thread], strategy="keep_latest")
 

@@ -1,4 +1,4 @@
-"""Looking into long-term memory: recall, and a list of all that it holds."""
+"""Long-term memory: recall it, list all of it, correct a fact."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ from memory.records import (
     supersede_fact,
 )
 from memory.text import shortened, terms
+
+IMPORTANCE = 7
+"""Least importance of a correction: somebody took the trouble to make it."""
+
+QUOTED = 80
+"""Characters of a text that an error quotes."""
+
+_SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
 
 
 async def recall(
@@ -92,18 +100,7 @@ def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[st
     }
 
 
-# Corrections: what a person says is true supersedes a fact.
-
-
-IMPORTANCE = 7
-"""Least importance of a correction: somebody took the trouble to make it."""
-
-
-QUOTED = 80
-"""Characters of a text that an error quotes."""
-
-
-_SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
+# Corrections
 
 
 async def correct(context: AgentContext, fact_id: str, text: str, by: str | None = None) -> Fact:

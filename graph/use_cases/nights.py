@@ -1,4 +1,4 @@
-"""Nights: list them, show one, preview, apply, discard and undo."""
+"""Nights: list them, show one, preview, apply, discard and undo; and the names behind their ids."""
 
 from __future__ import annotations
 
@@ -13,17 +13,33 @@ from typing_extensions import TypedDict
 from graph.use_cases import runs
 from graph.use_cases.context import AgentContext, first_few, match_id
 from memory import audit, entities, journal, night
-from memory import operations as standing
 from memory.audit import of_decision
 from memory.errors import CircadianError, ConflictError, InputError
 from memory.journal import links
 from memory.night import applied, built_on, inverse, status_of, take_back
-from memory.operations import changed_since
+from memory.operations import changed_since, find_conflicts
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
 
 QUOTED = 60
 """Most characters of a quoted text."""
+
+NEWEST = "last"
+"""In place of a night's id: the newest night."""
+
+IN_WORDS: Mapping[NightStatus, str] = {
+    "open": "not ended",
+    "complete": "applied",
+    "undone": "undone",
+    "discarded": "discarded",
+    "approved": "about to be applied",
+    "preview": "a preview, of which nothing was applied",
+    "held": "held back",
+}
+"""A night's status, for a sentence."""
+
+
+# The names behind the ids of a night's operations
 
 
 @dataclass
@@ -76,7 +92,7 @@ async def labels_for(
     read = await journal.read_many(store, scope, wanted)
     names.entries |= {id_: dict(entry) for id_, entry in read.items() if id_ not in names.entries}
     profiles = await entities.read(store, scope, wanted)
-    names.profiles |= {id_: one["name"] for id_, one in profiles.items()}
+    names.profiles |= {id_: profile["name"] for id_, profile in profiles.items()}
     known = names.entries | names.facts | names.profiles
     left = [id_ for id_ in wanted if id_ not in known]
     facts = await semantic.by_op(scope, left)
@@ -105,20 +121,7 @@ def _quoted(text: str) -> str:
     return shortened(" ".join(text.split()), QUOTED)
 
 
-NEWEST = "last"
-"""In place of a night's id: the newest night."""
-
-
-IN_WORDS: Mapping[NightStatus, str] = {
-    "open": "not ended",
-    "complete": "applied",
-    "undone": "undone",
-    "discarded": "discarded",
-    "approved": "about to be applied",
-    "preview": "a preview, of which nothing was applied",
-    "held": "held back",
-}
-"""A night's status, for a sentence."""
+# Nights
 
 
 class NightLine(TypedDict):
@@ -136,9 +139,6 @@ class NightLine(TypedDict):
     operations: int
     llm_calls: int
     tokens: int
-
-
-# Looking
 
 
 async def list_nights(context: AgentContext) -> list[NightLine]:
@@ -410,7 +410,7 @@ async def _check_undoable(
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
     await _check_unused(context, name, done)
-    changed = await standing.find_conflicts(
+    changed = await find_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
     )
     if changed:
@@ -420,7 +420,7 @@ async def _check_undoable(
 
 async def _check_unused(context: AgentContext, name: str, done: Sequence[Operation]) -> None:
     """Raise ConflictError if a later night built on what this one made."""
-    ops = [one["target"] for one in done if one["kind"].endswith("_fact")]
+    ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
     facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
     ids = {op: fact["id"] for op, fact in facts.items()}
     if built := built_on(done, await _later(context, name), ids):

@@ -26,14 +26,10 @@ from memory.runtime import KEY, RESUMED, UNDONE
 from memory.storage import count_items
 
 log = logging.getLogger("circadian")
-
-
 Input = Mapping[str, Any] | Command[Any] | None
-
 
 STEPS = 10_000
 """Super-steps of a run beside those for the work at hand."""
-
 
 EXAMPLE = (
     'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
@@ -77,7 +73,7 @@ async def stream(
     config: RunnableConfig | None = None,
     **options: Any,
 ) -> AsyncGenerator[Any]:
-    """As `ainvoke`, yielding LangGraph's stream. The next run resumes one left early."""
+    """As `run`, yielding LangGraph's stream. The next run resumes one that was left early."""
     with accepting():
         prepared = await accept(context, input)
     passed = _passed(context, options)
@@ -229,7 +225,7 @@ def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any
     """Bind an answer to the question that waits now, so that no later question takes it."""
     if command.resume is None:
         return command
-    waiting = [one.id for task in now.tasks for one in task.interrupts]
+    waiting = [interrupt.id for task in now.tasks for interrupt in task.interrupts]
     if not waiting:
         raise InputError("no question stands to be answered; approve or refuse it by id")
     if isinstance(command.resume, dict) and command.resume.keys() & set(waiting):

@@ -1,4 +1,4 @@
-"""The scheduler: ticks at an interval and nights at their hour, until it is told to end.
+"""The scheduler: ticks at an interval and nights at their hour, until `end`.
 
 `intake` decides what a run does, as it does for a server's cron. The lock is held only during a
 run, so that other commands get their turn. With nothing to do there is no run, so that an idle
@@ -35,12 +35,11 @@ from memory.state import Mode, State
 LONGEST_PAUSE = 60.0
 """Longest pause in seconds after failures, unless the rate itself is slower."""
 
-
 MODES = ["messages", "updates", "values"]
 
 
 class Watcher(Protocol):
-    """Told what the scheduler does."""
+    """Follows what the scheduler does."""
 
     def begins(self) -> None:
         """A run begins; it may have to wait for another process first."""
@@ -120,7 +119,7 @@ class Scheduler:
         return mode
 
     async def _run(self, mode: Mode) -> tuple[Report | None, Mode]:
-        """One run; not begun if told to end while another process still holds the agent."""
+        """One run. None if `end` comes while another process still holds the agent."""
         self._begun, self._control = False, RunControl()
         going = asyncio.create_task(self._follow(self._control, mode))
         ending = asyncio.create_task(self._ending.wait())

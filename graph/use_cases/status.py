@@ -1,4 +1,4 @@
-"""Status: the agent at a glance, as `circadian status` shows it."""
+"""The agent at a glance, and its own prompt with the versions before."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ from memory.text import approximate_tokens, calibrated
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
 from tools.registry import tools_for
 
+ENTITIES = "entities"
+"""The namespace of entity profiles, below `(user, thread)`."""
+
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
     """The assistant's own prompt and its versions; takes no lock.
@@ -58,10 +61,6 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
             entries = audit.of_prompt(before, after, tick=None, origin=None)
             await audit.write(context.store, context.scope, entries)
     return after
-
-
-ENTITIES = "entities"
-"""The namespace of entity profiles, below `(user, thread)`."""
 
 
 async def status(context: AgentContext) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Moving a whole memory: out of any agent, into an empty one, between any installations."""
+"""Export and import: a whole memory out of any agent, into an empty one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from memory.transfer import AgentMemory, Checked, Taken, exporting, importing, s
 EMBEDDED = 256
 """Texts embedded at a time."""
 
-
 Progress = Callable[[str, int, int], object]
 """Called with what is being done, how much is done, and the total."""
 
@@ -35,7 +34,7 @@ class Imported(TypedDict):
     """The same file was imported before: nothing was changed."""
 
 
-class JsonLines:
+class FileLines:
     """A file's lines; each iteration reads the file again."""
 
     def __init__(self, path: Path) -> None:
@@ -56,8 +55,8 @@ async def export_memory(
 ) -> AsyncIterator[dict[str, Any]]:
     """The agent's whole memory, one record at a time; takes no lock.
 
-    `name` and `embedder` go into the first record, for people. `memory.transfer.format.line_of` makes a
-    line of a record. `memory.transfer.exporting` describes what is exported of a run that is under way.
+    `name` and `embedder` go into the first record, for people. `memory.transfer.line_of` makes a
+    line of a record. `memory.transfer.exporting` says what is exported while a run is under way.
 
     Raises:
         InputError: a forget was interrupted and has to be finished first.
@@ -78,7 +77,7 @@ async def import_memory(
     """Import an exported memory into this agent, which must be empty.
 
     Every line is checked before anything is written. The same lines a second time change nothing.
-    `lines` are read several times: a list, or `JsonLines`.
+    `lines` are read several times: a list, or `FileLines`.
 
     Raises:
         InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
@@ -116,7 +115,9 @@ async def _write_state(context: AgentContext, checked: Checked) -> None:
     if not checked.state:
         return
     values = state_of(checked.state)
-    whole = {key: Overwrite(one) if key in REDUCED_KEYS else one for key, one in values.items()}
+    whole = {
+        key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
+    }
     await context.graph.aupdate_state(context.config(), whole, as_node="intake")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graph.agent import open_agent
-from memory.installation import database as examination
+from graph.api.open import open_agent
+from memory import installation
 from memory.installation.database import Examined
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft
@@ -100,7 +100,7 @@ def test_doctor_names_what_the_server_lacks(
     says: str,
 ) -> None:
     seen = Examined("host/db", "18.0", vector, connections, 100, 0.01)
-    monkeypatch.setattr(examination, "examine", lambda url: seen)
+    monkeypatch.setattr(installation, "examine", lambda url: seen)
     found = checks(circadian(capsys, "doctor", "--json"))["database"]
     assert (found["ok"], says in found["detail"]) == (ok, True)
 

@@ -209,7 +209,7 @@ def test_send_reports_every_failure_of_its_run(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
     assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
-    assert done.error.startswith('e1 "Good evening": the model call failed: ')
+    assert done.error.startswith("e1: the model call failed: ")
     assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
 
 

@@ -11,8 +11,8 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from graph.cli.commands.log import moment
-from graph.cli.views.log import _DID, log_view
+from graph.cli.commands.status import parse_since
+from graph.cli.views.status import _DID, log_view
 from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry, Outcome, What
@@ -122,8 +122,8 @@ def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
     ],
 )
 def test_since_understands_times(given: str, meant: datetime) -> None:
-    assert moment(given, NOW) == meant
-    assert moment(given, NOW).tzinfo is UTC
+    assert parse_since(given, NOW) == meant
+    assert parse_since(given, NOW).tzinfo is UTC
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_since_understands_times(given: str, meant: datetime) -> None:
 )
 def test_since_refuses_other_text(given: str) -> None:
     with pytest.raises(InputError, match="is no time"):
-        moment(given, NOW)
+        parse_since(given, NOW)
 
 
 # The view

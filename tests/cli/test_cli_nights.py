@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graph.cli.access import Session
-from graph.cli.commands.nights import go_to_sleep
+from graph.cli.commands.requests import go_to_sleep
 from graph.cli.options import Options
 from graph.cli.views.console import Screen
 from memory.settings import Deployment

@@ -11,7 +11,7 @@ import pytest
 
 from graph.cli.commands import demo
 from graph.cli.commands.demo import ROOT, STORY
-from graph.cli.replay_file import steps
+from graph.cli.commands.replay import steps
 from tests.support.commandline import circadian
 from tests.support.forked import forked_python
 
@@ -55,7 +55,7 @@ def test_the_demo_reads_like_a_conversation(
         *("Sunday 3 May 2026 ─", "✓ swap_project", "Night of Sunday 3 May"),
         *("has ended; a new one goes on", "Monday 4 May 2026 ─", "Recalled ─"),
         *("Source    event sat-03, told by Amina on 2 May 2026", "Survived the restart ─"),
-        *("\nproject rain_barrels", "goal Rain barrels", f"--data {tmp_path / 'data'}"),
+        *("● rain_barrels (active)", "60 % Rain barrels", f"--data {tmp_path / 'data'}"),
     ]
     places = [out.find(part) for part in in_order]
     assert -1 not in places, in_order[places.index(-1)]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli.commands.approvals import edit
+from graph.cli.commands.chat import edit
 from graph.cli.views.console import visible
-from graph.cli.views.question import LONGEST, question_view, still_waiting
+from graph.cli.views.run import LONGEST, question_view, still_waiting
 from memory.errors import InputError
 from memory.records.tick import Question
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.commands.replay import Clock, Tally
-from graph.cli.replay_file import MOST_AT_ONCE, Step, steps
+from graph.cli.commands.replay import MOST_AT_ONCE, Clock, Step, Tally, steps
 from memory.errors import InputError
 from memory.records.reports import Report, empty_report
 from tests.support.commandline import Done, circadian

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.commands.replay import Clock, Tally, play
-from graph.cli.replay_file import Step
+from graph.cli.commands.replay import Clock, Step, Tally, play
 from memory.models.offline.model import OfflineChatModel
 from memory.records.reports import Report, empty_report
 from tests.support import clock as clocks

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.views.log import log_view
+from graph.cli.views.status import log_view
 from graph.use_cases.memories import correct, find_fact
 from memory import audit
 from memory.errors import BusyError, InputError, MemoryStoreError

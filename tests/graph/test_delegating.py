@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from graph.awake import awake
-from graph.cli.listener import Listener, follow
+from graph.cli.views.listener import Listener, follow
 from memory import audit
 from memory.errors import ModelError
 from memory.records.tick import ToolOutcome
@@ -146,7 +146,7 @@ async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: C
             used.extend(outcomes)
 
     async with opened(data, delegating(tasks("oak"), "It is oak."), clock, settings=ON) as agent:
-        await follow(agent, said("Which wood?", id="e1"), Ear())
+        await follow(agent.context, said("Which wood?", id="e1"), Ear())
         written = await entries(agent)
     assert "".join(heard) == "It is oak."
     assert used == [{"name": "delegate_task", "ok": True}]

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
-from graph.cli.views.log import log_view
+from graph.cli.views.status import log_view
 from memory import audit
 from memory.audit import AuditEntry, of_night
 from memory.events import next_action as emergency

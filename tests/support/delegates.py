@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from graph.delegate import delegate
+from graph.awake import delegate
 from memory import runtime as resources
 from memory.facts.semantic import SemanticMemory
 from memory.models.breaker import Breakers

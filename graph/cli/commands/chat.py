@@ -1,46 +1,158 @@
-"""`circadian chat`: a conversation at a prompt, or without a terminal a message per line."""
+"""`circadian chat`, `approve` and `refuse`: conversations, and answers to questions about tools."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
-from graph.api import Agent
-from graph.cli.access import Session, opening
-from graph.cli.commands.approvals import APPROVAL, chosen, edit, refusal
-from graph.cli.commands.nights import go_to_sleep
+from typer import Argument, Option
+
+from graph.api import Agent, AsyncAgent
+from graph.cli.access import Session, must_be_made, opening, running
+from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
 from graph.cli.options import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.cli.views import Screen, arguments, one_line, question_view, still_waiting
 from memory.errors import CircadianError, InputError
-from memory.records import Question
+from memory.events import approvals
+from memory.records import Decision, ParkedTick, Question
+from memory.text import shortened
+
+SHORT = 60
+"""Characters of a question that an error shows."""
+
+APPROVAL: dict[str, Any] = {"decision": "approve"}
 
 PROMPT = "> "
-
-
 HELP = "/status, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
 
-
-WORDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
-"""Lines that stand for a command."""
-
+CHAT_COMMANDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
+"""Words that are commands without their slash."""
 
 CHOICES = "[y]es / [n]o / [e]dit / [l]ater"
-
-
 UNCLEAR = "y, n (and why, if you like), e to change the arguments, or l to leave it for later"
+
+QuestionId = Annotated[
+    str | None,
+    Argument(
+        metavar="ID", help="The question, or how its id begins; not needed where only one waits."
+    ),
+]
+
+
+@command()
+async def approve(
+    options: Options,
+    question: QuestionId = None,
+    args: Annotated[
+        str | None,
+        Option(
+            "--args",
+            "--edit",
+            metavar="JSON",
+            help="An object that takes the place of the arguments.",
+        ),
+    ] = None,
+) -> int:
+    """Let a tool run that a question waits for, and go on."""
+    return await _answer(options, question, APPROVAL if args is None else edit(args))
+
+
+@command()
+async def refuse(
+    options: Options,
+    question: QuestionId = None,
+    reason: Annotated[str | None, Option(metavar="TEXT", help="Why; the model is told.")] = None,
+) -> int:
+    """Answer a question with no, and go on."""
+    return await _answer(options, question, refusal(reason))
+
+
+async def _answer(options: Options, question: str | None, answer: Mapping[str, Any]) -> int:
+    await must_be_made(options)
+    async with running(options, announce=False) as session:
+        wanted = await chosen(session.agent, question)
+        session.say_model()
+        return (await answered(session, wanted, answer)).status
+
+
+def edit(args: str) -> dict[str, Any]:
+    """The answer that lets a tool run with `args`. Raises InputError unless it is a JSON object."""
+    try:
+        given = json.loads(args)
+    except ValueError as error:
+        raise InputError(f"the arguments are not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise InputError('the arguments must be a JSON object, such as {"name": "value"}')
+    return {"decision": "edit", "args": given}
+
+
+def refusal(reason: str | None) -> dict[str, Any]:
+    """The answer that keeps a tool from running; the model is told the reason."""
+    return {"decision": "refuse", "reason": (reason or "").strip() or None}
+
+
+async def chosen(agent: AsyncAgent, given: str | None) -> Question:
+    """The question whose id begins with `given`; without `given` the only one that waits.
+
+    Raises:
+        InputError: no question fits, or several do. The error lists those that wait, or tells how
+            the question was answered before.
+    """
+    parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+    decided = await approvals.answers(agent.store, agent.scope, parked)
+    known = [tick["question"] for tick in parked]
+    waiting = [question for question in known if question["id"] not in decided]
+    fits = [question for question in waiting if given is None or _begins(question["id"], given)]
+    if len(fits) == 1:
+        return fits[0]
+    done = [question["id"] for question in known if question not in waiting]
+    before = [id_ for id_ in done if given and _begins(id_, given)]
+    if before and not fits:
+        raise InputError(_answered_before(before[0], decided[before[0]]))
+    raise InputError(_not_one(waiting, given, len(fits)))
+
+
+def _begins(question_id: str, given: str) -> bool:
+    """Whether the id begins with `given`, with or without its prefix `ask_`."""
+    return question_id.startswith(given) or question_id.removeprefix("ask_").startswith(given)
+
+
+def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
+    """Why no question was chosen."""
+    if not waiting:
+        return "no question waits for an answer"
+    problem = f"no question {given!r:.80} waits for an answer"
+    if given is None:
+        problem = f"{len(waiting)} questions wait; name one"
+    elif fits:
+        problem = f"{fits} questions begin with {given!r:.80}"
+    listed = (
+        f"{question['id']} ({shortened(one_line(question['what']), SHORT)})" for question in waiting
+    )
+    return f"{problem}; waiting: {', '.join(listed)}"
+
+
+def _answered_before(question: str, decision: Decision) -> str:
+    return (
+        f"{question} was answered before ({decision['decision']}, by {decision['by']}); "
+        "the next run, such as `circadian tick`, acts on it"
+    )
+
+
+# A conversation
 
 
 class Typed(NamedTuple):
-    """What a person typed at a question."""
+    """What was typed at a question."""
 
     answer: dict[str, Any] | None
-    """As `graph.use_cases.approvals.decide` takes it; None leaves the question for later."""
+    """As `graph.use_cases.decide` takes it; None leaves the question for later."""
     line: str | None = None
-    """A line that was no answer: it is the next message."""
+    """A line that does not answer the question: the next message."""
 
 
 @command(json=False)
@@ -66,7 +178,7 @@ class _Chat:
     def __init__(self, session: Session, agent: Agent) -> None:
         self._session, self._agent, self._screen = session, agent, session.screen
         self._kept: str | None = None
-        """A line that was read as an answer and was none: it comes next."""
+        """A line read at a question that did not answer it: the next message."""
 
     def run(self) -> int:
         """Carry out line after line; returns the exit status of the last one."""
@@ -138,7 +250,7 @@ class _Chat:
 
 
 def take_line(read: Callable[[], str | None]) -> Typed:
-    """Without a terminal: a line answers the question only if it can be nothing else."""
+    """Read an answer without a terminal: only `y`, `n` and their long forms answer."""
     line: str | None = ""
     while line == "":
         line = read()
@@ -206,7 +318,7 @@ def _read() -> str | None:
     while True:
         try:
             line = input(PROMPT if sys.stdin.isatty() else "").strip()
-            return WORDS.get(line.lower(), line)
+            return CHAT_COMMANDS.get(line.lower(), line)
         except EOFError:
             return None
         except KeyboardInterrupt:

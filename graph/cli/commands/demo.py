@@ -1,7 +1,7 @@
 """`circadian demo`: the story in `examples/`, each part played in a process of its own.
 
-The code does not know the story. What it shows at the end comes from the agent: what it recalls for
-the last question, and its projects and goals before and after the restart.
+The code does not know the story. What it shows at the end comes from the agent: the memory that it
+recalls for the last question, and its projects and goals.
 """
 
 from __future__ import annotations
@@ -24,26 +24,23 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.access import NO_LANGUAGE_MODEL, reading
-from graph.cli.commands.recall import recalled
+from graph.cli.commands.memory import recalled
+from graph.cli.commands.replay import steps
 from graph.cli.exits import INTERRUPTED
 from graph.cli.options import Options, command
-from graph.cli.replay_file import steps
-from graph.cli.views import Screen, counted, date, day, one_line, ruled_table
+from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
 from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
-from memory.text import shortened
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
 STORY = ROOT / "examples" / "story"
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What the agent knows when the story is over."""
+    """The last question of the story, the answer, and the memory behind it."""
 
     question: Event
     reply: str
@@ -67,8 +64,10 @@ async def demo(options: Options) -> int:
         if processes:
             screen.show("", _restart(processes[-1]))
         processes.append(await _play(options, part))
-        states.append(await _state(options))
-    ending = await _ending(options, [event for part in parts for event in _events(part)])
+        async with reading(options) as (_, _, agent):
+            states.append(await status(agent.context))
+    events = [event for part in parts for step in steps(part) for event in step.events]
+    ending = await _ending(options, events)
     screen.result(
         _document(options, processes, states, ending),
         "",
@@ -76,15 +75,16 @@ async def demo(options: Options) -> int:
         _recalled_view(ending),
         "",
         _heading("Survived the restart"),
-        _survived(processes, states),
+        projects_view(states[-1]["projects"]),
+        goals_view(states[-1]["goals"]),
         "",
     )
-    screen.line(f"To look around: {_command()} chat --data {options.folder}")
+    screen.line(f"To look around: {_circadian()} chat --data {options.folder}")
     return 0
 
 
-def _command() -> str:
-    """`circadian` as the person's shell finds it."""
+def _circadian() -> str:
+    """The command as the person's shell finds it."""
     if shutil.which("circadian"):
         return "circadian"
     return os.path.relpath(Path(sys.executable).with_name("circadian"))
@@ -143,15 +143,6 @@ async def _interrupt(process: asyncio.subprocess.Process) -> int:
     return await process.wait()
 
 
-async def _state(options: Options) -> dict[str, Any]:
-    async with reading(options) as (_, _, agent):
-        return await status(agent.context)
-
-
-def _events(part: Path) -> list[Event]:
-    return [event for step in steps(part) for event in step.events]
-
-
 async def _ending(options: Options, events: Sequence[Event]) -> Ending:
     """The last question, its answer, and a memory of the story's first day recalled for it."""
     question = [event for event in events if event["addressed"]][-1]
@@ -184,44 +175,16 @@ def _document(
 
 
 def _recalled_view(ending: Ending) -> RenderableType:
-    """The question, the memory, and where it comes from."""
+    """The question, the recalled memory, and the event that it comes from."""
     question, told = ending.question, ending.told
     place = f", {told['channel']}" if told["channel"] else ""
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="bold")
-    rows.add_column()
-    rows.add_row("Asked", _said(question["text"], f"{question['sender']}, {date(question['at'])}"))
-    rows.add_row("Recalled", _said(ending.hit["text"], f"score {ending.hit['score']:.2f}"))
+    asked = f"{question['text']}  ({question['sender']}, {date(question['at'])})"
     source = f"event {told['id']}, told by {told['sender']} on {date(told['at'])}{place}"
-    rows.add_row("Source", Text(one_line(source), style="green"))
+    rows = Table.grid(padding=(0, 2))
+    rows.add_row(Text("Asked", "bold"), one_line(asked))
+    rows.add_row(Text("Recalled", "bold"), one_line(ending.hit["text"]))
+    rows.add_row(Text("Source", "bold"), Text(one_line(source), style="green"))
     return rows
-
-
-def _said(text: str, origin: str) -> Text:
-    return Text.assemble(one_line(text), (f"  ({one_line(origin)})", "dim"))
-
-
-def _survived(processes: list[int], states: list[dict[str, Any]]) -> Table:
-    """Projects, goals and memory as the first process left them, and as they are now."""
-    table = ruled_table("", *(f"process {processes[end]} ended with" for end in (0, -1)))
-    before, after = _lines(states[0]), _lines(states[-1])
-    for name in {**before, **after}:
-        table.add_row(Text(name), Text(before.get(name, "-")), Text(after.get(name, "-")))
-    return table
-
-
-def _lines(state: dict[str, Any]) -> dict[str, str]:
-    """The values to compare, by name."""
-    slots = state["projects"]["slots"]
-    lines = {f"project {one_line(key)}": slot["status"] for key, slot in slots.items()}
-    for goal in state["goals"]:
-        level = "  " if goal["parent_id"] else ""
-        name = shortened(f"{level}goal {one_line(goal['description'])}", 48)
-        lines[name] = f"{goal['progress']} %, {goal['status']}"
-    memory = state["session_memory"]
-    lines["session memory"] = counted(len(memory["key_facts"]), "fact")
-    lines["long-term memory"] = counted(state["memory"]["facts"], "fact")
-    return lines
 
 
 def _restart(process: int) -> Rule:

@@ -11,13 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NamedTuple, NotRequired, TypeVar
 
-import typer
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 from typing_extensions import TypedDict
 
 from graph.api import AsyncAgent
@@ -57,14 +57,8 @@ from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
-
-
 OLDEST = (3, 11)
-
-
 LIBRARIES = ("langgraph", "mem0ai")
-
-
 DATABASE, FOLDER = "database", "data folder"
 
 
@@ -90,9 +84,7 @@ class _Place(NamedTuple):
 @command()
 async def doctor(
     options: Options,
-    call: Annotated[
-        bool, typer.Option("--call", help="Also call model and embedder once.")
-    ] = False,
+    call: Annotated[bool, Option("--call", help="Also call model and embedder once.")] = False,
 ) -> int:
     """Check the installation, the data folder and the model."""
     deployment = Deployment()

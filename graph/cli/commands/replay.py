@@ -1,29 +1,32 @@
-"""`circadian replay`: a file of events, each handled once, on the clock of the file.
+"""`circadian replay`: a file of events and requests, each handled once, on the file's own clock.
 
-A second replay skips what was handled before: events by their id, requests by a marker kept in the
-inbox's namespace `handled` once the request was carried out. After a kill between a request and its
-marker, that one request is repeated.
+An event is a line `{"id", "at", "sender", "text", "channel"?, "addressed"?}`, a request a line
+`{"request": "sleep" | "wake" | "tick", "at"?}`. Empty lines are skipped. A second replay skips what
+was handled before: events by their id, requests by a mark that is kept once the request was carried
+out. A kill between a request and its mark repeats that one request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
-import typer
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from rich.text import Text
+from typer import Argument, Option
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session, running
-from graph.cli.listener import LOOKING_BACK, Listener
 from graph.cli.options import Options, command
-from graph.cli.replay_file import Step, count_lines, steps
 from graph.cli.turn import unanswered
 from graph.cli.views import (
+    LOOKING_BACK,
+    Listener,
     ProgressScreen,
     Transcript,
     counted,
@@ -34,20 +37,155 @@ from graph.cli.views import (
     what_next,
 )
 from graph.use_cases import labels_for
+from memory.errors import InputError
 from memory.events import inbox
+from memory.messages import in_utc, valid_event
 from memory.models import model_name
-from memory.records import FailureReport, HandledMark, ParkedTick, Report, TickReport
+from memory.records import (
+    Event,
+    FailureReport,
+    HandledMark,
+    ParkedTick,
+    Report,
+    TickReport,
+    operation_id,
+)
 from memory.runtime import utc_now
 
+MOST_AT_ONCE = 200
+"""Events per run, so that a long stretch of overheard talk shows progress."""
+
 REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
+_EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
+
+
+class RequestLine(BaseModel):
+    """A request, as a line of the file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    request: Literal["sleep", "wake", "tick"]
+    at: str | None = None
+
+    @field_validator("at")
+    @classmethod
+    def _utc(cls, value: str | None) -> str | None:
+        return None if value is None else in_utc(value)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The input of one run: a request, or events of which at most the last is addressed."""
+
+    events: tuple[Event, ...] = ()
+    request: Literal["sleep", "wake", "tick"] | None = None
+    at: str | None = None
+    """The time of a request (UTC)."""
+    marker: str = ""
+    """The id under which a request counts as handled."""
+    lines: int = 1
+    """Lines of the file that the step covers."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids under which the step counts as handled."""
+        return [event["id"] for event in self.events] or [self.marker]
+
+
+def steps(path: Path) -> Iterator[Step]:
+    """The steps of a file, in order. Overheard events join the addressed event after them.
+
+    Raises:
+        InputError: at the first malformed line, after the steps before it were yielded.
+    """
+    heard: list[Event] = []
+    anchor, requests = f"file {path.name}", 0
+    try:
+        for found in _lines(path):
+            if isinstance(found, RequestLine):
+                yield from _together(heard)
+                requests += 1
+                yield _request(found, anchor, requests)
+                continue
+            anchor, requests = found["id"], 0
+            heard.append(found)
+            if found["addressed"] or len(heard) >= MOST_AT_ONCE:
+                yield from _together(heard)
+    except InputError:
+        yield from _together(heard)
+        raise
+    yield from _together(heard)
+
+
+def count_lines(path: Path) -> int:
+    """The number of lines that are not empty. Raises InputError if the file cannot be read."""
+    return sum(1 for _ in _raw_lines(path))
+
+
+def _together(heard: list[Event]) -> Iterator[Step]:
+    """Yield the events gathered so far as one step, if any, and empty the list."""
+    if heard:
+        step = Step(events=tuple(heard), lines=len(heard))
+        heard.clear()
+        yield step
+
+
+def _request(line: RequestLine, anchor: str, position: int) -> Step:
+    """The step of a request; its id is made of the request, its time and its place.
+
+    Places count from the last event and not from the start of the file: a request is the same
+    after a line before that event was mended or added.
+    """
+    marker = "replay:" + operation_id("replay", line.request, line.at or "", anchor, str(position))
+    return Step(request=line.request, at=line.at, marker=marker)
+
+
+def _lines(path: Path) -> Iterator[Event | RequestLine]:
+    for number, raw in _raw_lines(path):
+        try:
+            yield _line(raw)
+        except InputError as error:
+            raise InputError(f"{path}:{number}: {error}") from None
+
+
+def _line(raw: bytes) -> Event | RequestLine:
+    try:
+        value: Any = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from None
+    if isinstance(value, dict) and "request" in value:
+        try:
+            return RequestLine.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"request: {first['loc'][0]}: {first['msg']}") from None
+    if isinstance(value, dict) and (unknown := sorted(value.keys() - _EVENT_KEYS)):
+        raise InputError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_EVENT_KEYS))}")
+    return valid_event(value)
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, with their numbers, from 1."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if raw.strip():
+                    yield number, raw
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+# The command
 
 
 @command()
 async def replay(
     options: Options,
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl")],
+    file: Annotated[Path, Argument(metavar="FILE.jsonl")],
     conversation: Annotated[
-        bool, typer.Option("--conversation", help="Print what is said as it goes.")
+        bool, Option("--conversation", help="Print what is said as it goes.")
     ] = False,
 ) -> int:
     """Replay a file of events and requests.
@@ -62,7 +200,7 @@ async def replay(
             session.say_model()
         model = model_name(agent.resources.chat_model)
         screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
-        player = Conversation(session) if conversation else Days(session, lines)
+        player = ConversationPlayer(session) if conversation else DayPlayer(session, lines)
         with player:
             tally = await play(agent, file, clock, player)
         tally.questions = len(await unanswered(agent))
@@ -105,9 +243,7 @@ class Tally:
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """Events that have failed and not succeeded since, by id."""
     stopped: bool = False
-    """Whether the replay ended early: events wait that no run takes, as under the emergency stop,
-    or the model is left alone after too many failures.
-    """
+    """Whether the replay ended early: the emergency stop stands, or a service is left alone."""
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""
@@ -183,7 +319,7 @@ def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
 async def _waiting(
     agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
 ) -> list[FailureReport]:
-    """The step's events that no run took: they stand in the inbox, and no person is asked."""
+    """The step's events that no run took, as failures; those of parked ticks wait for a person."""
     told = {*report["context_only"], *report["skipped"]}
     for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
         told |= {str(record["event_id"]) for record in some}
@@ -197,11 +333,11 @@ async def _waiting(
 
 
 def _left_alone(report: Report) -> bool:
-    """Whether a tick failed untried: a service is left alone, and the next would fail too."""
+    """Whether a tick failed without an attempt: a service is left alone, and every tick fails."""
     return any(failed["event_id"] and not failed["attempts"] for failed in report["failures"])
 
 
-class Days:
+class DayPlayer:
     """A line for each day and each night; on a terminal a progress bar below them."""
 
     def __init__(self, session: Session, lines: int) -> None:
@@ -221,7 +357,7 @@ class Days:
         self._stack.close()
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
-        """Run, and count what the day brought."""
+        """Run, and count the events and answers of the day."""
         if step.events and day(step.events[-1]["at"]) != self._today:
             self._close_day()
             self._today = day(step.events[-1]["at"])
@@ -236,7 +372,7 @@ class Days:
         return report
 
     def skip(self, step: Step) -> None:
-        """Only the bar moves."""
+        """Advance the bar."""
         self._done += step.lines
         self._tell("replaying", self._done, self._lines)
 
@@ -247,8 +383,8 @@ class Days:
         self._today, self._heard, self._answered = None, 0, 0
 
 
-class Conversation(AbstractContextManager["Conversation"]):
-    """What is said, by whom and when, the answers and the tools, and each night's report."""
+class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
+    """Each message, answer, tool and night as it comes."""
 
     def __init__(self, session: Session) -> None:
         self._session, self._screen = session, session.screen
@@ -276,7 +412,7 @@ class Conversation(AbstractContextManager["Conversation"]):
         return report
 
     def skip(self, step: Step) -> None:
-        """What was handled before was shown before."""
+        """Nothing: the replay that handled the step showed it."""
 
     def _answers(self, report: Report) -> None:
         for tick in report["ticks"]:

@@ -1,35 +1,70 @@
-"""`circadian send`, `tick`, `wake`, `stop`, `clear-stop` and `retry`."""
+"""Messages, requests and nights.
+
+`circadian send`, `tick`, `wake`, `stop`, `clear-stop` and `retry`; `sleep`, `nights`, `night` and
+`undo`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
-from graph.cli.access import Session, reading, running
-from graph.cli.listener import LOOKING_BACK
+from graph.cli.access import Session, must_be_made, reading, running
 from graph.cli.options import Options, command
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
-from graph.cli.views import cost_line, mode_line, night_view, one_line, sent_line, stop_line
-from graph.use_cases import status
-from memory.errors import InputError
+from graph.cli.views import (
+    LOOKING_BACK,
+    ProgressScreen,
+    Screen,
+    cost_line,
+    counted,
+    follow,
+    mode_line,
+    night_view,
+    nights_view,
+    one_line,
+    sent_line,
+    stop_line,
+    taken_back,
+)
+from graph.use_cases import (
+    AgentContext,
+    applying,
+    broke_off,
+    find_night,
+    labels_for,
+    of_run,
+    previewing,
+    status,
+)
+from memory.errors import CircadianError, InputError
 from memory.events import inbox
-from memory.records import Report, TickReport
+from memory.records import NightReport, Report, TickReport
 from memory.state import Request
+
+NightId = Annotated[
+    str,
+    Argument(
+        metavar="NIGHT",
+        help="A night's id, how it begins, or last (`circadian nights` lists them).",
+    ),
+]
+Everything = Annotated[bool, Option("--all", help="Lists at full length.")]
 
 
 @command()
 def send(
     options: Options,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="The message; - reads it.")],
     sender: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="Who says it [the owner].")
+        str | None, Option("--from", metavar="NAME", help="Who says it [the owner].")
     ] = None,
-    channel: Annotated[str | None, typer.Option(metavar="C", help="Where it is said.")] = None,
+    channel: Annotated[str | None, Option(metavar="C", help="Where it is said.")] = None,
 ) -> Coroutine[Any, Any, int]:
     """Send a message and print the reply."""
     # Read before anything runs: Ctrl-C ends a blocking read only outside of the event loop.
@@ -63,7 +98,7 @@ async def clear_stop(options: Options) -> int:
 @command()
 async def retry(
     options: Options,
-    event: Annotated[str | None, typer.Argument(metavar="ID", help="This event alone.")] = None,
+    event: Annotated[str | None, Argument(metavar="ID", help="This event alone.")] = None,
 ) -> int:
     """Put events that were set aside back into the inbox."""
     async with reading(options) as (_, screen, agent):
@@ -137,3 +172,164 @@ def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
 def _tick_line(report: TickReport) -> Text:
     about = " · looked back at its own work" if report["context_type"] in LOOKING_BACK else ""
     return Text(cost_line(report) + about, style="dim")
+
+
+# Nights
+
+
+@command()
+async def sleep(
+    options: Options,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Apply nothing; print what it would change.")
+    ] = False,
+    apply: Annotated[
+        str | None, Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back.")
+    ] = None,
+    everything: Everything = False,
+) -> int:
+    """Go through a night and print its report."""
+    if dry_run and apply is not None:
+        raise InputError("--dry-run applies nothing, and --apply does: leave one out")
+    if apply is not None:
+        return await _apply(options, apply, everything=everything)
+    async with running(options) as session:
+        if dry_run:
+            return await _dry_run(session, everything=everything)
+        return await go_to_sleep(session, everything=everything)
+
+
+@command()
+async def nights(options: Options) -> int:
+    """List the nights, oldest first."""
+    async with reading(options, announce=True) as (_, screen, agent):
+        found = await agent.nights()
+    screen.result(found, nights_view(found))
+    return 0
+
+
+@command()
+async def night(
+    options: Options,
+    night_id: NightId,
+    discard: Annotated[
+        bool, Option("--discard", help="Let a dry run, or a night that was held back, go.")
+    ] = False,
+    everything: Everything = False,
+) -> int:
+    """Show what a night did, step by step."""
+    async with reading(options) as session:
+        _, screen, agent = session
+        record = await find_night(agent.context, night_id)
+        if discard:
+            async with session.waiting():
+                report = await agent.discard_night(record["id"])
+            screen.result(report, f"{record['id']} is discarded: it is never applied.")
+            return 0
+        report = await agent.night(record["id"])
+        await _show(session, report, everything=everything)
+        _say_what_next(session, report)
+    return 0
+
+
+@command()
+async def undo(options: Options, night_id: NightId) -> int:
+    """Restore memory as it was before a night."""
+    async with reading(options) as session:
+        _, screen, agent = session
+        before = await find_night(agent.context, night_id)
+        async with session.waiting():
+            report = await agent.undo_night(before["id"])
+        names = await labels_for(agent.context, report["operations"])
+    lines = [Text(f"{report['id']} was undone before: nothing changed.")]
+    if before.get("status") != "undone":
+        did = taken_back(report["operations"], names)
+        lines = [Text(f"{report['id']} is undone: memory is as it was before it.")]
+        lines += [Text(did, style="dim")] if did else []
+    screen.result(report, *lines)
+    return 0
+
+
+async def go_to_sleep(session: Session, *, everything: bool = False) -> int:
+    """Go through a night; returns status 1 if it is not complete."""
+    async with session.waiting():
+        report = await _watched(session.screen, session.agent.context, {"request": "sleep"})
+    found = report["night"]
+    if found is None:
+        raise CircadianError(_why_no_night(report))
+    await _show(session, found, everything=everything)
+    answered = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
+    if answered:
+        waited = counted(len(answered), "message")
+        session.screen.show(f"Then {waited} that waited woke the agent and got an answer.")
+    await show_questions(session, report)
+    if held := _held_line(session.options, found):
+        session.screen.problem(held)
+    return report_failures(session, report) or int(not found["complete"])
+
+
+async def _dry_run(session: Session, *, everything: bool) -> int:
+    async with session.waiting(), previewing(session.agent.context) as context:
+        report = of_run({"report": await _watched(session.screen, context, {})})
+    await _show(session, report, everything=everything)
+    _say_what_next(session, report)
+    return int(not report["complete"])
+
+
+async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
+    await must_be_made(options)
+    async with running(options, announce=False) as session:
+        context = session.agent.context
+        ending = await broke_off(context, await find_night(context, night_id))
+        async with session.waiting(), applying(context, night_id) as for_the_night:
+            report = of_run({"report": await _watched(session.screen, for_the_night, {})})
+        if ending:
+            session.screen.note(
+                f"{report['id']} was applied, and killed at its end: it is ended now."
+            )
+        await _show(session, report, everything=everything)
+    return int(not report["complete"])
+
+
+async def _watched(screen: Screen, context: AgentContext, given: Mapping[str, Any]) -> Report:
+    with ProgressScreen(screen, "falling asleep") as progress:
+        return await follow(context, given, progress)
+
+
+async def _show(session: Session, report: NightReport, *, everything: bool) -> None:
+    """Print a night, with the names behind its ids."""
+    names = await labels_for(session.agent.context, report["operations"])
+    more = session.options.command_line("night", report["id"] or "", "--all")
+    session.screen.result(report, night_view(report, names, everything=everything, more=more))
+
+
+def _say_what_next(session: Session, report: NightReport) -> None:
+    """How a person goes on with a preview, or with a night that was held back."""
+    if report["id"] is None or report.get("status") not in ("preview", "held"):
+        return
+    screen, (apply, discard) = session.screen, _both_ways(session.options, report["id"])
+    screen.show("", Text("Nothing of it is applied." if report["dry_run"] else "It waits for you."))
+    screen.line(f"  make it so: {apply}")
+    screen.line(f"  let it go:  {discard}")
+
+
+def _held_line(options: Options, report: NightReport) -> str | None:
+    """Why a night is held back and how to go on; None if it is not."""
+    if report.get("status") != "held" or report["id"] is None:
+        return None
+    why = (report.get("gate") or {}).get("held") or "it would change much"
+    apply, discard = _both_ways(options, report["id"])
+    return f"{report['id']} is held back: {why}; `{apply}` makes it so, `{discard}` lets it go"
+
+
+def _both_ways(options: Options, night_id: str) -> tuple[str, str]:
+    """The commands that apply a night and that discard it."""
+    apply = options.command_line("sleep", "--apply", night_id)
+    return apply, options.command_line("night", night_id, "--discard")
+
+
+def _why_no_night(report: Report) -> str:
+    if report["failures"]:
+        errors = "; ".join(dict.fromkeys(failure["error"] for failure in report["failures"]))
+        return f"{errors}; what was done is kept, and the next run goes on from there"
+    return " ".join(report["notes"]) or "the run ended before the night began"

@@ -14,17 +14,19 @@ from functools import partial
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
-import typer
 from pydantic import ValidationError
 from rich.live import Live
 from rich.text import Text
+from typer import Option
 
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
-from graph.cli.listener import LOOKING_BACK, Listener, News
 from graph.cli.options import Options, command
 from graph.cli.views import (
+    LOOKING_BACK,
     STEP_NAMES,
+    Listener,
+    News,
     Screen,
     Transcript,
     clean,
@@ -47,10 +49,8 @@ from memory.state import Mode
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-
 PATIENCE = 3.0
-"""Seconds after the second signal in which threads may end by themselves."""
-
+"""Seconds that threads get after the second signal, before the process exits."""
 
 OPTIONS = {
     "tick_rate": "--tick-rate",
@@ -62,41 +62,37 @@ OPTIONS = {
 }
 """The option for each setting."""
 
-
-_VALUE = {"note": "text", "overheard": "event_id"}
-"""The key of news that are a single value."""
-
-
 _KEPT = {
     "event": ("id", "sender", "channel", "text"),
     "tick": (
         *("tick", "event_id", "context_type", "reply", "tools", "sent", "llm_calls", "tokens"),
     ),
+    "night": ("id", "complete", "steps", "errors"),
 }
-"""The keys of a record that a line repeats."""
+"""The fields of a record that its line has; of other records all."""
 
 
 @command()
 async def run(
     options: Options,
     tick_rate: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds between two looks [5].")
+        float | None, Option(metavar="S", help="Seconds between two looks [5].")
     ] = None,
     tick_rate_sleep: Annotated[
-        float | None, typer.Option(metavar="S", help="The same while it is asleep [60].")
+        float | None, Option(metavar="S", help="The same while it is asleep [60].")
     ] = None,
     sleep_at: Annotated[
-        int | None, typer.Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
+        int | None, Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
     ] = None,
     sleep_hours: Annotated[
-        float | None, typer.Option(metavar="N", help="Wake after so many hours [4].")
+        float | None, Option(metavar="N", help="Wake after so many hours [4].")
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
+        str | None, Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
     ] = None,
     fatigue: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+        Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.
@@ -141,7 +137,7 @@ def settings_given(**given: Any) -> Settings:
 
 
 class Watch(Listener):
-    """For a person: a line for what is said and done, and at the foot the current work."""
+    """For a person: a line for each message and action, and at the foot the current work."""
 
     def __init__(
         self,
@@ -155,7 +151,7 @@ class Watch(Listener):
         self._names = names
         self._rows = Transcript(screen)
         self._said: str | None = None
-        """The note or error that was shown last: it is not repeated."""
+        """The last note or error, which is not repeated."""
         self._foot = Live(console=screen.out, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
@@ -167,17 +163,17 @@ class Watch(Listener):
         self._foot.stop()
 
     def started(self, agent: str, model: str, when: str) -> None:
-        """The agent, the model, and when it sleeps."""
+        """Show the agent, the model, and when it sleeps."""
         name = one_line(model).partition(" (")[0]  # a note has explained the offline model
         head = Text.assemble(("Circadian", "bold"), f" runs as {one_line(agent)}, model {name}")
         self._screen.show(head, Text(f"{when}. Ctrl-C ends it.", style="dim"))
 
     def ending(self) -> None:
-        """The first signal came."""
+        """Show that the first signal came."""
         self._rows.aside("ending when the step at hand is finished; once more ends it at once")
 
     def ended(self, *, at_once: bool) -> None:
-        """The last line."""
+        """Show the last line."""
         how = "stopped at once" if at_once else "ended"
         self._rows.aside(f"{how}; whatever is left waits for the next run")
 
@@ -191,7 +187,7 @@ class Watch(Listener):
         self._now(f"{'asleep' if mode == 'sleep' else mode} · {said[0].lower()}{said[1:]}")
 
     def failed(self, error: str) -> None:
-        """Shown once, however often it comes again."""
+        """Show what went wrong, once in a row."""
         self._once(error, "red")
         self._now("trying again")
 
@@ -200,18 +196,18 @@ class Watch(Listener):
         self._now(", ".join(tools))
 
     def used(self, outcomes: list[ToolOutcome]) -> None:
-        """The model goes on."""
+        """Name the model's turn at the foot."""
         self._now("thinking")
 
     def step(self, graph: str, node: str) -> None:
-        """Name the step of a night, or of a tick that nobody's message began."""
+        """Name the step of a night, or the beginning of a tick, at the foot."""
         if graph == "sleep":
             self._now(f"asleep · {STEP_NAMES.get(node, node.replace('_', ' '))}")
         elif node == "begin_tick":
             self._now("thinking")
 
     async def news(self, news: Sequence[News]) -> None:
-        """Lines for what is new."""
+        """Show each piece of news."""
         for what, record in news:
             if what == "night":
                 await self._night(record)
@@ -273,85 +269,63 @@ class Lines(Listener):
     """For a program: one JSON object a line, `{"at", "what", ...}`."""
 
     def __init__(self, screen: Screen, clock: Callable[[], datetime]) -> None:
-        self._screen, self._clock = screen, clock
-        self._last: News | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing stays open."""
+        self._out, self._clock = screen.out.file, clock
+        self._last: tuple[str, Mapping[str, Any]] | None = None
 
     def started(self, agent: str, model: str, when: str) -> None:
-        """The first line."""
-        self.say("started", agent=agent, model=model, when=when)
+        """Write the first line."""
+        self._say("started", agent=agent, model=model, when=when)
 
     def ending(self) -> None:
-        """The first signal came."""
-        self.say("ending")
+        """Write that the first signal came."""
+        self._say("ending")
 
     def ended(self, *, at_once: bool) -> None:
-        """The last line."""
-        self.say("ended", at_once=at_once)
+        """Write the last line."""
+        self._say("ended", at_once=at_once)
 
     def step(self, graph: str, node: str) -> None:
-        """A line for each step of a night."""
+        """Write a line for each step of a night."""
         if graph == "sleep":
-            self.say("step", step=node)
+            self._say("step", step=node)
 
     async def news(self, news: Sequence[News]) -> None:
-        """A line for each."""
+        """Write a line for each piece of news."""
         for what, record in news:
-            self._tell(what, record)
+            kind, fields = _line(what, record)
+            self._say(kind, **fields)
 
     def rests(self, why: str, mode: Mode) -> None:
-        """Written once, however often it comes again."""
-        self._once("resting", {"mode": mode, "why": why})
+        """Write why there is nothing to do, once in a row."""
+        self._say("resting", mode=mode, why=why)
 
     def failed(self, error: str) -> None:
-        """Written once, however often it comes again."""
-        self._once("trouble", {"error": error})
+        """Write what went wrong, once in a row."""
+        self._say("trouble", error=error)
 
-    def say(self, what: str, **more: Any) -> None:
-        """Write a line."""
-        self._last = None
-        self._write(what, more)
-
-    def _tell(self, what: str, record: Any) -> None:
-        self._last = (what, record) if what == "note" and self._last == (what, record) else None
-        match what:
-            case "mode":
-                slept = record["mode"] == "sleep"
-                self.say(
-                    "fell_asleep" if slept else "woke", why=record["why"], reason=record["reason"]
-                )
-            case "night":
-                self.say("night", **_night(record))
-            case "note" | "overheard":
-                self.say(what, **{_VALUE[what]: record})
-            case "event" | "tick":
-                self.say(what, **{key: record[key] for key in _KEPT[what]})
-            case _:
-                self.say(what, **record)
-
-    def _once(self, what: str, more: dict[str, Any]) -> None:
-        if self._last != (what, more):
-            self._write(what, more)
-        self._last = (what, more)
-
-    def _write(self, what: str, more: Mapping[str, Any]) -> None:
-        line = {"at": self._clock().isoformat(), "what": what, **more}
-        self._screen.out.file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._screen.out.file.flush()
+    def _say(self, what: str, **fields: Any) -> None:
+        if what in ("resting", "trouble") and self._last == (what, fields):
+            return
+        self._last = (what, fields)
+        line = {"at": self._clock().isoformat(), "what": what, **fields}
+        self._out.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._out.flush()
 
 
-def _night(report: NightReport) -> dict[str, Any]:
-    """The night without its operations: `circadian night ID` has them."""
-    return {
-        **{key: report[key] for key in ("id", "complete", "steps", "errors")},
-        "operations": len(report["operations"]),
-        "held": len(report["held"]),
-    }
+def _line(what: str, record: Any) -> tuple[str, Mapping[str, Any]]:
+    """A piece of news as the kind and the fields of its line."""
+    match what:
+        case "mode":
+            kind = "fell_asleep" if record["mode"] == "sleep" else "woke"
+            return kind, {"why": record["why"], "reason": record["reason"]}
+        case "note":
+            return what, {"text": record}
+        case "overheard":
+            return what, {"event_id": record}
+        case "night":  # without its operations, which `circadian night ID` has
+            counts = {key: len(record[key]) for key in ("operations", "held")}
+            return what, {key: record[key] for key in _KEPT[what]} | counts
+    return what, {key: record[key] for key in _KEPT.get(what, record)}
 
 
 async def _until_told(scheduler: Scheduler, watcher: Lines | Watch) -> int:
@@ -395,7 +369,7 @@ def _signals(
 
 
 def _when(settings: Settings) -> str:
-    """How often it looks, and when it sleeps, in a sentence."""
+    """The pace and the hours of sleep, in a sentence."""
     pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
         return f"{pace}; it has no hours of sleep"

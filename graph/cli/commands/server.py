@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
 from graph.cli.options import Options, command
 from graph.cli.views import Screen, one_line
@@ -18,35 +18,31 @@ from memory.errors import InputError
 from memory.runtime import utc_now
 
 WORDS = {"tick": "works on its goals", "sleep": "falls asleep"}
-
-
 MOST_MINUTES = 1_440
-
-
 MOST_DAYS = 3_660
 
 
 @command()
 async def schedule(
     options: Options,
-    url: Annotated[str, typer.Option(metavar="URL", help="The server.")],
+    url: Annotated[str, Option(metavar="URL", help="The server.")],
     token: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TOKEN", envvar="CIRCADIAN_TOKEN", help="Whose agent it is [CIRCADIAN_TOKEN]."
         ),
     ] = None,
     every: Annotated[
-        int, typer.Option(metavar="MINUTES", help="Minutes between two ticks; 0: none.")
+        int, Option(metavar="MINUTES", help="Minutes between two ticks; 0: none.")
     ] = 10,
     at: Annotated[
-        str, typer.Option(metavar="HH:MM", help="When it falls asleep; empty: never.")
+        str, Option(metavar="HH:MM", help="When it falls asleep; empty: never.")
     ] = "02:00",
     zone: Annotated[
-        str, typer.Option("--zone", metavar="ZONE", help="Its time zone, such as Europe/Berlin.")
+        str, Option("--zone", metavar="ZONE", help="Its time zone, such as Europe/Berlin.")
     ] = "UTC",
-    show: Annotated[bool, typer.Option("--list", help="Show what is installed.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what is installed.")] = False,
+    show: Annotated[bool, Option("--list", help="Show what is installed.")] = False,
+    remove: Annotated[bool, Option("--remove", help="Remove what is installed.")] = False,
 ) -> int:
     """Let an agent tick and sleep on a server by itself."""
     if show and remove:
@@ -69,10 +65,10 @@ async def schedule(
 @command()
 def token(
     options: Options,
-    user: Annotated[str, typer.Argument(metavar="USER", help="Whom the token is for.")],
-    days: Annotated[float, typer.Option(metavar="N", help="Days that it holds.")] = 30.0,
+    user: Annotated[str, Argument(metavar="USER", help="Whom the token is for.")],
+    days: Annotated[float, Option(metavar="N", help="Days that it holds.")] = 30.0,
     operator: Annotated[
-        bool, typer.Option("--operator", help="May see the server's metrics and health.")
+        bool, Option("--operator", help="May see the server's metrics and health.")
     ] = False,
 ) -> int:
     """Make a signed token for a user of a server."""

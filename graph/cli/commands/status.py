@@ -1,24 +1,36 @@
-"""`circadian status` and `circadian prompt`."""
+"""`circadian status`, `prompt` and `log`: the agent as it is, and what it did."""
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 
 from graph.cli.access import Session, reading
 from graph.cli.options import Options, command
 from graph.cli.turn import why_stopped
-from graph.cli.views import clean, moment, one_line, ruled_table, status_view
+from graph.cli.views import clean, log_view, moment, one_line, ruled_table, status_view
 from graph.use_cases import prompt_of
 from graph.use_cases import status as status_of
+from memory import audit
+from memory.errors import InputError
 from memory.events import inbox
 from memory.records import AssistantPrompt
+from memory.runtime import utc_now
 from memory.text import shortened
+
+SHOWN = 50
+"""Entries that are shown if neither a time nor a number is given."""
+
+_ALL = 1_000_000
+_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 FIRST_LINE = 60
 """Characters of a prompt version's text that its row shows."""
@@ -28,7 +40,7 @@ FIRST_LINE = 60
 async def status(
     options: Options,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also each part of the prompt.")
+        bool, Option("--verbose", "-v", help="Also each part of the prompt.")
     ] = False,
 ) -> int:
     """Show the agent at a glance, even while it runs."""
@@ -50,7 +62,7 @@ async def prompt(
     options: Options,
     version: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--rollback", metavar="N", min=0, help="Put version N's text in force again; 0: empty."
         ),
     ] = None,
@@ -110,3 +122,51 @@ def _went_back(before: AssistantPrompt, now: AssistantPrompt, version: int) -> T
     if now["version"] == before["version"]:
         return Text(f"The text of version {version} is in force already: nothing was changed.")
     return Text(f"The text of version {version} is in force again, as version {now['version']}.")
+
+
+@command()
+async def log(
+    options: Options,
+    since: Annotated[
+        str | None,
+        Option(
+            metavar="WHEN", help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday."
+        ),
+    ] = None,
+    most: Annotated[
+        int | None,
+        Option("-n", metavar="N", min=1, max=_ALL, help="The newest N [50; with --since, all]."),
+    ] = None,
+) -> int:
+    """Show what was done, by whom and why."""
+    start = parse_since(since, utc_now()) if since is not None else None
+    limit = most or (SHOWN if start is None else _ALL)
+    async with reading(options) as (_, screen, agent):
+        found = await audit.read(agent.store, agent.scope, since=start, limit=limit + 1)
+    shown = found[-limit:]
+    screen.result(shown, log_view(shown))
+    if len(found) > limit and not screen.json:
+        screen.note(f"the newest {limit}; -n {limit * 4} shows more")
+    return 0
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """The time (UTC) that `--since` names: ISO 8601, `30m`, `2h`, `3d`, today or yesterday.
+
+    Raises:
+        InputError: it is no time.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    word = text.strip().lower()
+    try:
+        if word in ("today", "yesterday"):
+            return midnight - timedelta(days=word == "yesterday")
+        if ago := _AGO.fullmatch(word):
+            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        given = datetime.fromisoformat(text.strip())
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"--since: {text!r:.80} is no time; give a date or a time (2026-03-02, "
+            "2026-03-02T09:00, UTC), 30m, 2h, 3d, today or yesterday"
+        ) from None

@@ -11,30 +11,36 @@ from graph.cli.views.console import (
     one_line,
     ruled_table,
 )
-from graph.cli.views.log import log_view
+from graph.cli.views.listener import LOOKING_BACK, Listener, News, follow
 from graph.cli.views.memory import FLAGS, correction_view, memory_counts, memory_view, recall_view
 from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view, taken_back
-from graph.cli.views.question import answer_line, arguments, question_view, still_waiting
 from graph.cli.views.run import (
     CLEAR,
     ProgressScreen,
     Talk,
     Transcript,
+    answer_line,
+    arguments,
     cost_line,
     footer,
     mode_line,
+    question_view,
     sent_line,
+    still_waiting,
     stop_line,
     tool_line,
     what_next,
 )
-from graph.cli.views.status import status_view
+from graph.cli.views.status import goals_view, log_view, projects_view, status_view
 
 __all__ = [
     "CLEAR",
     "FIRST_WORDS",
     "FLAGS",
+    "LOOKING_BACK",
     "STEP_NAMES",
+    "Listener",
+    "News",
     "ProgressScreen",
     "Screen",
     "Talk",
@@ -47,7 +53,9 @@ __all__ = [
     "counted",
     "date",
     "day",
+    "follow",
     "footer",
+    "goals_view",
     "log_view",
     "memory_counts",
     "memory_view",
@@ -57,6 +65,7 @@ __all__ = [
     "night_view",
     "nights_view",
     "one_line",
+    "projects_view",
     "question_view",
     "recall_view",
     "ruled_table",

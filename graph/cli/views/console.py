@@ -24,23 +24,14 @@ from rich.text import Text
 PLAIN_WIDTH = 100
 """Columns of output that is no terminal and so has no width of its own."""
 
-
 BAR = 20
-
 
 FIRST_WORDS = 40
 """Characters that a text is quoted by."""
 
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
 _WORDS = re.compile(r"\s+|\S+")
-
-
 LEVEL_STYLE = {"normal": "green", "warning": "yellow", "critical": "red"}
 
 

@@ -14,14 +14,11 @@ from memory.records import Fact, RecallHit
 
 FLAGS = ("superseded", "disputed")
 
-
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""
 
-
 NAME = 20
 """Columns of a speaker's name."""
-
 
 JOURNAL = "journal"
 """Shown in place of an id for a journal entry."""

@@ -1,4 +1,4 @@
-"""A night for people: what it learned and changed, what it cost. Pure."""
+"""A night for people: what it changed, what is left, and what it cost. Pure."""
 
 from __future__ import annotations
 
@@ -18,247 +18,13 @@ from memory.night import NightEvent
 from memory.records import NightReport, NightStep, Operation, compaction_line, extraction_line, told
 from memory.text import shortened
 
-Operations = Sequence[Operation]
-
-
-class ChangeRow(NamedTuple):
-    """One line: a sign and a text."""
-
-    sign: Text
-    text: Text
-
-
-class Section(NamedTuple):
-    """The changes of one kind."""
-
-    title: str
-    rows: list[ChangeRow]
-    lines: int = 1
-    """Rows per change: two where something takes the place of something else."""
-    found: int = 0
-    """Changes counted in the title, where some have their row in another section."""
-
-
 KNOWN_BY = 100
 """Characters of a linked fact that are shown."""
 
-
 MARKED = {"consolidated": "made into facts", "below_threshold": "not important enough for that"}
-
-
-def sections(operations: Operations, names: Labels) -> list[Section]:
-    """The changes by kind, the weightiest first, without empty kinds."""
-    told_of = told(operations)
-    made = (section(told_of, names) for section in SECTIONS)
-    return [section for section in made if section.rows or section.found]
-
-
-def taken_back(operations: Operations, names: Labels) -> str:
-    """One line on what undoing a night took back; empty if the night had done nothing."""
-    titles = (re.split("[,:]", section.title)[0] for section in sections(operations, names))
-    did = [f"{title[0].lower()}{title[1:]}" for title in titles if re.search(r"\d", title)]
-    again = sum(operation["kind"] == "mark_entry" for operation in operations)
-    wait = f"{_entries(again)} {'waits' if again == 1 else 'wait'} for the next night again"
-    parts = [f"Taken back: {', '.join(did)}."] if did else []
-    return " ".join([*parts, f"{wait}."] if again else parts)
-
-
-def _learned(operations: Operations, names: Labels) -> Section:
-    """New facts. Those that supersede others, or are superseded, stand in those sections."""
-    changes = _of_kind(operations, "change_fact")
-    pairs = ((change["target"], change["after"].get("superseded_by")) for change in changes)
-    below = {op for pair in pairs if pair[1] for op in pair}
-    facts = _of_kind(operations, "add_fact")
-    rows = [
-        ChangeRow(Text("•", "green"), _fact(fact["after"], sources=True))
-        for fact in facts
-        if fact["target"] not in below
-    ]
-    with_others = f", {len(facts) - len(rows):,} of them below" if len(facts) > len(rows) else ""
-    return Section(f"Learned {counted(len(facts), 'fact')}{with_others}", rows, found=len(facts))
-
-
-def _superseded(operations: Operations, names: Labels) -> Section:
-    rows = list(_replaced(operations, names, merged=False))
-    return Section(f"Superseded {counted(len(rows) // 2, 'fact')}", rows, 2)
-
-
-def _merged(operations: Operations, names: Labels) -> Section:
-    rows = list(_replaced(operations, names, merged=True))
-    return Section(f"Merged {counted(len(rows) // 2, 'fact')} with what says the same", rows, 2)
-
-
-def _replaced(operations: Operations, names: Labels, *, merged: bool) -> Iterator[ChangeRow]:
-    """The fact that goes and the fact in its place: `merged` ones say the same."""
-    duplicates = {
-        frozenset((link["target"], link["after"]["other"]))
-        for link in _links(operations, "duplicates")
-    }
-    for change in _of_kind(operations, "change_fact"):
-        by = (change["after"] or {}).get("superseded_by")
-        if by and (frozenset((change["target"], by)) in duplicates) == merged:
-            yield ChangeRow(Text("-", "red"), _fact(names.fact(change["target"]), gone=True))
-            new = _because(_fact(names.fact(by)), change["reason"])
-            yield ChangeRow(Text("=" if merged else "+", "green"), new)
-
-
-def _disputed(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for link in _links(operations, "contradicts"):
-        other = _because(_fact(names.fact(link["after"]["other"])), link["reason"])
-        rows.append(ChangeRow(Text("?", "yellow"), _fact(names.fact(link["target"]))))
-        rows.append(ChangeRow(Text("?", "yellow"), other))
-    many = counted(len(rows) // 2, "contradiction")
-    return Section(f"Left open {many}: both are recalled, marked", rows, 2)
-
-
-def _attributes(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "change_entity"):
-        who = one_line(names.profiles.get(change["target"], change["target"]))
-        for name, now in change["after"]["attributes"].items():
-            was = change["before"]["attributes"].get(name)
-            text = Text.assemble((who, "bold"), f" {one_line(name).replace('_', ' ')}: ")
-            if was and now and was["value"] != now["value"]:
-                text.append(one_line(was["value"]), "strike").append(" → ")
-            text.append(one_line(now["value"]) if now else "nothing")
-            seen = counted(len(now["evidence"]) if now else 0, "observation")
-            rows.append(ChangeRow(Text("•", "cyan"), text.append(f" ({seen})", "dim")))
-    return Section("Knows of people and things", rows)
-
-
-def _noticed(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "observe_entity"):
-        seen = change["after"]["observation"]
-        text = Text.assemble((one_line(change["after"]["name"]), "bold"), ": ")
-        text.append(one_line(seen["text"])).append(_by(seen["speaker"]), "dim")
-        rows.append(ChangeRow(Text("•", "cyan"), text))
-    return Section(f"Noted {counted(len(rows), 'observation')}", rows)
-
-
-def _insights(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for entry in _of_kind(operations, "add_entry"):
-        if evidence := entry["after"].get("evidence"):
-            seen = f" (from {counted(len(evidence), 'memory', 'memories')})"
-            text = Text.assemble(one_line(entry["after"]["content"]), (seen, "dim"))
-            rows.append(ChangeRow(Text("✦", "magenta"), text))
-    return Section(f"Concluded {counted(len(rows), 'insight')}", rows)
-
-
-def _journaled(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for entry in _of_kind(operations, "add_entry"):
-        if not entry["after"].get("evidence"):
-            content, reason = one_line(entry["after"]["content"]), f" ({entry['reason']})"
-            rows.append(ChangeRow(Text("•"), Text.assemble(content, (reason, "dim"))))
-    return Section(f"Journaled {counted(len(rows), 'entry', 'entries')}", rows)
-
-
-def _linked(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for link in _links(operations, "relates"):
-        first, other = (
-            Text(shortened(one_line(names.fact(op)["text"]), KNOWN_BY))
-            for op in (link["target"], link["after"]["other"])
-        )
-        rows.append(ChangeRow(Text("~", "cyan"), first))
-        rows.append(ChangeRow(Text(), _because(other, link["reason"])))
-    return Section(f"Linked {counted(len(rows) // 2, 'pair')} of facts", rows, 2)
-
-
-def _described(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "change_fact"):
-        if "context" in change["after"]:
-            text = Text(one_line(names.fact(change["target"])["text"]))
-            tags = ", ".join(map(one_line, change["after"].get("tags") or ()))
-            context = one_line(change["after"]["context"] or "")
-            text.append(f" — {context}" if context else "", "italic")
-            rows.append(
-                ChangeRow(Text("•", "dim"), text.append(f" [{tags}]" if tags else "", "dim"))
-            )
-    return Section(f"Saw {counted(len(rows), 'fact')} in a new light", rows)
-
-
-def _pruned(operations: Operations, names: Labels) -> Section:
-    rows = [
-        ChangeRow(Text("-", "red"), _because(_entry(change["before"]), change["reason"]))
-        for change in _of_kind(operations, "prune_entry")
-    ]
-    return Section(f"Forgot {_entries(len(rows))}", rows)
-
-
-def _scored(operations: Operations, names: Labels) -> Section:
-    rows = list[tuple[int, ChangeRow]]()
-    for change in _of_kind(operations, "score_entry"):
-        was, now = change["before"]["importance"], change["after"]["importance"]
-        entry = names.entries.get(change["target"])
-        text = _entry(entry) if entry else Text(one_line(change["target"]))
-        sign = f"{was} → {now}" if was != now else f"{now}"
-        rows.append((now, ChangeRow(Text(sign, "cyan", justify="right"), text)))
-    rows.sort(key=lambda row: -row[0])
-    return Section(f"Weighed {_entries(len(rows))}", [row for _, row in rows])
-
-
-def _settled(operations: Operations, names: Labels) -> Section:
-    changes = _of_kind(operations, "mark_entry")
-    marks = Counter(change["after"]["consolidation"] for change in changes)
-    lines = [f"{_entries(number)} {MARKED.get(mark, mark)}" for mark, number in marks.items()]
-    if orphans := len(_of_kind(operations, "unlink")):
-        gone = counted(orphans, "link that led nowhere", "links that led nowhere")
-        lines.append(f"{gone} taken away")
-    return Section("Settled", [ChangeRow(Text("✓", "dim"), Text(line, "dim")) for line in lines])
-
-
-SECTIONS: Sequence[Callable[[Operations, Labels], Section]] = (
-    *(_learned, _superseded, _merged, _disputed, _attributes, _noticed, _insights),
-    *(_linked, _described, _journaled, _pruned, _scored, _settled),
-)
-
-
-def _of_kind(operations: Operations, kind: str) -> list[Any]:
-    """The operations of a kind; what stands in `after` depends on it."""
-    return [operation for operation in operations if operation["kind"] == kind]
-
-
-def _links(operations: Operations, relation: str) -> list[Any]:
-    links = (link for link in _of_kind(operations, "link") if link["after"]["of"] == "facts")
-    return [link for link in links if link["after"]["relation"] == relation]
-
-
-def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) -> Text:
-    """A fact's text, speaker and date; crossed out if it is `gone`."""
-    origin = [one_line(fact["speaker"])] if fact["speaker"] else []
-    origin += [date(fact["valid_from"])] if fact["valid_from"] else []
-    if sources:
-        origin.append(", ".join(map(short_id, fact["source_events"] or fact["source_entries"])))
-    told_by = f" ({', '.join(origin)})" if origin else ""
-    return Text.assemble((one_line(fact["text"]), "strike" if gone else ""), (told_by, "dim"))
-
-
-def _entry(entry: dict[str, Any]) -> Text:
-    who = f"{one_line(entry['source_entity'])}, " if entry["source_entity"] else ""
-    when = f" ({who}{date(entry['timestamp'])})"
-    return Text.assemble(one_line(entry["content"]), (when, "dim"))
-
-
-def _by(who: str | None) -> str:
-    return f" ({one_line(who)})" if who else ""
-
-
-def _because(text: Text, reason: str) -> Text:
-    return text.append(f" — {one_line(reason)}", "italic dim") if reason else text
-
-
-def _entries(number: int) -> str:
-    return counted(number, "journal entry", "journal entries")
-
 
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""
-
 
 STEP_NAMES = {
     "score_importance": "weigh what happened",
@@ -276,7 +42,6 @@ STEP_NAMES = {
     "record_night": "end the night",
 }
 
-
 STATUS = {
     "preview": "a preview",
     "held": "held back",
@@ -285,6 +50,27 @@ STATUS = {
     "approved": "about to be applied",
     "open": "not ended",
 }
+
+
+Operations = Sequence[Operation]
+
+
+ChangeRow = tuple[Text, Text]
+"""A sign and a text."""
+
+
+class Section(NamedTuple):
+    """The changes of one kind."""
+
+    title: str
+    rows: list[ChangeRow]
+    lines: int = 1
+    """Rows per change: two for a pair of facts."""
+    found: int = 0
+    """Changes that the title counts, also those with a row in another section."""
+
+
+# Reports, lists and lines
 
 
 def night_view(
@@ -388,7 +174,7 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
     rows.add_column(no_wrap=True, justify="right")
     rows.add_column()
     for row in shown:
-        rows.add_row(row.sign, row.text)
+        rows.add_row(*row)
     left = (len(section.rows) - len(shown)) // section.lines
     if left:
         rows.add_row("", Text(f"and {left:,} more", style="dim"))
@@ -396,7 +182,7 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
 
 
 def _endings(report: NightReport) -> list[RenderableType]:
-    """The compaction, what is left, what stopped or held the night, what failed."""
+    """Lines on the compaction, on what is left, and on what stopped, held or failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
         parts.append(Text(compaction_line(report["compaction"])))
@@ -448,3 +234,214 @@ def progress(event: NightEvent) -> str:
     counts += [counted(event["llm_calls"], "call")] if event["llm_calls"] else []
     name = STEP_NAMES.get(event["step"], event["step"])
     return f"{name}: {', '.join(counts)}" if counts else name
+
+
+# The changes of a night, a section for each kind
+
+
+def sections(operations: Operations, names: Labels) -> list[Section]:
+    """The sections that are not empty, the weightiest first."""
+    told_of = told(operations)
+    made = (section(told_of, names) for section in SECTIONS)
+    return [section for section in made if section.rows or section.found]
+
+
+def taken_back(operations: Operations, names: Labels) -> str:
+    """One line on what an undo took back; empty if the night had changed nothing."""
+    titles = (re.split("[,:]", section.title)[0] for section in sections(operations, names))
+    did = [f"{title[0].lower()}{title[1:]}" for title in titles if re.search(r"\d", title)]
+    again = sum(operation["kind"] == "mark_entry" for operation in operations)
+    wait = f"{_entries(again)} {'waits' if again == 1 else 'wait'} for the next night again"
+    parts = [f"Taken back: {', '.join(did)}."] if did else []
+    return " ".join([*parts, f"{wait}."] if again else parts)
+
+
+def _learned(operations: Operations, names: Labels) -> Section:
+    """New facts, without those that the sections of superseded and merged facts show."""
+    changes = _of_kind(operations, "change_fact")
+    pairs = ((change["target"], change["after"].get("superseded_by")) for change in changes)
+    below = {op for pair in pairs if pair[1] for op in pair}
+    facts = _of_kind(operations, "add_fact")
+    rows = [
+        (Text("•", "green"), _fact(fact["after"], sources=True))
+        for fact in facts
+        if fact["target"] not in below
+    ]
+    with_others = f", {len(facts) - len(rows):,} of them below" if len(facts) > len(rows) else ""
+    return Section(f"Learned {counted(len(facts), 'fact')}{with_others}", rows, found=len(facts))
+
+
+def _superseded(operations: Operations, names: Labels) -> Section:
+    rows = list(_replaced(operations, names, merged=False))
+    return Section(f"Superseded {counted(len(rows) // 2, 'fact')}", rows, 2)
+
+
+def _merged(operations: Operations, names: Labels) -> Section:
+    rows = list(_replaced(operations, names, merged=True))
+    return Section(f"Merged {counted(len(rows) // 2, 'fact')} with what says the same", rows, 2)
+
+
+def _replaced(operations: Operations, names: Labels, *, merged: bool) -> Iterator[ChangeRow]:
+    """Pairs of rows: the fact that goes, and the fact in its place. `merged`: both say the same."""
+    duplicates = {
+        frozenset((link["target"], link["after"]["other"]))
+        for link in _links(operations, "duplicates")
+    }
+    for change in _of_kind(operations, "change_fact"):
+        by = (change["after"] or {}).get("superseded_by")
+        if by and (frozenset((change["target"], by)) in duplicates) == merged:
+            yield (Text("-", "red"), _fact(names.fact(change["target"]), gone=True))
+            new = _because(_fact(names.fact(by)), change["reason"])
+            yield (Text("=" if merged else "+", "green"), new)
+
+
+def _disputed(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for link in _links(operations, "contradicts"):
+        other = _because(_fact(names.fact(link["after"]["other"])), link["reason"])
+        rows.append((Text("?", "yellow"), _fact(names.fact(link["target"]))))
+        rows.append((Text("?", "yellow"), other))
+    many = counted(len(rows) // 2, "contradiction")
+    return Section(f"Left open {many}: both are recalled, marked", rows, 2)
+
+
+def _attributes(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for change in _of_kind(operations, "change_entity"):
+        who = one_line(names.profiles.get(change["target"], change["target"]))
+        for name, now in change["after"]["attributes"].items():
+            was = change["before"]["attributes"].get(name)
+            text = Text.assemble((who, "bold"), f" {one_line(name).replace('_', ' ')}: ")
+            if was and now and was["value"] != now["value"]:
+                text.append(one_line(was["value"]), "strike").append(" → ")
+            text.append(one_line(now["value"]) if now else "nothing")
+            seen = counted(len(now["evidence"]) if now else 0, "observation")
+            rows.append((Text("•", "cyan"), text.append(f" ({seen})", "dim")))
+    return Section("Knows of people and things", rows)
+
+
+def _noticed(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for change in _of_kind(operations, "observe_entity"):
+        seen = change["after"]["observation"]
+        text = Text.assemble((one_line(change["after"]["name"]), "bold"), ": ")
+        text.append(one_line(seen["text"])).append(_by(seen["speaker"]), "dim")
+        rows.append((Text("•", "cyan"), text))
+    return Section(f"Noted {counted(len(rows), 'observation')}", rows)
+
+
+def _insights(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for entry in _of_kind(operations, "add_entry"):
+        if evidence := entry["after"].get("evidence"):
+            seen = f" (from {counted(len(evidence), 'memory', 'memories')})"
+            text = Text.assemble(one_line(entry["after"]["content"]), (seen, "dim"))
+            rows.append((Text("✦", "magenta"), text))
+    return Section(f"Concluded {counted(len(rows), 'insight')}", rows)
+
+
+def _journaled(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for entry in _of_kind(operations, "add_entry"):
+        if not entry["after"].get("evidence"):
+            content, reason = one_line(entry["after"]["content"]), f" ({entry['reason']})"
+            rows.append((Text("•"), Text.assemble(content, (reason, "dim"))))
+    return Section(f"Journaled {counted(len(rows), 'entry', 'entries')}", rows)
+
+
+def _linked(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for link in _links(operations, "relates"):
+        first, other = (
+            Text(shortened(one_line(names.fact(op)["text"]), KNOWN_BY))
+            for op in (link["target"], link["after"]["other"])
+        )
+        rows.append((Text("~", "cyan"), first))
+        rows.append((Text(), _because(other, link["reason"])))
+    return Section(f"Linked {counted(len(rows) // 2, 'pair')} of facts", rows, 2)
+
+
+def _described(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for change in _of_kind(operations, "change_fact"):
+        if "context" in change["after"]:
+            text = Text(one_line(names.fact(change["target"])["text"]))
+            tags = ", ".join(map(one_line, change["after"].get("tags") or ()))
+            context = one_line(change["after"]["context"] or "")
+            text.append(f" — {context}" if context else "", "italic")
+            rows.append((Text("•", "dim"), text.append(f" [{tags}]" if tags else "", "dim")))
+    return Section(f"Saw {counted(len(rows), 'fact')} in a new light", rows)
+
+
+def _pruned(operations: Operations, names: Labels) -> Section:
+    rows = [
+        (Text("-", "red"), _because(_entry(change["before"]), change["reason"]))
+        for change in _of_kind(operations, "prune_entry")
+    ]
+    return Section(f"Forgot {_entries(len(rows))}", rows)
+
+
+def _scored(operations: Operations, names: Labels) -> Section:
+    rows = list[tuple[int, ChangeRow]]()
+    for change in _of_kind(operations, "score_entry"):
+        was, now = change["before"]["importance"], change["after"]["importance"]
+        entry = names.entries.get(change["target"])
+        text = _entry(entry) if entry else Text(one_line(change["target"]))
+        sign = f"{was} → {now}" if was != now else f"{now}"
+        rows.append((now, (Text(sign, "cyan", justify="right"), text)))
+    rows.sort(key=lambda row: -row[0])
+    return Section(f"Weighed {_entries(len(rows))}", [row for _, row in rows])
+
+
+def _settled(operations: Operations, names: Labels) -> Section:
+    changes = _of_kind(operations, "mark_entry")
+    marks = Counter(change["after"]["consolidation"] for change in changes)
+    lines = [f"{_entries(number)} {MARKED.get(mark, mark)}" for mark, number in marks.items()]
+    if orphans := len(_of_kind(operations, "unlink")):
+        gone = counted(orphans, "link that led nowhere", "links that led nowhere")
+        lines.append(f"{gone} taken away")
+    return Section("Settled", [(Text("✓", "dim"), Text(line, "dim")) for line in lines])
+
+
+SECTIONS: Sequence[Callable[[Operations, Labels], Section]] = (
+    *(_learned, _superseded, _merged, _disputed, _attributes, _noticed, _insights),
+    *(_linked, _described, _journaled, _pruned, _scored, _settled),
+)
+
+
+def _of_kind(operations: Operations, kind: str) -> list[Any]:
+    """The operations of a kind. Any, because the kind determines the keys of `after`."""
+    return [operation for operation in operations if operation["kind"] == kind]
+
+
+def _links(operations: Operations, relation: str) -> list[Any]:
+    links = (link for link in _of_kind(operations, "link") if link["after"]["of"] == "facts")
+    return [link for link in links if link["after"]["relation"] == relation]
+
+
+def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) -> Text:
+    """A fact's text, speaker and date; crossed out if it is `gone`."""
+    origin = [one_line(fact["speaker"])] if fact["speaker"] else []
+    origin += [date(fact["valid_from"])] if fact["valid_from"] else []
+    if sources:
+        origin.append(", ".join(map(short_id, fact["source_events"] or fact["source_entries"])))
+    told_by = f" ({', '.join(origin)})" if origin else ""
+    return Text.assemble((one_line(fact["text"]), "strike" if gone else ""), (told_by, "dim"))
+
+
+def _entry(entry: dict[str, Any]) -> Text:
+    who = f"{one_line(entry['source_entity'])}, " if entry["source_entity"] else ""
+    when = f" ({who}{date(entry['timestamp'])})"
+    return Text.assemble(one_line(entry["content"]), (when, "dim"))
+
+
+def _by(who: str | None) -> str:
+    return f" ({one_line(who)})" if who else ""
+
+
+def _because(text: Text, reason: str) -> Text:
+    return text.append(f" — {one_line(reason)}", "italic dim") if reason else text
+
+
+def _entries(number: int) -> str:
+    return counted(number, "journal entry", "journal entries")

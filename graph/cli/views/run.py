@@ -1,23 +1,37 @@
-"""A run for people: lines on its ticks, and a screen that shows it as it goes on."""
+"""A run for people: words and tools as they come, questions, and what a tick cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.listener import LOOKING_BACK, Listener
-from graph.cli.views.console import Screen, Words, clean, context_meter, counted, day_rule, one_line
+from graph.cli.views.console import (
+    FIRST_WORDS,
+    Screen,
+    Words,
+    clean,
+    context_meter,
+    counted,
+    day_rule,
+    moment,
+    one_line,
+    visible,
+)
+from graph.cli.views.listener import LOOKING_BACK, Listener
 from graph.cli.views.night import progress
 from memory.audit import CAUSES
 from memory.night import NightEvent
-from memory.records import FailureReport, ModeChange, SentMessage, TickReport, ToolOutcome
+from memory.records import FailureReport, ModeChange, Question, SentMessage, TickReport, ToolOutcome
+from memory.text import shortened
 
 CLEAR = "`circadian clear-stop` clears the stop"
 
@@ -68,12 +82,12 @@ class ProgressScreen(Listener):
 
 
 class Talk(ProgressScreen):
-    """Also the words of an answer as they come, and a line for each tool."""
+    """A progress screen that also prints the words of an answer, and a line for each tool."""
 
     def __init__(self, screen: Screen, doing: str = "thinking") -> None:
         super().__init__(screen, doing)
         self._message: str | None = None
-        """The answer whose words are coming."""
+        """The id of the answer that is being printed."""
         self._words: Words | None = None
 
     def __exit__(self, *error: object) -> None:
@@ -81,7 +95,7 @@ class Talk(ProgressScreen):
         self._end_line()
 
     def words(self, text: str, message_id: str) -> None:
-        """Continue the line; the words of another answer begin a new one."""
+        """Print words of an answer; another answer begins on a new line."""
         if self._screen.json:
             return
         self._still()
@@ -103,7 +117,7 @@ class Talk(ProgressScreen):
         self._wait("thinking")
 
     def night(self, event: NightEvent) -> None:
-        """Say why there is a night: an unfinished one goes first, one that it wished for last."""
+        """Name the step; before the first words it is an unfinished night's."""
         which = "first the unfinished night" if self._message is None else "asleep"
         self._end_line()
         self._wait(f"{which}: {progress(event)}")
@@ -139,11 +153,11 @@ class Transcript:
         self._screen.show(row)
 
     def aside(self, text: str) -> None:
-        """A remark that nobody said."""
+        """A dim remark of the program's own."""
         self.row(Text(), Text(one_line(text), style="dim"))
 
     def event(self, event: Mapping[str, Any], at: datetime) -> None:
-        """What somebody said; overheard text is dim."""
+        """A message; an overheard one is dim."""
         heard = event.get("addressed", True)
         text = Text(one_line(event["text"]), style="" if heard else "dim italic")
         if event["channel"]:
@@ -151,7 +165,7 @@ class Transcript:
         self.row(Text(one_line(event["sender"]), style="cyan" if heard else "dim"), text, at=at)
 
     def tick(self, tick: TickReport, at: datetime | None = None) -> None:
-        """The tools, the messages to others, the answer. A look at its own work is no answer."""
+        """The tools, the messages to others, and the answer; a review of its own work is none."""
         for line in [*map(tool_line, tick["tools"]), *map(sent_line, tick["sent"])]:
             self.row(Text(), line, at=at)
             at = None
@@ -194,7 +208,7 @@ def footer(tick: TickReport, context: dict[str, Any]) -> Text:
 
 
 def what_next(failure: FailureReport, most: int) -> str:
-    """What becomes of an event whose tick failed; `most` attempts are made."""
+    """What becomes of an event after a failed tick, of `most` attempts."""
     if failure["event_id"] is None:
         return "that tick is dropped"
     if failure["set_aside"]:
@@ -205,6 +219,86 @@ def what_next(failure: FailureReport, most: int) -> str:
 
 
 def stop_line(why: str) -> str:
-    """The emergency stop stands, and how to clear it. A failure behind it is reported beside it."""
+    """Why the emergency stop is set, without the last failure, and how to clear it."""
     reason = why.partition(", the last: ")[0]
     return f"emergency stop{f' ({reason})' if reason else ''}: {CLEAR}"
+
+
+LONGEST, MOST_LINES = 10_000, 200
+"""Characters and lines of one argument that are shown."""
+
+SHORT = 60
+"""Characters of an argument that are shown beside a difference."""
+
+_DIFF_STYLE = {"+": "green", "-": "red", "@": "cyan"}
+
+_SAID = {
+    "approve": ("approved", "green"),
+    "edit": ("approved", "green"),
+    "refuse": ("refused", "yellow"),
+}
+
+
+def question_view(question: Question) -> RenderableType:
+    """The tool, its arguments, what it would change, why and for whom."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column()
+    difference = question["difference"]
+    for name, value in arguments(question).items():
+        rows.add_row(one_line(name), _value(value, short=difference is not None))
+    if difference:
+        rows.add_row("change", _difference(difference))
+    if question["reason"]:
+        rows.add_row("why", Text(one_line(question["reason"])))
+    who = one_line(question["sender"]) if question["sender"] else "its own goals"
+    rows.add_row("for", Text(f"{who}, {moment(question['asked_at'])}"))
+    tool = (one_line(question["tool"]), "bold")
+    head = Text.assemble(("? ", "bold yellow"), "It wants to run ", tool, ":")
+    return Group(head, Padding(rows, (0, 0, 0, 2)))
+
+
+def answer_line(question: Question, answer: Mapping[str, Any]) -> Text:
+    """`approved launch(target='the moon')`."""
+    said, style = _SAID[answer["decision"]]
+    args = answer["args"] if answer["decision"] == "edit" else arguments(question)
+    told = ", ".join(f"{name}={value!r}" for name, value in args.items())
+    what = f"{question['tool']}({told})"
+    return Text.assemble((f"{said} ", style), (shortened(visible(what), SHORT), "dim"))
+
+
+def still_waiting(questions: Sequence[Question]) -> str:
+    """One line: questions wait, and how to find them."""
+    if len(questions) == 1:
+        question = questions[0]
+        what = shortened(one_line(question["what"]), 2 * FIRST_WORDS)
+        return f"a question waits: {what} (approve or refuse {question['id']})"
+    ids = ", ".join(question["id"] for question in questions)
+    return f"{len(questions)} questions wait: {ids} (status shows them)"
+
+
+def arguments(question: Question) -> dict[str, Any]:
+    """The arguments without the model's reasoning, which is shown on its own."""
+    return {key: value for key, value in question["args"].items() if key != "reasoning"}
+
+
+def _value(value: Any, *, short: bool) -> Text:
+    """An argument with its control characters visible; a very long one is cut, and says so."""
+    text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if short:
+        return Text(shortened(text, SHORT))
+    seen = "\n".join(text.split("\n")[:MOST_LINES])[:LONGEST]
+    left = len(text) - len(seen)
+    more = f"\n… {left:,} more characters (circadian status --json has all)" if left else ""
+    return Text.assemble(seen, (more, "yellow"))
+
+
+def _difference(text: str) -> Text:
+    """A unified diff in colours. It is never cut: a person decides on it."""
+    shown = Text()
+    for number, line in enumerate(visible(text).split("\n")):
+        heading = line.startswith(("--- ", "+++ ")) and number < 2
+        style = "dim" if heading else _DIFF_STYLE.get(line[:1], "")
+        shown.append(line, style).append("\n")
+    shown.rstrip()
+    return shown

@@ -10,7 +10,7 @@ import pytest
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.status import status
-from graph.use_cases.transfer import JsonLines, export_memory, import_memory
+from graph.use_cases.transfer import FileLines, export_memory, import_memory
 from memory.errors import InputError
 from memory.facts.table import scope_filters
 from memory.journal import entries as journal
@@ -243,9 +243,9 @@ async def test_after_an_interrupted_import_the_file_goes_into_another_folder(
 async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:
     file = tmp_path / "memory.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert importing.check(JsonLines(file)).digest == importing.check(lines).digest
+    assert importing.check(FileLines(file)).digest == importing.check(lines).digest
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
-        list(JsonLines(file))
+        list(FileLines(file))
     with pytest.raises(InputError, match="No such file"):
-        list(JsonLines(tmp_path / "missing"))
+        list(FileLines(tmp_path / "missing"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.listener import Listener, follow
+from graph.cli.views.listener import Listener, follow
 from graph.use_cases.approvals import decide
 from memory.night.progress import NightEvent
 from memory.records.tick import ToolOutcome
@@ -41,7 +41,7 @@ class Ear(Listener):
 
 async def heard(agent: AsyncAgent, given: dict[str, Any]) -> list[str]:
     ear = Ear()
-    await follow(agent, given, ear)
+    await follow(agent.context, given, ear)
     return ear.heard
 
 

@@ -1,13 +1,13 @@
-"""Following a run: the parts of its stream, turned into calls that a screen answers."""
+"""Following a run: its stream, part by part, as calls to a listener."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage
 
-from graph.api import AsyncAgent
+from graph.use_cases import AgentContext, stream
 from memory.events import ASLEEP, NO_GOAL
 from memory.night import NightEvent, is_night_event
 from memory.records import AssembledContext, Report, ToolOutcome, empty_report
@@ -15,13 +15,10 @@ from memory.records import AssembledContext, Report, ToolOutcome, empty_report
 LOOKING_BACK = ("reflection", "reflection_cont")
 """Contexts in which the assistant speaks to itself."""
 
-
 MODES = ["messages", "updates", "values", "custom"]
 
-
 News = tuple[str, Any]
-"""What happened, and its record."""
-
+"""The kind of news, and the record."""
 
 _NEWS = {
     "context_only": "overheard",
@@ -32,23 +29,29 @@ _NEWS = {
     "mode_changes": "mode",
     "notes": "note",
 }
-"""The report's lists, in the order in which new items of them are told."""
+"""The report's lists in the order of their news, each with the name of its news."""
 
 
 class Listener:
-    """Reads a run's stream and calls its own hooks, which a screen fills in."""
+    """Reads a run's stream and calls its own hooks; a subclass overrides those that it shows."""
 
     report: Report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take away what the listener shows in passing."""
 
     def begins(self) -> None:
         """A run starts; it may have to wait for another process first."""
         self.report = empty_report()
         self._known = empty_report()
-        """The report as far as its news were told."""
+        """The last report: what it lists is no news."""
         self._told = 0
-        """Tool outcomes of the current tick that were told already."""
+        """Tool outcomes of the current tick that were passed on."""
         self._aside = False
-        """The current tick is the assistant's look at its own work: nothing of it is an answer."""
+        """Whether the tick reviews the assistant's own work: nothing of it is an answer."""
 
     async def part(self, part: Mapping[str, Any]) -> None:
         """Take one part of the stream, as LangGraph gives it (version 2, with subgraphs)."""
@@ -150,12 +153,12 @@ class Listener:
             self.asked([call["name"] for call in calls])
 
 
-async def follow(agent: AsyncAgent, given: Mapping[str, Any], listener: Listener) -> Report:
-    """Run the agent on `given`, telling `listener`; returns the run's report.
+async def follow(context: AgentContext, given: Mapping[str, Any], listener: Listener) -> Report:
+    """Run an agent on `given` and tell `listener`; returns the run's report.
 
-    Raises as `AsyncAgent.ainvoke`.
+    Raises as `graph.use_cases.run`.
     """
     listener.begins()
-    async for part in agent.astream(given, stream_mode=MODES, subgraphs=True, version="v2"):
+    async for part in stream(context, given, stream_mode=MODES, subgraphs=True, version="v2"):
         await listener.part(part)
     return listener.report

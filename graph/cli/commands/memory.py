@@ -1,0 +1,358 @@
+"""`circadian recall`, `correct`, `forget`, `export`, `import` and `reindex`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from typer import Argument, Option
+
+from graph.cli.access import Session, home_as_recorded, must_be_made, opening, reading
+from graph.cli.exits import INTERRUPTED
+from graph.cli.options import Options, command
+from graph.cli.views import (
+    FLAGS,
+    Screen,
+    correction_view,
+    counted,
+    memory_counts,
+    memory_view,
+    one_line,
+    recall_view,
+)
+from graph.use_cases import Forgotten, Reindexing, find_fact, reindexing, transfer
+from memory.errors import CircadianError, InputError
+from memory.models import OFFLINE
+from memory.records import RecallHit
+from memory.transfer import importing, line_of
+
+FOUND, MOST = 10, 1_000
+"""Memories that a search gives by default, and at most."""
+
+FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
+
+KINDS = {
+    "events": ("event", "events", "sent by them, or naming them"),
+    "journal": ("journal entry", "journal entries", ""),
+    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
+    "facts": ("fact", "facts", ""),
+    "messages": ("message", "messages", "of the conversation"),
+    "messages_rewritten": ("message", "messages", "written anew"),
+    "goals": ("goal", "goals", "without text then"),
+    "projects": ("project", "projects", "without text then"),
+    "session_memory": ("line", "lines", "of session memory"),
+    "conversations": ("open conversation", "open conversations", ""),
+    "overheard": ("event", "events", "heard and not addressed"),
+    "questions": ("question", "questions", "waiting for an answer"),
+    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
+    "profiles": ("profile", "profiles", "removed or changed"),
+    "links": ("end", "ends", "of links"),
+    "inbox": ("event", "events", "waiting or set aside"),
+    "nights": ("night", "nights", "that can no longer be undone"),
+    "audit": ("line", "lines", "of the audit log, without text then"),
+    "answers": ("answer or approved call", "answers and approved calls", ""),
+    "other": ("other record", "other records", ""),
+}
+"""The counts of a forget in words: singular, plural, qualification."""
+
+STANDARD = "-"
+"""The file name that means standard input or output."""
+
+RESUMES = "`circadian reindex` goes on from there, and until then memories are found by their words"
+
+RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
+
+
+@command()
+async def recall(
+    options: Options,
+    query: Annotated[str | None, Argument(metavar="QUERY", help="What to look for.")] = None,
+    limit: Annotated[
+        int | None,
+        Option(
+            "-k",
+            metavar="N",
+            min=1,
+            max=1_000_000,
+            help="At most N memories [10; with --all, every one].",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, Option("--all", help="All there is, newest first; with QUERY, what has its words.")
+    ] = False,
+    explain: Annotated[bool, Option("--explain", help="Also what each score is made of.")] = False,
+    superseded: Annotated[bool, Option("--superseded", help="Also what no longer holds.")] = False,
+) -> int:
+    """Search long-term memory, or look through it."""
+    if everything and explain:
+        raise InputError("--explain is about a search, and --all ranks nothing: leave one out")
+    if not everything and query is None:
+        raise InputError("say what to look for, or see everything with --all")
+    if not everything and (limit or 0) > MOST:
+        raise InputError(f"a search gives at most {MOST:,} memories; --all gives every one")
+    async with reading(options, announce=True) as session:
+        if everything:
+            await _show_all(session, query, limit)
+            return 0
+        hits = await session.agent.recall(
+            query or "", limit or FOUND, include_superseded=superseded
+        )
+        shown = [recalled(hit, explain=explain) for hit in hits]
+        session.screen.result(shown, recall_view(hits, explain=explain))
+    return 0
+
+
+async def _show_all(session: Session, query: str | None, limit: int | None) -> None:
+    found = await session.agent.everything(query)
+    shown = found[:limit]
+    session.screen.result(shown, memory_view(shown))
+    if shown and not session.screen.json:
+        left = f"; {len(found) - len(shown):,} older ones are left out" * (len(found) > len(shown))
+        session.screen.note(f"{memory_counts(shown)}{left}")
+
+
+def recalled(hit: RecallHit, *, explain: bool = False) -> dict[str, Any]:
+    """A memory as `recall --json` prints it, with its flags only if they are set."""
+    told: dict[str, Any] = {key: value for key, value in hit.items() if key in RECALL_KEYS}
+    told |= {flag: True for flag in FLAGS if hit.get(flag)}
+    return told | ({"parts": hit.get("parts", {})} if explain else {})
+
+
+@command()
+async def correct(
+    options: Options,
+    fact: Annotated[str, Argument(metavar="FACT", help=FACT_ID)],
+    text: Annotated[str, Argument(metavar="TEXT", help="What is true.")],
+    by: Annotated[
+        str | None, Option("--by", metavar="NAME", help="Who says so [the owner].")
+    ] = None,
+) -> int:
+    """Supersede a fact with what is true."""
+    async with reading(options) as session:
+        _, screen, agent = session
+        old = await find_fact(agent.context, fact)
+        async with session.waiting():
+            new = await agent.correct(old["id"], text, by)
+        before = await agent.resources.semantic.get(agent.scope, old["id"])
+    superseded = before if new["id"] != old["id"] else None
+    screen.result({"fact": new, "superseded": superseded}, correction_view(new, superseded))
+    return 0
+
+
+@command()
+async def forget(
+    options: Options,
+    entity: Annotated[
+        str | None, Argument(metavar="ENTITY", help="A person, place or thing.")
+    ] = None,
+    fact: Annotated[str | None, Option("--fact", metavar="ID", help=FACT_ID)] = None,
+    yes: Annotated[bool, Option("--yes", help="Do it without asking.")] = False,
+) -> int:
+    """Erase a person, a thing or one fact, and what came of it."""
+    if (entity is None) == (fact is None):
+        raise InputError("name whom to forget, or one fact with --fact ID")
+    async with reading(options) as session:
+        if fact is not None:
+            await _forget_fact(session, fact, yes=yes)
+        else:
+            await _forget_entity(session, entity or "", yes=yes)
+    return 0
+
+
+async def _forget_entity(session: Session, entity: str, *, yes: bool) -> None:
+    if yes:
+        async with session.waiting():
+            with session.screen.waiting("forgetting"):
+                done = await session.agent.forget(entity)
+    else:
+        done = await session.agent.forget(entity, dry_run=True)
+    session.screen.result(done, *_view(done))
+    if not yes:
+        _hint(session, entity)
+
+
+async def _forget_fact(session: Session, given: str, *, yes: bool) -> None:
+    _, screen, agent = session
+    if yes:
+        async with session.waiting():
+            done = await agent.forget_fact(given)
+        screen.result(done, Text(f"The fact {done['entity']} is forgotten."))
+        return
+    fact = await find_fact(agent.context, given)
+    preview: Forgotten = {
+        "entity": fact["id"],
+        "names": [],
+        "dry_run": True,
+        "counts": {"facts": 1},
+        "examples": [fact["text"]],
+    }
+    screen.result(preview, Text(f"This would be forgotten: {one_line(fact['text'])}"))
+    _hint(session, "--fact", fact["id"])
+
+
+def _view(done: Forgotten) -> list[RenderableType]:
+    """The counts that are not 0; in a preview also some of the texts."""
+    counts = {kind: number for kind, number in done["counts"].items() if number}
+    if not done["dry_run"] and not counts:
+        return [Text("An earlier forget that was broken off is now complete.")]
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(justify="right", style="cyan")
+    rows.add_column()
+    for kind, number in counts.items():
+        singular, plural, which = KINDS[kind]
+        rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
+    examples = [Text(f"  {one_line(text)}", style="dim") for text in done["examples"]]
+    head = "Would be forgotten" if done["dry_run"] else "Forgotten"
+    names = ", ".join(map(one_line, done["names"]))
+    parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
+    return [*parts, Text("such as"), *examples] if examples else parts
+
+
+def _hint(session: Session, *what: str) -> None:
+    """Print the command that forgets."""
+    line = session.options.command_line("forget", *what, "--yes")
+    session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
+
+
+@command()
+async def export(
+    options: Options,
+    file: Annotated[Path | None, Argument(metavar="FILE", help="Else it is printed.")] = None,
+) -> int:
+    """Write the agent's whole memory as JSON Lines."""
+    async with reading(options) as session:
+        if file is None or str(file) == STANDARD:
+            await _write(session, sys.stdout)
+            return 0
+        number = await _write_file(session, file)
+    told = f"{counted(number, 'record')} exported to {one_line(str(file))}."
+    session.screen.result({"file": str(file), "records": number}, Text(told))
+    return 0
+
+
+@command("import")
+async def import_(
+    options: Options,
+    file: Annotated[Path, Argument(metavar="FILE", help="Made by export; - reads it.")],
+) -> int:
+    """Take in an exported memory."""
+    lines = _standard_input() if str(file) == STANDARD else transfer.FileLines(file)
+    # Before the agent is opened: a wrong line must not leave a new data folder behind.
+    await asyncio.to_thread(importing.check, lines)
+    screen = Screen(json=options.json)
+    async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
+        session = Session(options, screen, agent)
+        with screen.progress() as progress:
+            async with session.waiting():
+                done = await transfer.import_memory(agent.context, lines, progress=progress)
+    into = one_line(options.agent)
+    told = f"{counted(done['records'], 'record')} imported into the agent {into}."
+    if done["already"]:
+        told = f"The agent {into} has this memory already: nothing was changed."
+    screen.result(done, Text(told))
+    return 0
+
+
+async def _write(session: Session, out: TextIO) -> int:
+    """Write every line; returns the number of records between the first line and the last."""
+    options, _, agent = session
+    home = await asyncio.to_thread(home_as_recorded, options)
+    try:
+        embedder = home.embedder
+    finally:
+        await asyncio.to_thread(home.close)
+    number = 0
+    async for record in transfer.export_memory(
+        agent.context, name=options.agent, embedder=embedder
+    ):
+        out.write(line_of(record) + "\n")
+        number += 1
+    out.flush()
+    return number - 2
+
+
+async def _write_file(session: Session, file: Path) -> int:
+    """Write beside `file`, then replace it: only a whole export takes its place."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with beside.open("x", encoding="utf-8") as out:
+            number = await _write(session, out)
+            os.fsync(out.fileno())
+        beside.replace(file)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+    return number
+
+
+def _standard_input() -> list[str]:
+    try:
+        return sys.stdin.readlines()
+    except UnicodeDecodeError:
+        raise InputError("standard input is not UTF-8 text") from None
+
+
+@dataclass
+class _Extent:
+    """How far a reindexing has come."""
+
+    done: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.done:,} of {self.total:,} memories have their vectors"
+
+
+@command()
+async def reindex(options: Options) -> int:
+    """Embed what has no vector yet; with another --embedder, all."""
+    await must_be_made(options)
+    screen, far = Screen(json=options.json), _Extent()
+    try:
+        done = await _embed(options, screen, far)
+    except asyncio.CancelledError:
+        screen.problem(f"interrupted: {far}; {RESUMES}")
+        return INTERRUPTED
+    except CircadianError as error:
+        if not far.done:
+            raise
+        raise CircadianError(f"{error}; {far}, and {RESUMES}") from error
+    screen.result(done._asdict(), *map(Text, _lines(done)))
+    return 0
+
+
+async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
+    """Reindex behind a progress bar."""
+    with screen.progress() as progress:
+        progress("waiting until no agent runs", 0, None)
+
+        def tell(done: int, total: int) -> None:
+            far.done, far.total = done, total
+            progress("embedding", done, total)
+
+        return await reindexing.reindex(options.data, options.embedder, progress=tell)
+
+
+def _lines(done: Reindexing) -> list[str]:
+    """The outcome, for people."""
+    embedder = one_line(done.embedder)
+    lines = []
+    if done.was != done.embedder:
+        before = f"was {one_line(done.was)} and " if done.was is not None else ""
+        lines.append(f"The embedder {before}is {embedder} now.")
+    if done.embedded:
+        lines.append(f"{counted(done.embedded, 'memory', 'memories')} embedded ({embedder}).")
+    elif not done.left:
+        lines.append(f"Nothing waits: every memory has its vector ({embedder}).")
+    if done.left:
+        waits = counted(done.left, "memory waits", "memories wait")
+        lines.append(f"{waits} for a vector: `circadian reindex` once more.")
+    return lines
