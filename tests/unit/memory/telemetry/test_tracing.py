@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from memory import telemetry as tracing
+from memory import telemetry
 from memory.errors import ModelError
 from memory.models.client import ask
 from tests.support.agents import night_model, opened, said
@@ -33,7 +33,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_tracer", lambda: provider.get_tracer("circadian"))
+    monkeypatch.setattr(telemetry, "_tracer", lambda: provider.get_tracer("circadian"))
     return exporter
 
 
@@ -81,7 +81,7 @@ async def test_a_failed_call_says_so_by_the_type_of_the_error(
 
 
 def test_a_run_that_is_not_streamed_is_a_span_too(spans: InMemorySpanExporter) -> None:
-    with tracing.invoke_agent("thread-1"), tracing.execute_tool("add_goal", "c1") as tool:
+    with telemetry.invoke_agent("thread-1"), telemetry.execute_tool("add_goal", "c1") as tool:
         tool.failed("tool_error")
     run, call = only(spans, "invoke_agent circadian"), only(spans, "execute_tool add_goal")
     assert call.parent == run.context
@@ -90,7 +90,7 @@ def test_a_run_that_is_not_streamed_is_a_span_too(spans: InMemorySpanExporter) -
 
 
 def test_a_tool_call_is_a_span(spans: InMemorySpanExporter) -> None:
-    with tracing.execute_tool("add_goal", "c1"):
+    with telemetry.execute_tool("add_goal", "c1"):
         pass
     assert dict(only(spans, "execute_tool add_goal").attributes or {}) == {
         "gen_ai.operation.name": "execute_tool",
@@ -104,14 +104,14 @@ def test_a_tool_call_is_a_span(spans: InMemorySpanExporter) -> None:
 def test_a_question_or_a_cancelled_step_is_no_error(
     spans: InMemorySpanExporter, passing: BaseException
 ) -> None:
-    with pytest.raises(type(passing)), tracing.execute_tool("add_goal", None):
+    with pytest.raises(type(passing)), telemetry.execute_tool("add_goal", None):
         raise passing
     assert only(spans, "execute_tool add_goal").status.is_unset
 
 
 async def parts() -> AsyncGenerator[int]:
     for number in range(3):
-        with tracing.span(f"step {number}", {}):
+        with telemetry.span(f"step {number}", {}):
             await asyncio.sleep(0)
         yield number
 
@@ -119,10 +119,10 @@ async def parts() -> AsyncGenerator[int]:
 async def test_what_a_run_does_stands_below_it_and_nothing_else_does(
     spans: InMemorySpanExporter,
 ) -> None:
-    stream = tracing.invoke_agent_stream("thread-1", parts())
+    stream = telemetry.invoke_agent_stream("thread-1", parts())
     # Each part in another task, as a caller from a thread takes them.
     while (part := await asyncio.create_task(_next(stream))) is not None:
-        with tracing.span(f"consumer {part}", {}):
+        with telemetry.span(f"consumer {part}", {}):
             pass
     run = only(spans, "invoke_agent circadian")
     assert dict(run.attributes or {}) == {
@@ -143,7 +143,7 @@ async def _next(stream: AsyncGenerator[int]) -> int | None:
 async def test_a_run_that_is_left_early_ends_its_span_without_an_error(
     spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stream = tracing.invoke_agent_stream("thread-1", parts())
+    stream = telemetry.invoke_agent_stream("thread-1", parts())
     assert await asyncio.create_task(_next(stream)) == 0
     await asyncio.create_task(stream.aclose())
     assert only(spans, "invoke_agent circadian").status.is_unset
@@ -173,15 +173,15 @@ for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
     del sys.modules[name]
 sys.modules["opentelemetry"] = None
 from langchain_core.messages import HumanMessage
-from memory import telemetry as tracing
-from memory.models.client import ask
+from memory import telemetry
+from memory.models import ask
 from memory.models.offline import OfflineChatModel
 async def run():
     answer = await ask(OfflineChatModel(), [HumanMessage("Hello")])
     async def parts():
         yield "a part"
-    return [one async for one in tracing.invoke_agent_stream("t", parts())], answer.message.text
-print(asyncio.run(run()), tracing._tracer())
+    return [one async for one in telemetry.invoke_agent_stream("t", parts())], answer.message.text
+print(asyncio.run(run()), telemetry._tracer())
 """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
