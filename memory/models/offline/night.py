@@ -6,7 +6,7 @@ All of it is extractive: it says nothing that does not stand in what it was give
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
@@ -15,13 +15,15 @@ from memory.messages import DatedLine, data_in, prompt_lines
 from memory.models.offline.prompt import Call, Done, Prompt, said_by_people
 from memory.models.offline.sentences import (
     has_particulars,
+    is_question,
     may_tell_of_a_life,
     names,
+    names_a_time,
     statement,
     states_something,
     tells_of_a_life,
 )
-from memory.text import sentences, shortened
+from memory.text import PRONOUNS, STOP_WORDS, depends_on_speaker, sentences, shortened, words
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
@@ -30,6 +32,12 @@ _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
+_NOTICED = re.compile(
+    r"(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) (?:(?:always|never|often|really|usually) )?"
+    r"(?:likes|loves|hates|dislikes|prefers|enjoys|lives|works|plays|studies|teaches|collects"
+    r"|owns|wants|needs|is allergic|is afraid|is married|is fond)\b.+"
+)
+"""A sentence that says what someone or something is like, with the name first."""
 _BY_GUARD = re.compile(r"first person|speaks of the assistant")
 """How the persona guard begins its reasons."""
 _STAGES = (
@@ -92,10 +100,15 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences of people with names, numbers or dates; then a noop."""
-    if "add_journal_entry" in tools and not prompt.done and (found := _worth_journaling(prompt)):
-        return found
-    done = {each.name for each in prompt.done}
+    """At most five sentences of people with names, numbers or dates, and at most five that say
+    what a named third person is like; then a noop.
+    """
+    if not prompt.done:
+        found = _worth_journaling(prompt) if "add_journal_entry" in tools else []
+        found += _noticed(prompt) if "update_entity_observation" in tools else []
+        if found:
+            return found
+    done = {one.name for one in prompt.done}
     if "noop" in tools and "noop" not in done:
         return [Call("noop", {"reasoning": "Nothing more with names, numbers or dates."})]
     return []
@@ -152,16 +165,40 @@ def _rejections(done: Done) -> list[str]:
     return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
 
 
-def _worth_journaling(prompt: Prompt) -> list[Call]:
-    found: dict[str, Call] = {}
+def _said(prompt: Prompt) -> Iterator[tuple[str, str | None]]:
+    """Each sentence of people in the history once, and who said it first."""
+    said: dict[str, str | None] = {}
     for text, message in said_by_people(prompt.history):
         for sentence in sentences(text):
-            if states_something(sentence) and has_particulars(sentence):
-                args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
-                if message.name:
-                    args["source_entity"] = message.name
-                found.setdefault(sentence, Call("add_journal_entry", args))
-    return sorted(found.values(), key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
+            said.setdefault(sentence, message.name)
+    yield from said.items()
+
+
+def _worth_journaling(prompt: Prompt) -> list[Call]:
+    found: list[Call] = []
+    for sentence, who in _said(prompt):
+        if states_something(sentence) and has_particulars(sentence):
+            args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
+            found.append(Call("add_journal_entry", args | ({"source_entity": who} if who else {})))
+    return sorted(found, key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
+
+
+def _noticed(prompt: Prompt) -> list[Call]:
+    found: list[Call] = []
+    for sentence, _ in _said(prompt):
+        match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
+        if match and _is_name(match["name"]):
+            args = {"entity": match["name"], "observation": sentence}
+            found.append(Call("update_entity_observation", args))
+    return found[:_MOST_EXTRACTED]
+
+
+def _is_name(text: str) -> bool:
+    """Whether words at the beginning of a sentence may be a name: no pronoun, day or relative."""
+    plain = STOP_WORDS | PRONOUNS
+    return not (
+        names_a_time(text) or depends_on_speaker(text) or any(word in plain for word in words(text))
+    )
 
 
 def _turns(text: str) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ def test_offline_needs_nothing() -> None:
     assert isinstance(load_embedder("offline"), HashingEmbeddings)
 
 
-def test_importing_the_seam_and_using_offline_loads_no_provider() -> None:
+def test_importing_the_registry_and_using_offline_loads_no_provider() -> None:
     code = (
         "import sys; from memory.models.registry import choose_model, choose_embedder\n"
         "import memory.models.client; choose_model('offline'); choose_embedder(None, offline=True)\n"
