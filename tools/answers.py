@@ -23,14 +23,10 @@ _AS_IT_IS = GetPydanticSchema(
 """Taken as it is, and nothing where arguments are dumped: LangChain dumps those of every call, and
 by a runtime's own schema the whole state would be copied for each."""
 
-
 Runtime: TypeAlias = Annotated[ToolRuntime[Any, Any], InjectedToolArg, _AS_IT_IS]
 """Injected: the state, settings, store and config of the call. The model never sees it."""
 
-
 Answer: TypeAlias = Command[str]
-
-
 Reasoning: TypeAlias = Annotated[
     str | None, Field(description="Why you call this tool now, in one sentence.")
 ]

@@ -76,10 +76,7 @@ OWN_TOOLS = frozenset(
 )
 """Tools that tell of the assistant itself and its memory; any other looks at the world."""
 
-
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
-
-
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
 
 

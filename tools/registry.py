@@ -42,10 +42,8 @@ from tools.policy import ContextConfig
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What providers take for a tool's name."""
 
-
 READABLE = frozenset(State.__annotations__) - {"messages", "exchange", "tool_cache"}
 """State keys that a cached answer may depend on: plain JSON."""
-
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -81,8 +79,6 @@ class ToolKind:
 
 
 _KIND = TypeAdapter(ToolKind)
-
-
 _FIELDS = [one.name for one in fields(ToolKind)]
 
 
@@ -168,7 +164,6 @@ _MORE: dict[str, dict[str, Any]] = {
     "update_system_prompt": {"always_ask": True},
 }
 """What there is to say of a built-in tool beside its category."""
-
 
 BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
     tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)

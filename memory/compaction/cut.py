@@ -120,14 +120,11 @@ def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
 SUMMARIES_SHARE = 8
 """All summaries together get one in so many tokens that a compaction leaves."""
 
-
 NEW_SHARE = 4
 """The new summary gets at least one in so many of these tokens."""
 
-
 LEAST = 96
 """Tokens for all summaries in a small context, but at most half of it."""
-
 
 HEAD = 12
 """Tokens of a summary message without its text."""

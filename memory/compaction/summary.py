@@ -20,31 +20,24 @@ from memory.text import approximate_tokens, calibrated, cut_to, sentences
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
 
-
 LEAST = 24
 """Tokens per exchange, at least; if there are not enough, the oldest are only counted."""
-
 
 SHORT = 8
 """Tokens to which the last sentence may be cut, at least."""
 
-
 MOST = 240
 """Tokens per exchange, at most."""
 
-
 NEWEST = 3
 """The newest exchange may be so many times as long as the oldest."""
-
 
 _DETAIL = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
 )
 
-
 _NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
 """A capitalised word that is not the first."""
-
 
 _SPREAD = 0.618033988749895
 
@@ -176,7 +169,6 @@ def _size(text: str, calibration: float) -> int:
 
 
 SHORTENED = "[earlier summaries shortened; the journal's archives have them whole]"
-
 
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS")
 """Finish reasons of providers for an answer that was cut off."""

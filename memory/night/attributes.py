@@ -17,7 +17,6 @@ from memory.records import (
 
 MOST_ATTRIBUTES = 40
 
-
 MOST_REPLACED = 10
 """The number of earlier values that an attribute keeps."""
 

@@ -14,7 +14,6 @@ from memory.settings import Settings
 LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
-
 FREE = ("extract_facts", "compact")
 """Steps outside of the budget, because a history that is too long must be cut."""
 

@@ -27,20 +27,14 @@ from memory.text import cached_by_text, terms
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
 """Weights of similarity in meaning, shared words, shared entities and nearness in time."""
 
-
 DEPTH = 4
 """Candidates per neighbour wanted, from each of the two searches."""
-
 
 MOST_WORDS = 8
 """Words of a fact in the search for its neighbours. All shared words are weighed later."""
 
-
 _WORD = re.compile(r"\w+")
-
-
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
-
 
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""

@@ -19,8 +19,6 @@ from memory.runtime import settings_of
 from memory.settings import Settings
 
 NIGHT = "night"
-
-
 Progress = Literal["begin", "progress", "end"]
 
 

@@ -33,7 +33,6 @@ from memory.storage import list_items, write_batch
 
 NIGHTS, OPEN = "nights", "open_night"
 
-
 STEPS = (
     "score_importance",
     "consolidate",

@@ -47,7 +47,6 @@ ITEMS_A_BATCH = 62
 """A visit to a step thinks about one batch, and one more for each so many of the night's entries or
 entities: every visit reads the night anew, and a long night must not have more visits."""
 
-
 Form = TypeVar("Form", bound=BaseModel)
 
 

@@ -26,10 +26,8 @@ from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
-
 SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
 """Kinds whose inverse is the same kind with before and after exchanged."""
-
 
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",

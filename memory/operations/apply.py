@@ -132,18 +132,12 @@ def stands_under(entry: JournalEntry, cited: Collection[str]) -> bool:
 
 
 log = logging.getLogger("circadian.memory")
-
-
 LINKS = links.LINKS
-
 
 UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
 
-
 _ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-
-
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 

@@ -34,16 +34,9 @@ from memory.records import (
 from memory.storage import list_items
 
 _ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-
-
 _FACTS = ("add_fact", "change_fact", "remove_fact")
-
-
 _TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
-
-
 Record = TypeVar("Record")
-
 
 _COUNTED = ("id", "access_count", "last_access")
 """Fields of a fact that reading it changes."""

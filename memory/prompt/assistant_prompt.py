@@ -15,17 +15,13 @@ from memory.records import AssistantPrompt, PromptVersion
 KEPT = 20
 """Versions that are kept, the newest: the state is copied into every checkpoint."""
 
-
 LONGEST = 8_000
 """Characters of a prompt."""
-
 
 _JOINERS = "\u200c\u200d"
 """Not seen either, but several scripts and many emoji are not written without them."""
 
-
 _UNSEEN = {"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"}
-
 
 _BEYOND = 0xE0000
 """From here on Unicode has nothing but tags and selectors, which can carry a text unseen."""

@@ -24,49 +24,26 @@ from memory.settings import Settings
 from memory.text import check_template
 
 SYSTEM_PROMPT = 0
-
-
 CHARACTER_CONTEXT = 1000
-
-
 ENTITY_CONTEXT = 1500
-
-
 SEMANTIC_MEMORIES = 2000
-
-
 CONTEXT_BUFFER = 3000
-
-
 GOALS = 4000
-
-
 CONVERSATION_HISTORY = 5000
-
-
 PENDING_EVENT = 6000
-
-
 TOOL_RESULT = 7000
-
 
 RESERVED = (TOOLS,)
 """Keys of what is counted beside the components."""
 
-
 FIRST_FREE, LAST_FREE = 1, 7999
 """Between which ids a user's components stand."""
 
-
 Role = Literal["system", "user", "assistant", "tool", "mixed"]
-
-
 Content = str | Callable[[Mapping[str, Any]], str]
-
 
 SHOWN_IN = ("tick_event", "tick_autonomous", "reflection", "reflection_cont")
 """The contexts that show a user's components: the others are loops over their own material."""
-
 
 PLACEHOLDERS = {
     "agent": "what the assistant is called",
@@ -81,7 +58,6 @@ PLACEHOLDERS = {
 }
 """What every component's template may hold."""
 
-
 DATA = {
     "system_prompt": (),
     "character_context": ("persona", "projects", "session_memory"),
@@ -94,7 +70,6 @@ DATA = {
     "tool_result": ("result",),
 }
 """What the template of each built-in component, and one that overrides it, may hold besides."""
-
 
 GUIDE = f"""What to keep, and where:
 - a person's preference, a fact that matters in every talk -> session memory (fact)
@@ -118,7 +93,6 @@ when you do not know, say so.
 Your owners: {{owners}}.
 {TRUST_NOTE}"""
 """The decision tables (architecture-self-management, 6; original-system, 10), for every tick."""
-
 
 DEFAULT_PROMPT = f"""{GUIDE}
 
@@ -223,7 +197,6 @@ STATIC: tuple[PromptComponent, ...] = (
     _static(TOOL_RESULT, "tool_result", "tool", "Answers of the tools so far", "{result}"),
 )
 """The nine built-in components, in id order."""
-
 
 COMPONENTS: dict[int, PromptComponent] = {one.id: one for one in STATIC}
 """The same by id."""
@@ -420,7 +393,6 @@ GIVES_WAY_FIRST = (
 When the components fill more than their share of the context, the first list shrinks to nothing
 before the next is touched. A user's own components come after all of them. The system prompt and
 the persona are the user's, and stay whole."""
-
 
 SHARE = 0.5
 """The share of the context limit for all components of the system message."""

@@ -19,19 +19,15 @@ ACTIONS = {
 }
 """The recommended action at each level (architecture-self-management, section 4)."""
 
-
 HISTORY, TOOLS = "conversation_history", "tools"
 """What a prompt holds beside the blocks of its system message."""
-
 
 FULL_AT = 90.0
 """Percent of its budget from which a component counts as full: the next line would not fit."""
 
-
 LARGE_AT = 40.0
 """Percent of the context that one component should stay below. The history has thresholds of its
 own: it is compacted."""
-
 
 TOOLS_AT = 20.0
 """Percent of the context that tool schemas should stay below."""

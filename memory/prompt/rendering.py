@@ -35,7 +35,6 @@ from memory.text import approximate_tokens, calibrated, cut_to, fill
 LARGEST = 10
 """In a list that does not fit, a text takes at most the N-th part of the budget."""
 
-
 T = TypeVar("T")
 
 
@@ -85,10 +84,8 @@ def _first(lines: Sequence[str], tokens: int, calibration: float) -> tuple[list[
 
 DEFAULTS = Settings()
 
-
 LEAST_OF_A_MEMORY = 60
 """Tokens: a memory that does not fit is shortened to no less."""
-
 
 _STEP = 0.25
 """Of the history's budget: what is left out at once, so that the prompt's beginning stands still
@@ -310,18 +307,13 @@ def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
 
 
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
-
-
 TALKS = "Open conversations, the latest first:"
-
 
 _SHARE = 0.75
 """Share of the budget for people, if there are conversations too."""
 
-
 _LEAST = 60
 """Least tokens to show a person."""
-
 
 _LEAST_OF_A_TEXT = 30
 """Least tokens to which a text about a person is shortened."""

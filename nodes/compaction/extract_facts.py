@@ -35,16 +35,9 @@ from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import tools_for
 
 log = logging.getLogger("circadian.compaction")
-
-
 CONTEXT = CONTEXTS["pre_compaction"]
-
-
 MIN_MESSAGES = 5
-
-
 EMERGENCY_ITERATIONS = 3
-
 
 INSTRUCTION = (
     "[pre-compaction] The older part of this conversation is about to be summarised. Journal the "

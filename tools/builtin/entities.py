@@ -52,7 +52,6 @@ from tools.evidence import (
 LONGEST_OBSERVATION = 1_000
 """Characters. A profile is read in every tick that its entity has a part in."""
 
-
 THE_WORLD = "Profiles are about the world and its people, in the third person; not about you."
 
 

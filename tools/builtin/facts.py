@@ -23,7 +23,6 @@ from tools.evidence import RECALLED, grounds, heard, origin_of, shown
 PLACES = 16
 """Places that are looked up at a time."""
 
-
 SUGGESTION = (
     "Mend the rejected facts and store them again: cite ids that were shown; write about the "
     "world, people or events in the third person; name the speaker of what one says of oneself."

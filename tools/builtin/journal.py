@@ -34,7 +34,6 @@ from tools.evidence import (
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions in the loops beside a tick's own, so that entries of two loops share no id."""
 
-
 REFLECTIONS = frozenset({"reflection", "reflection_cont"})
 """The contexts in which the assistant looks at its own work."""
 

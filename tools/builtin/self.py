@@ -181,8 +181,6 @@ def _is_copy(messages: list[AnyMessage]) -> bool:
 
 
 OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
-
-
 ASK_AGAIN = "Leave the prompt as it is; it can be asked for again in a later tick."
 
 

@@ -28,7 +28,6 @@ from tools.registry import BUILT_IN, ToolCategory, ToolKind, kind_of
 MOST = 50
 """Answers kept, the newest."""
 
-
 LONGEST = 20_000
 """Characters of an answer that is kept."""
 

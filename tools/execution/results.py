@@ -16,7 +16,6 @@ from memory.text import safe, shortened
 LONGEST_ANSWER = 50_000
 """Characters of an answer of a user's tool that the model is shown."""
 
-
 _NO_OUTPUT = json.dumps({"success": True, "message": "The tool gave no output"})
 
 

@@ -19,7 +19,6 @@ from tools.policy.contexts import SLEEP_CONTEXTS, ContextConfig, ExecutionMode
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
 """Narrowest first."""
 
-
 T = TypeVar("T")
 
 
@@ -41,10 +40,7 @@ class Limits:
 SINGLE_ACTION = Limits(mode="single_action", max_iterations=1, multi_tool_enabled=False)
 """One tool call at most, then the answer (ruling 5)."""
 
-
 _AT_MOST_TWO = Limits(max_iterations=2)
-
-
 _CONFIRM = Limits(dangerous_requires_confirm=True)
 
 
