@@ -7,15 +7,16 @@ goes on (`proceed`). A plan is written before the next batch is begun.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from memory import audit, journal, telemetry
 from memory.audit import AuditEntry
@@ -23,11 +24,10 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.events import called_away, inbox, owners_of, wakes
 from memory.messages import history_share
 from memory.models import ask_for, in_vain
-from memory.night import progress
 from memory.night import record as night
-from memory.night.order import next_step, stopped
+from memory.night.order import items_done, items_left, next_step, stopped
 from memory.night.pending_view import Changes, PendingView
-from memory.night.plans import Plans
+from memory.night.record import Plans
 from memory.operations import apply
 from memory.records import (
     CallRecord,
@@ -245,7 +245,7 @@ async def plan(
     put = night.plan_put(context.scope, context.record["id"], made)
     await audit.write(context.store, context.scope, thought.log, visit=made["order"], also=[put])
     context.plans.extend([made])
-    progress.tell_progress(context.record, context.plans, step, "progress")
+    tell_progress(context.record, context.plans, step, "progress")
     return made
 
 
@@ -311,8 +311,8 @@ def _tell_step(context: NightContext, step: str) -> None:
     if step in (context.step, "settle"):  # settling is a part of applying, and no step of its own
         return
     if context.step is not None:
-        progress.tell_progress(context.record, context.plans, context.step, "end")
-    progress.tell_progress(context.record, context.plans, step, "begin")
+        tell_progress(context.record, context.plans, context.step, "end")
+    tell_progress(context.record, context.plans, step, "begin")
     context.step = step
 
 
@@ -323,3 +323,64 @@ def compaction_due(state: State, settings: Settings) -> bool:
         return False
     share = history_share(messages, state["calibration"], settings.max_context_tokens)
     return share >= settings.compact_sleep_threshold
+
+
+# Progress, told as custom events of the graph's stream. Listeners only: nothing of it is kept.
+
+
+NIGHT = "night"
+Progress = Literal["begin", "progress", "end"]
+
+
+class NightEvent(TypedDict):
+    """One line of a night's progress."""
+
+    type: Literal["night"]
+    night: str
+    dry_run: bool
+    step: str
+    """The node's name."""
+    event: Progress
+    done: int
+    """Entries, facts or entities that the step has finished."""
+    of: int
+    """All that it has to do, `done` included; 0 where the step looks at everything at once."""
+    operations: int
+    """Changes that the step decided so far."""
+    llm_calls: int
+    tokens: int
+
+
+def is_night_event(given: Any) -> TypeGuard[NightEvent]:
+    """Whether a custom event is one of these: tools may send their own."""
+    return isinstance(given, Mapping) and given.get("type") == NIGHT and "step" in given
+
+
+def tell_progress(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
+    """Put an event into the stream of the current run; outside a run do nothing."""
+    try:
+        runtime = get_runtime()
+    except (RuntimeError, KeyError):
+        return
+    settings = settings_of(cast(Any, runtime.context))
+    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event))
+
+
+def event_of(
+    record: NightRecord, plans: Plans, settings: Settings, *, step: str, event: Progress
+) -> NightEvent:
+    """How far a step is. Pure."""
+    mine = plans.of(step)
+    done = len(items_done(mine))
+    return {
+        "type": "night",
+        "night": record["id"],
+        "dry_run": record["dry_run"],
+        "step": step,
+        "event": event,
+        "done": done,
+        "of": done + items_left(step, record, plans, settings),
+        "operations": sum(len(plan["operations"]) for plan in mine),
+        "llm_calls": sum(plan["llm_calls"] for plan in mine),
+        "tokens": sum(plan["tokens"] for plan in mine),
+    }

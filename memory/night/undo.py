@@ -19,7 +19,7 @@ from memory.audit import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.facts import SemanticMemory
 from memory.night import record as night
-from memory.night.plans import Plans
+from memory.night.record import Plans
 from memory.operations import apply
 from memory.records import NightRecord, Operation, OperationKind, PlanRecord, Scope, operation_id
 from memory.storage import write_batch

@@ -9,10 +9,11 @@ import pytest
 
 from graph.cli.views.night import KNOWN_BY, night_view, nights_view, taken_back
 from graph.use_cases.nights import Labels, NightLine
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry
 from memory.records.records import NightStatus, Operation
 from memory.records.reports import NightReport
+from nodes.night.consolidate_entities import Synthesis, consolidated
 from nodes.night.dream import Claim, Context, Relation, evolve, settle
 from nodes.night.reflect import Insight, insights
 from tests.support.facts import draft

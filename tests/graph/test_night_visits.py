@@ -12,7 +12,7 @@ from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.api.async_agent import AsyncAgent
 from memory.journal import entries as journal
-from memory.night import pruning as nightwork
+from memory.night import dream_work as nightwork
 from memory.night import record as night
 from memory.night import steps as night_steps
 from memory.night.order import LEAST_CALLS

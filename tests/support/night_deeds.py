@@ -9,7 +9,7 @@ from itertools import count
 from hypothesis import strategies as st
 
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.pending_view import profiles_after
 from memory.night.undo import inverse
 from memory.operations.apply import entries_after, facts_after
@@ -23,6 +23,7 @@ from memory.records.operations import (
     settle_fact,
 )
 from memory.records.records import Fact, JournalEntry, Operation, RecallHit
+from nodes.night.consolidate_entities import Synthesis, consolidated
 from nodes.night.dream import Claim, Context, Relation, evolve, settle
 from nodes.night.reflect import Insight, insights
 from tests.support.facts import draft

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from memory.entities.changes import after, changed
-from memory.night.attributes import (
+from memory.night import ripe
+from memory.records.profiles import Attribute, EntityProfile
+from memory.records.records import Operation
+from nodes.night.consolidate_entities import (
     MOST_ATTRIBUTES,
     MOST_REPLACED,
     Consolidated,
     Synthesis,
     consolidated,
-    ripe,
 )
-from memory.records.profiles import Attribute, EntityProfile
-from memory.records.records import Operation
 from tests.support.night_memories import ADA, NOW, ada, noticed, observation
 
 FIVE = [observation(n) for n in range(1, 6)]

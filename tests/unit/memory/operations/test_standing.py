@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.undo import inverse
 from memory.records.operations import (
     add_entry,
@@ -24,6 +24,7 @@ from memory.records.operations import (
     supersede_fact,
 )
 from memory.records.records import Fact, Operation
+from nodes.night.consolidate_entities import Synthesis, consolidated
 from nodes.night.dream import Claim, settle
 from tests.support.facts import draft, memory_at
 from tests.support.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation

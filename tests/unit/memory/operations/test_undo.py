@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.undo import built_on, inverse
 from memory.operations import apply
 from memory.records.operations import (
@@ -30,6 +30,7 @@ from memory.records.operations import (
     unlink,
 )
 from memory.records.records import Operation
+from nodes.night.consolidate_entities import Synthesis, consolidated
 from nodes.night.dream import Claim, settle
 from tests.support.facts import draft, memory_at
 from tests.support.night_deeds import AT, DEEDS, Night, before_a_night
