@@ -56,13 +56,12 @@ _ASKS_ITSELF = re.compile(
 """Names of the assistant in a question, which has more of them than a statement."""
 
 
-class Insight(NamedTuple):
-    """An insight as the model gave it."""
+class InsightGiven(BaseModel):
+    """One insight."""
 
-    text: str
-    evidence: Sequence[str]
-    """Ids of memories, as shown."""
-    importance: int
+    text: str = Field(description="One sentence.")
+    evidence: list[str] = Field(description="Ids of the memories that it stands on, as shown.")
+    importance: int = Field(8, description="8 or 9.")
 
 
 class Reflected(NamedTuple):
@@ -93,7 +92,7 @@ def _asked_in_vain(text: str) -> str | None:
 
 
 def insights(
-    given: Iterable[Insight],
+    given: Iterable[InsightGiven],
     shown: Mapping[str, RecallHit],
     *,
     night: str,
@@ -210,14 +209,6 @@ class Questions(BaseModel):
     questions: list[str] = Field(description="Three questions about the world and its people.")
 
 
-class InsightGiven(BaseModel):
-    """One insight."""
-
-    text: str = Field(description="One sentence.")
-    evidence: list[str] = Field(description="Ids of the memories that it stands on, as shown.")
-    importance: int = Field(8, description="8 or 9.")
-
-
 class Insights(BaseModel):
     """What the memories come to."""
 
@@ -269,7 +260,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
     answer, usage = await context.ask(insights_prompt(found), Insights)
     now = datetime.fromisoformat(context.now)
     made = insights(
-        [Insight(one.text, one.evidence, one.importance) for one in answer.insights],
+        answer.insights,
         shown,
         night=context.record["id"],
         now=now,
