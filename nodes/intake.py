@@ -141,7 +141,7 @@ class Findings(NamedTuple):
     """This visit may work on the goals."""
 
 
-class Decision(NamedTuple):
+class NextTurn(NamedTuple):
     """What the run does next, and what changes on the way there."""
 
     turn: Literal["tick", "night", "rest"]
@@ -158,16 +158,16 @@ class Decision(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def decide(found: Findings) -> Decision:
+def decide(found: Findings) -> NextTurn:
     """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest. Pure."""
     state = found.state
     if found.answered:
         return _resumed(found.answered)
     if night_due(found):
-        return Decision("night")
+        return NextTurn("night")
     if ready := found.pending.ready(state, found.settings, found.now):
         event, classification = ready
-        return Decision(
+        return NextTurn(
             "tick",
             event,
             classification,
@@ -178,16 +178,16 @@ def decide(found: Findings) -> Decision:
     may_sleep = state["report"]["night"] is None
     dropped = DIRECT_EVENT if may_sleep and found.left.people else None
     if may_sleep and (cause := sleep_cause(found)):
-        return Decision("night", falls_asleep=cause, wish_dropped=dropped)
+        return NextTurn("night", falls_asleep=cause, wish_dropped=dropped)
     notes: tuple[str, ...] = ()
     if found.autonomous and not goals_parked(state):
         idle = why_idle(state, found.settings, found.now)
         if idle is None:
-            return Decision("tick", wish_dropped=dropped)
+            return NextTurn("tick", wish_dropped=dropped)
         notes = (idle,)
     if (parked := parked_ticks(state)) and state["mode"] == "awake":
         return _resumed(parked[0])._replace(wish_dropped=dropped, notes=notes)
-    return Decision("rest", wish_dropped=dropped, notes=notes)
+    return NextTurn("rest", wish_dropped=dropped, notes=notes)
 
 
 def night_due(found: Findings) -> bool:
@@ -239,8 +239,8 @@ def _failed_events(state: State) -> set[str]:
     return {failure["event_id"] for failure in failures if failure["event_id"] is not None}
 
 
-def _resumed(parked: ParkedTick) -> Decision:
-    return Decision("tick", parked["event"], parked["classification"], resumes=parked)
+def _resumed(parked: ParkedTick) -> NextTurn:
+    return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
 class _Visit:
@@ -380,15 +380,15 @@ class _Visit:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
-    async def decision(self) -> Decision:
+    async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             stands = emergency.sentence(len(waits))
-            return Decision("rest", wish_dropped="the emergency stop stands", notes=(stands,))
+            return NextTurn("rest", wish_dropped="the emergency stop stands", notes=(stands,))
         if self.resources.night_only:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
-            return Decision("night" if due else "rest")
+            return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
             self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
@@ -458,7 +458,7 @@ class _Visit:
         marks = [HandledMark(id=event["id"], tick=tick, at=stamp) for event in events]
         self.change(handled=[*self.state["handled"], *marks])
 
-    def carry_out(self, decision: Decision) -> None:
+    def carry_out(self, decision: NextTurn) -> None:
         """Bring state, report and log to what was decided."""
         self.note(notes=[*decision.notes])
         if decision.turn == "tick":

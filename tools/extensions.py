@@ -1,4 +1,4 @@
-"""Everything that a user adds to the agent, gathered and checked: for Python and for a server."""
+"""Everything that a user adds to the agent, loaded and checked: tools and prompt components."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ async def extra(
     tools: Sequence[BaseTool] = (),
     components: Sequence[PromptComponent] = (),
 ) -> Extensions:
-    """`tools` and `components`, with what the deployment's extensions, folder and MCP file add.
+    """`tools` and `components`, with those of the deployment's extensions, folder and MCP file.
 
     Args:
-        deployment: which of them there are.
+        deployment: names the extensions, the folder and the MCP file.
         data: the agent's data folder.
         tools: the user's own, given in Python.
         components: the same.
 
     Raises:
-        InputError: one of them cannot be had, or two have one name, key or id.
+        InputError: one cannot be loaded, or two share a name, key or id.
     """
     local = await asyncio.to_thread(_local, deployment, data)
     found = [*tools, *local.tools]
@@ -46,7 +46,7 @@ async def extra(
 
 
 def _local(deployment: Deployment, data: Path) -> Extensions:
-    """What is made of files: blocking."""
+    """Extensions and folder tools. Blocks."""
     named = load_extensions(deployment.extensions) if deployment.extensions else Extensions()
     files = folder_tools(deployment.folder, data=data) if deployment.folder is not None else []
     return Extensions((*named.tools, *files), named.components)

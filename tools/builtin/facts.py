@@ -1,4 +1,4 @@
-"""The tool that writes long-term memory: every fact with its sources (rulings 13 and 15)."""
+"""Tools that store and recall the facts of long-term memory, with sources (rulings 13, 15)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, 
 from tools.evidence import RECALLED, grounds, heard, origin_of, shown
 
 PLACES = 16
-"""Places that are looked up at a time."""
+"""Places looked up in one query."""
 
 SUGGESTION = (
     "Mend the rejected facts and store them again: cite ids that were shown; write about the "
@@ -75,11 +75,11 @@ async def store_memory(
 
 
 class _Places:
-    """Gives each fact its operation id: from its origin, its sources and its place among those.
+    """Operation ids for facts, made from their origin, their sources and a place.
 
-    Places are counted from 0 for facts of one origin and the same sources. A text that stands at
-    one of them already is that fact: the same call made again gives the same ids. A place that
-    holds other words, as those of a try that failed, is passed over, so that no fact is dropped.
+    Places count from 0 among the facts with the same origin and sources. A place that holds the
+    same text is that fact, so that a repeated call gives the same ids. A place with other text, as
+    from an earlier try of the tick, is skipped, so that no fact is dropped.
     """
 
     def __init__(self, runtime: Runtime, sink: Collector) -> None:
@@ -89,10 +89,10 @@ class _Places:
         operations = sink.operations if isinstance(sink, PlanCollector) else []
         added = [one for one in operations if one["kind"] == "add_fact"]
         self._texts: dict[str, str] = {one["id"]: one["after"]["text"] for one in added}
-        """What stands or is about to be written, by operation id."""
+        """Texts by operation id, planned ones included."""
 
     async def operation(self, draft: FactDraft) -> Operation:
-        """The operation that writes `draft` at its place."""
+        """The operation that adds `draft`."""
         sources = sorted([*draft["source_entries"], *draft["source_events"]])
         first = 0
         while True:
@@ -106,7 +106,7 @@ class _Places:
             first += PLACES
 
     async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
-        """The texts that stand at `ops`: awake in semantic memory, in a night in the plan."""
+        """The texts under the ids `ops`: awake from semantic memory, in a night from its plan."""
         if self._planned:
             return self._texts
         config = self._runtime.config
@@ -115,9 +115,9 @@ class _Places:
 
 
 def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
-    """The fact with what follows from its sources. Valid from the newest of them on.
+    """The fact with speaker, trust and importance from its sources, never from the model.
 
-    Who said it and how far it is trusted follows from them too, and never from the model's word.
+    It is valid from the time of its newest source.
     """
     text = " ".join(fact.text.split())
     speaker = speaker_of(text, _person(fact), said_in(entries))
@@ -139,7 +139,7 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
 
 
 def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:
-    """Why nothing can stand on these ids."""
+    """Why these ids cannot be sources, or None."""
     if not ids:
         return "It names no source: give source_ids"
     if unknown := [one for one in ids if one not in sources]:
@@ -157,7 +157,7 @@ def _problem(
     runtime: Runtime,
     sink: Collector,
 ) -> str | None:
-    """Why this fact is not stored."""
+    """Why this fact is not stored, or None."""
     if not fact.text.strip():
         return "The text is empty"
     entries = _entries(ids, sources)
@@ -171,7 +171,7 @@ def _problem(
 
 
 def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | None:
-    """The speaker who was named, where the words are theirs: a model writes "I" of itself."""
+    """The named speaker if the text is in their own words: a model writes "I" of itself."""
     given, speaker = _person(fact), speaker_of(fact.text, _person(fact), said_in(entries))
     if given is None or speaker is None or name_key(given) != name_key(speaker):
         return None
@@ -193,7 +193,7 @@ def _uncited(
     runtime: Runtime,
     sink: Collector,
 ) -> list[str]:
-    """The words of other people that were shown beside those of `people`."""
+    """The shown words of everyone but `people`."""
     if sink.shown is not None:
         return [one["content"] for one in sources.values() if one["source_entity"] not in people]
     others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
@@ -201,14 +201,14 @@ def _uncited(
 
 
 def _person(fact: FactGiven) -> str | None:
-    """The speaker as the model gave it; `-` is how an unknown one is shown."""
+    """The speaker that the model named. Prompts show an unknown speaker as `-`."""
     return (fact.speaker or "").strip(" -") or None
 
 
 async def _known_sources(
     facts: Sequence[FactGiven], runtime: Runtime, sink: Collector
 ) -> dict[str, JournalEntry]:
-    """What may be cited, by id: in a night what was shown; awake events in view and the journal."""
+    """Sources that may be cited, by id: asleep the shown entries, awake events and the journal."""
     if sink.shown is not None:
         return dict(sink.shown)
     event = event_of(runtime)
@@ -229,7 +229,7 @@ def _result(
     rejected: Sequence[dict[str, str]],
     sink: Collector,
 ) -> dict[str, Any]:
-    """What the model is told. `stored`: how many facts stand by this call, each counted once."""
+    """The answer to the model. `stored`: number of facts that this call stored, each once."""
     cited = {one for operation in operations for one in operation["after"]["source_entries"]}
     result: dict[str, Any] = {
         "success": bool(operations),
@@ -244,10 +244,8 @@ def _result(
     return result
 
 
-# The tool that asks long-term memory.
-
-
 MOST = 100
+"""Largest limit of a recall."""
 
 
 @tool
@@ -281,7 +279,7 @@ async def recall_memories(
         include_superseded=include_superseded,
         facts_only=asleep,
     )
-    if not asleep:  # A night may be a trial, which leaves no trace.
+    if not asleep:  # A night may be a preview, which leaves no trace.
         await probes.note_use(
             query,
             memories,
@@ -291,6 +289,6 @@ async def recall_memories(
             now=now,
             settings=settings,
         )
-    # The parts of the scores are for people: they would take more room than the memories.
+    # Without the parts of the scores, which would take more room than the memories.
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})

@@ -1,4 +1,4 @@
-"""The journal tools: write an episode down, and read episodes again."""
+"""Tools of the journal: write an entry, and read the newest entries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tools.evidence import (
 )
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
-"""First positions in the loops beside a tick's own, so that entries of two loops share no id."""
+"""First positions of entries per loop, so that entries of two loops never share an id."""
 
 REFLECTIONS = frozenset({"reflection", "reflection_cont"})
 """The contexts in which the assistant looks at its own work."""
@@ -115,27 +115,24 @@ def _shown(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _tags(given: list[str], runtime: Runtime) -> list[str]:
-    """What the assistant notes on its own work is tagged as that, whatever it is called.
-
-    No note passes for what something else made.
-    """
+    """The given tags without reserved ones; notes on the assistant's own work are tagged `self`."""
     kept = [one for one in given if " ".join(one.casefold().split()) not in journal.OURS]
     own = [records.SELF] if _reflecting(runtime) and records.SELF not in kept else []
     return [*kept, *own]
 
 
 class _Basis(NamedTuple):
-    """Whose word a note rests on, and how far that is trusted."""
+    """The speaker that a note rests on, and the trust (0..1)."""
 
     speaker: str | None
     trust: float
 
 
 def _basis(content: str, given: str | None, runtime: Runtime, sink: Collector) -> _Basis:
-    """What the note rests on: of what was said, what is nearest in words; else what a tool told.
+    """What the note rests on: the nearest entry in words, or else the answer of a tool.
 
     Raises:
-        Refusal: it repeats what is remembered already, or what the assistant was told to do.
+        Refusal: the note repeats a memory or a rule.
     """
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
@@ -160,8 +157,8 @@ def _reflecting(runtime: Runtime) -> bool:
 def _position(runtime: Runtime, sink: Collector) -> int:
     """In a night the call's place in its loop; awake the first place of the loop.
 
-    A night's plan is stored before it counts. A tick may be tried again in other words, so awake
-    the entry goes to the first place that is free or holds the same content.
+    A night never repeats a call with other words, because its plan is stored first. A tick may, so
+    awake the entry takes the first place that is free or holds the same content.
     """
     if not isinstance(sink, PlanCollector):
         return EXTRACTION if is_extracting(runtime) else 0
@@ -172,7 +169,7 @@ def _position(runtime: Runtime, sink: Collector) -> int:
 
 
 def _sources(content: str, runtime: Runtime, sink: Collector) -> list[str]:
-    """The events that the entry comes from; where they are many, those nearest in words first."""
+    """The ids of the events that the entry comes from, the nearest in words first."""
     event = event_of(runtime)
     if sink.shown:
         return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
@@ -185,6 +182,6 @@ def _sources(content: str, runtime: Runtime, sink: Collector) -> list[str]:
 
 
 def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
-    """The events of `texts`, those first whose text shares the most words with `content`."""
+    """The event ids of `texts`, ordered by the number of words shared with `content`."""
     ranked = sorted(texts, key=lambda text: -shared_words(content, text[0]))
     return list(dict.fromkeys(event for _, events in ranked for event in events))

@@ -96,7 +96,7 @@ class ContextConfig:
     enabled_components: list[int]
     """Ids of the components it shows."""
     component_overrides: dict[str, Any] = field(default_factory=dict)
-    """Component key -> {"content": text that stands in place of the component's own}."""
+    """Component key -> {"content": text that replaces the component's own}."""
     tool_filter: list[str] | None = None
     """Names of the tools it allows; None: all; empty: none."""
     token_budget: int | None = None
@@ -113,7 +113,7 @@ class ContextConfig:
     allows_sub_agents: bool = True
 
     def get_component_content_override(self, component_key: str) -> str | None:
-        """The text that stands in place of a component's own, if any."""
+        """The text that replaces the component's own, if any."""
         override = self.component_overrides.get(component_key, {})
         if isinstance(override, dict):
             return override.get("content")
@@ -132,10 +132,9 @@ GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
 """These show the assistant's own guidelines."""
 
 
-# The columns of the table: components by id, from 0 system_prompt to 7000 tool_result
-# (memory/prompt/components.py); n: iterations; e: a TERMINAL tool ends the loop; a: a person is asked
-# before a DANGEROUS tool, whatever the settings say (N: they decide); m: several tool calls;
-# s: sub-agents; and what stands in place of the default system prompt.
+# Columns: ids of components (memory/prompt/components.py); allowed tools; mode; n: iterations;
+# e: a TERMINAL tool ends the loop; a: a person is always asked before a DANGEROUS tool (N: the
+# settings decide); m: several tool calls; s: sub-agents; override of the default system prompt.
 ALL: list[str] | None = None
 journal, night, extract = REFLECTION_TOOLS, SLEEP_TOOLS, PRE_COMPACTION_TOOLS
 none: list[str] = []
@@ -159,8 +158,8 @@ _TABLE: tuple[Row, ...] = (
 
 
 # fmt: on
-# reflection_cont keeps the text of reflection, and its caller the human message: the prompt's
-# beginning stays byte-identical, and a provider's cache holds.
+# reflection_cont has the same text as reflection, so that the beginning of the prompt stays
+# byte-identical and a provider's cache holds.
 
 OURS = frozenset(
     {
@@ -176,9 +175,9 @@ OURS = frozenset(
         *((context, "component_overrides") for context, *_ in _TABLE if context != "reflection"),
     }
 )
-"""The cells that the specification's page leaves open: (context, field). Ours: an autonomous tick
-may plan (the assessment narrows it); a TERMINAL tool always ends the loop; whether a person is
-asked is the settings' to say; all categories; no token budget beside the settings' own."""
+"""Cells that the specification leaves open, as (context, field). Our choice: an autonomous tick
+may plan (the assessment narrows it); a TERMINAL tool always ends the loop; the settings decide
+whether a person is asked; all categories; no token budget beside that of the settings."""
 
 _ABOUT = {
     "tick_event": ("Event tick", "Answer one event"),
@@ -225,17 +224,14 @@ def context_type_for(event: Event | None) -> str:
 
 
 def continued(context_type: str) -> str:
-    """The context in which a tick goes on once tools have answered."""
+    """The context of a tick's later model calls, after tools have answered."""
     return "reflection_cont" if context_type == "reflection" else context_type
 
 
-# What a prompt shows: its history, and the material for `memory.prompt.assembly` to put together.
-
-
 def history(state: State, settings: Settings, context_type: str) -> list[AnyMessage]:
-    """The messages that a prompt of `context_type` shows: the newest of the history.
+    """The messages in a prompt of `context_type`: the newest of the history.
 
-    Where it shows none, what belongs to the tick in hand.
+    A context without the history shows the messages of the current tick only.
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
@@ -253,7 +249,7 @@ def material(
     memories: Sequence[RecallHit] = (),
     people: Sequence[EntityProfile] = (),
 ) -> Material:
-    """What the prompt of `context_type` is made from. `now`: the tick's time, ISO 8601."""
+    """The input of `memory.prompt.assembly`. `now`: the tick's time, ISO 8601."""
     context = CONTEXTS[context_type]
     return Material(
         state=state,

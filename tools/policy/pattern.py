@@ -1,4 +1,4 @@
-"""The execution pattern: how a call may act, composed of layers that only narrow (ruling 4).
+"""The execution pattern: what a model call may do, composed of layers that only narrow (ruling 4).
 
 Static settings, then the context, then an assessment: each is a set of limits, and their meet is
 the pattern (architecture-context-system, section 3).
@@ -71,9 +71,9 @@ def context_pattern(config: ContextConfig) -> Limits:
 
 
 def limits_of(assessment: Assessment) -> Limits:
-    """Layer 3: what an assessment recommends, and the page's table of signals.
+    """Layer 3: an assessment's recommendation, and the specification's table of signals.
 
-    A missing signal says nothing.
+    A missing signal narrows nothing.
     """
     signals = assessment["signals"]
     pressure, event_class = signals.get("token_pressure"), signals.get("event_class")
@@ -91,7 +91,7 @@ def limits_of(assessment: Assessment) -> Limits:
 
 
 def narrower(measured: Assessment, judged: Assessment) -> Assessment:
-    """`judged`, recommending no more than `measured` does and with its measurements."""
+    """`judged` with the measurements of `measured`, and recommending no more than that."""
     both = meet(_recommended(measured), _recommended(judged))
     modes = (measured["recommended_mode"], judged["recommended_mode"])
     return {
@@ -148,7 +148,7 @@ def select_execution_pattern(
 
 
 def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
-    """`pattern` within what the settings allow by now; `source_layers` tells what changed."""
+    """`pattern` within the limits of the current settings; `source_layers` names what changed."""
     categories = pattern["allowed_categories"]
     limits = Limits(
         mode=pattern["mode"],
