@@ -61,12 +61,6 @@ def allowed(record: NightRecord, settings: Settings) -> int:
     return record.get("calls", calls_allowed(len(record["pending"]), settings))
 
 
-def calls_left(plans: Sequence[PlanRecord], most: int) -> int:
-    """Model calls that may still be made, of `most`."""
-    made = sum(plan["llm_calls"] for plan in plans if plan["step"] not in FREE)
-    return max(0, most - made)
-
-
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
     """Which part of the budget is used up, as a sentence; None if none is."""
     counted = [plan for plan in plans if plan["step"] not in FREE]

@@ -161,23 +161,9 @@ _TABLE: tuple[Row, ...] = (
 # reflection_cont has the same text as reflection, so that the beginning of the prompt stays
 # byte-identical and a provider's cache holds.
 
-OURS = frozenset(
-    {
-        *((context, "terminal_ends_loop") for context, *_ in _TABLE),
-        *((context, "dangerous_requires_confirm") for context, *_ in _TABLE),
-        *((context, "allowed_tool_categories") for context, *_ in _TABLE),
-        *((context, "token_budget") for context, *_ in _TABLE),
-        *(
-            (context, cell)
-            for context in ("tick_autonomous", "reflection_cont", "pre_compaction")
-            for cell in ("execution_mode", "allows_multi_tool", "allows_sub_agents")
-        ),
-        *((context, "component_overrides") for context, *_ in _TABLE if context != "reflection"),
-    }
-)
-"""Cells that the specification leaves open, as (context, field). Our choice: an autonomous tick
-may plan (the assessment narrows it); a TERMINAL tool always ends the loop; the settings decide
-whether a person is asked; all categories; no token budget beside that of the settings."""
+# Cells that the specification leaves open are our choice: an autonomous tick may plan (the
+# assessment narrows it); a TERMINAL tool always ends the loop; the settings decide whether a person
+# is asked; all categories; no token budget beside that of the settings.
 
 _ABOUT = {
     "tick_event": ("Event tick", "Answer one event"),

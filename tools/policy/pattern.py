@@ -119,21 +119,6 @@ def meet(a: Limits, b: Limits) -> Limits:
     )
 
 
-def within(a: Limits, b: Limits) -> bool:
-    """Whether `a` allows nothing that `b` does not (a <= b)."""
-    return all(
-        (
-            MODES.index(a.mode) <= MODES.index(b.mode),
-            a.max_iterations <= b.max_iterations,
-            _subset(a.allowed_categories, b.allowed_categories),
-            a.terminal_ends_loop >= b.terminal_ends_loop,
-            a.dangerous_requires_confirm >= b.dangerous_requires_confirm,
-            a.multi_tool_enabled <= b.multi_tool_enabled,
-            a.sub_agents_enabled <= b.sub_agents_enabled,
-        )
-    )
-
-
 def select_execution_pattern(
     settings: Settings, context: ContextConfig, assessment: Limits | None = None
 ) -> PatternState:
@@ -212,7 +197,3 @@ def _common(a: frozenset[T] | None, b: frozenset[T] | None) -> frozenset[T] | No
     if a is None or b is None:
         return b if a is None else a
     return a & b
-
-
-def _subset(a: frozenset[T] | None, b: frozenset[T] | None) -> bool:
-    return b is None or (a is not None and a <= b)
