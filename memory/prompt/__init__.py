@@ -10,7 +10,6 @@ from memory.prompt.components import (
     SEMANTIC_MEMORIES,
     Extensions,
     PromptComponent,
-    load_extensions,
     registered,
 )
 from memory.prompt.health import (
@@ -42,7 +41,6 @@ __all__ = [
     "components",
     "context_use",
     "goals",
-    "load_extensions",
     "prompt_health",
     "recent",
     "recommended_action",
