@@ -1,4 +1,4 @@
-"""A night: its record, its plans, the memory it would leave, and how it is taken back."""
+"""A night: its record and plans, the order of its steps, memory with pending changes, and undo."""
 
 from memory.night.dream_work import counted_entries, ripe, stale, work_of, work_waits
 from memory.night.order import (

@@ -1,4 +1,4 @@
-"""What dreaming has to do: fixed once when compacting is over, so that a night is repeatable."""
+"""The work of dreaming, fixed once compacting is over, so that a night is repeatable."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from memory.state import State
 from memory.storage import list_items
 
 DREAMT = ("settle_fact", "change_entity", "reflected")
-"""Kinds of operations that mark a fact, an entity or a reflection as done."""
+"""Kinds of operations that mark a fact, an entity or the reflection as done."""
 
 
 class DreamWork(TypedDict):
-    """The inputs of dreaming, as they stand in the night's record."""
+    """The inputs of dreaming, as the night's record keeps them."""
 
     facts: list[str]
-    """Operation ids of facts that no night has seen with their neighbours."""
+    """Operation ids of facts that no night has compared with their neighbours."""
     entities: list[str]
     reflect: bool
 
@@ -40,7 +40,7 @@ class DreamWork(TypedDict):
 async def work_waits(
     state: State, store: BaseStore, scope: Scope, settings: Settings, now: datetime
 ) -> bool:
-    """Whether there is anything to dream of beside pending entries."""
+    """Whether a night has work beside pending entries."""
     decided = await _decided_already(store, scope)
     undreamed = await list_items(store, scope.namespace(UNDREAMED))
     if any(item.key not in decided for item in undreamed):
@@ -58,7 +58,7 @@ async def work_waits(
 
 
 async def work_of(context: NightContext) -> DreamWork:
-    """What there is to do after compacting."""
+    """The work of dreaming after compacting."""
     store, scope, settings = context.store, context.scope, context.settings
     undreamed = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
     profiles = await context.pending_view().everyone()
@@ -85,10 +85,10 @@ async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> 
 
 
 async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
-    """The facts, entities and reflection that a held night has decided about.
+    """Facts, entities and reflection that held nights have decided about.
 
-    They are not thought out and paid for again until a person applies or discards that night. A
-    held night that can no longer be applied keeps nothing waiting.
+    They wait until a person applies or discards that night, so that they are not paid for twice. A
+    held night that can no longer be applied does not count.
     """
     found: set[str] = set()
     for record in await night.records(store, scope):

@@ -20,7 +20,7 @@ LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
 FREE = ("extract_facts", "compact")
-"""Steps outside of the budget, because a history that is too long must be cut."""
+"""Steps outside the budget, because a history that is too long must be cut."""
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
@@ -42,9 +42,10 @@ def account(
 ) -> Account:
     """The budget of a night over the journal ids `pending`.
 
-    A small night makes calls ahead of the entries that they are for. So that many small nights cost
-    no more than one large night, a later night does not think until enough entries have come. Every
-    entry counts once. A night that a person asked for (`asked`) does not wait.
+    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights make up
+    for that: they call no model until enough entries have come, so that many small nights cost no
+    more than one large night. Every entry counts once. A night that a person asked for (`asked`)
+    does not wait.
     """
     made = sum(
         line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
@@ -62,7 +63,7 @@ def allowed(record: NightRecord, settings: Settings) -> int:
 
 
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
-    """Which part of the budget is used up, as a sentence; None if none is."""
+    """The part of the budget that is used up, as a sentence, or None."""
     counted = [plan for plan in plans if plan["step"] not in FREE]
     calls = sum(plan["llm_calls"] for plan in counted)
     if ahead := record.get("ahead"):
@@ -111,9 +112,9 @@ def next_step(
 
 
 def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings) -> str | None:
-    """Why the night asks no model any more; None while it goes on.
+    """Why the night calls no model any more, or None.
 
-    The first reason stays: steps without a model come later, and look as if all were well.
+    The first reason stays, because later steps without a model would look like a recovery.
     """
     if why := record.get("stopped"):
         return why
@@ -123,10 +124,9 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
 
 
 def model_is_down(plans: Sequence[PlanRecord]) -> bool:
-    """Whether the night gives the model up: two plans in a row without a usable answer.
+    """Whether the night gives up on the model: two plans in a row without a usable answer.
 
-    A single failure may be due to its batch, and the other batches are still tried. While the
-    circuit breaker is open, no other batch could be asked about either.
+    A single failure may be due to its batch. An open circuit breaker fails every batch.
     """
     if plans and plans[-1].get("left_alone"):
         return True
@@ -166,14 +166,11 @@ def _reflected(plans: Plans) -> bool:
     return any(plan.get("finished", True) for plan in plans.of("reflect"))
 
 
-# What each step has left to do, and its next batch.
-
-
 Item = TypeVar("Item")
 
 
 def unscored(plans: Plans) -> list[JournalEntry]:
-    """The entries to score: importance still heuristic, not tried tonight."""
+    """The entries to score: their importance is heuristic, and this night has not tried them."""
     tried = _worked_on("score_importance", plans)
     return [
         entry
@@ -190,7 +187,7 @@ def to_score(plans: Plans, *, size: int, tokens: int) -> list[JournalEntry]:
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
-    """The entries to consolidate: scored, important enough, and in no loop yet."""
+    """The entries to consolidate: scored, important enough, and not in a loop yet."""
     taken = _worked_on("consolidate", plans)
     return [
         entry
@@ -202,7 +199,7 @@ def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
 
 
 def open_loops(plans: Plans) -> list[list[JournalEntry]]:
-    """The batches whose loop of model answers `consolidate` has not finished."""
+    """The batches whose loop of model answers is not finished."""
     last = {tuple(plan["inputs"]): plan for plan in plans.of("consolidate")}
     unfinished = (ids for ids, plan in last.items() if not plan.get("finished"))
     found = ([plans.entries[id_] for id_ in ids if id_ in plans.entries] for ids in unfinished)
@@ -212,7 +209,7 @@ def open_loops(plans: Plans) -> list[list[JournalEntry]]:
 def to_consolidate(
     plans: Plans, *, min_importance: int, size: int, tokens: int
 ) -> list[JournalEntry]:
-    """The batch whose loop is open, or the next new one; empty when there is none."""
+    """The batch of the open loop, or the next new one; empty when there is none."""
     if loops := open_loops(plans):
         return loops[0]
     waiting = unconsolidated(plans, min_importance)
@@ -230,7 +227,7 @@ def entities_left(record: NightRecord, plans: Plans) -> list[str]:
 
 
 def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
-    """How many items `step` still has to do; 0 for a step that looks at everything at once."""
+    """Number of items that `step` has left; 0 for a step without batches."""
     match step:
         case "score_importance":
             return len(unscored(plans))
@@ -245,7 +242,7 @@ def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings)
 
 
 def items_done(plans: Sequence[PlanRecord]) -> set[str]:
-    """The inputs that these plans are finished with."""
+    """The inputs that these plans have finished."""
     done = (plan for plan in plans if plan.get("finished", True) and not comes_again(plan))
     return {id_ for plan in done for id_ in plan["inputs"]}
 
@@ -274,8 +271,14 @@ def next_batch(
 ) -> list[Item]:
     """The first of `waiting`: at most `size` items and `tokens` tokens, but at least one item.
 
-    `shown` gives an item's text in the prompt. `plans` are those of the step so far: once a batch
-    was too long for the model, the following ones are at most half as large.
+    Once a batch was too long for the model, the following batches are at most half as large.
+
+    Args:
+        waiting: The items, in order.
+        plans: The plans of the step so far.
+        size: Most items.
+        tokens: Most tokens.
+        shown: Gives an item's text in the prompt.
     """
     halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
     batch, left = list[Item](), tokens
@@ -295,7 +298,7 @@ def cut(line: str, tokens: int) -> str:
 
 
 def comes_again(plan: PlanRecord) -> bool:
-    """Whether the inputs of a plan were too long together, and come again in halves."""
+    """Whether the inputs of a plan were too long together and come again in halves."""
     return bool(plan.get("overflowed")) and not plan["errors"]
 
 
@@ -314,5 +317,5 @@ def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
 
 
 def _worked_on(step: str, plans: Plans) -> set[str]:
-    """The inputs that a step has had, except those that come again."""
+    """The inputs of a step so far, without those that come again."""
     return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}
