@@ -100,7 +100,7 @@ async def intake(
     if sound:
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
-    # These marks stand in a checkpoint. Marks that this visit sets stand in none yet.
+    # These marks are in a checkpoint; marks that this visit sets are not yet.
     committed = visit.state["handled"]
     if visit.first:
         await visit.take_in()
@@ -108,7 +108,7 @@ async def intake(
         # Entries that a crash left unindexed.
         await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
-        visit.change(turn="refuse")  # `refuse` has to find the state as it is
+        visit.change(turn="refuse")  # `refuse` needs the state unchanged
         return visit.update
     visit.recompute_goals()
     if visit.take_request() == "clear_stop":
@@ -122,7 +122,7 @@ async def intake(
 
 
 class Findings(NamedTuple):
-    """What the decision rests on: the state, and what was read from the store."""
+    """The input of `decide`: the state, and what was read from the store."""
 
     state: State
     settings: Settings
@@ -138,11 +138,11 @@ class Findings(NamedTuple):
     sleep_asked: bool
     """This visit brought `request: sleep`."""
     autonomous: bool
-    """This visit may work on the goals."""
+    """The run may work on the goals."""
 
 
 class NextTurn(NamedTuple):
-    """What the run does next, and what changes on the way there."""
+    """What the run does next, and the changes of mode and state before it."""
 
     turn: Literal["tick", "night", "rest"]
     event: Event | None = None
@@ -154,7 +154,7 @@ class NextTurn(NamedTuple):
     wakes: str | None = None
     """The reason, where the event ends a sleep."""
     wish_dropped: str | None = None
-    """What overrules the model's wish to sleep."""
+    """What overrules the model's wish to sleep, if anything."""
     notes: tuple[str, ...] = ()
 
 
@@ -294,7 +294,7 @@ class _Visit:
         return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
     async def settle(self) -> None:
-        """Take events out of the inbox whose ticks stand in a checkpoint on disk.
+        """Remove events from the inbox whose ticks are in a checkpoint on disk.
 
         At the start of a run the state was read from disk. Later in the run that holds only where
         every checkpoint is awaited; on a server the marks wait for the next run.
@@ -459,7 +459,7 @@ class _Visit:
         self.change(handled=[*self.state["handled"], *marks])
 
     def carry_out(self, decision: NextTurn) -> None:
-        """Bring state, report and log to what was decided."""
+        """Change state, report and log as decided."""
         self.note(notes=[*decision.notes])
         if decision.turn == "tick":
             self.change(turn="tick", event=decision.event, classification=decision.classification)
@@ -476,7 +476,7 @@ class _Visit:
             self._resume(decision.resumes)
 
     def _rest(self) -> None:
-        """Nothing more in this run. Where its night is over already, no other is about to begin."""
+        """End the run. A night asked for after the one of this run does not begin."""
         over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
         self.change(
             turn="rest", event=None, classification=None, **({"phase": None} if over else {})
@@ -488,7 +488,7 @@ class _Visit:
         self.change(resuming=parked["question"]["id"])
 
     def _drop_wish(self, why: str | None) -> None:
-        """Take back the model's wish to sleep, where something overrules it."""
+        """Drop the model's wish to sleep if something overrules it."""
         if why is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {why}."])

@@ -23,13 +23,13 @@ from tools.answers import Runtime, event_of, now_of
 _WORD = re.compile(r"\w+")
 
 
-def origin_of(runtime: Runtime, sink: Collector) -> str:
+def origin_of(runtime: Runtime, collector: Collector) -> str:
     """`night:<time>`, `tick:<event id>`, or `tick:autonomous:<number>` without an event.
 
     Ids of operations are made from it, and so never from model text. A tick with an event goes by
     the event's id, because its number changes when the tick is tried again.
     """
-    if isinstance(sink, PlanCollector):
+    if isinstance(collector, PlanCollector):
         return f"night:{now_of(runtime).isoformat()}"
     event = event_of(runtime)
     return f"tick:{event['id']}" if event else f"tick:autonomous:{runtime.state['tick']}"
@@ -126,16 +126,16 @@ def shown(runtime: Runtime) -> ShownTexts:
     return made
 
 
-def in_sight(runtime: Runtime, settings: Settings, sink: Collector) -> list[JournalEntry]:
+def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:
     """What people said, oldest first, as journal entries: the evidence for notes and observations.
 
     It is the event of a tick, the batch of a night, or the history during an extraction.
     """
-    if sink.shown:
-        return list(sink.shown.values())
+    if collector.shown:
+        return list(collector.shown.values())
     event = event_of(runtime)
     events = [event] if event is not None else []
-    if sink.shown is not None or is_extracting(runtime):
+    if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
     return _as_entries(events, settings)
 

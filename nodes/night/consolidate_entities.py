@@ -199,10 +199,9 @@ async def consolidate_entities(
 
 
 async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
-    """The next batch, as the plans so far leave the profiles, and the entities to pass over.
+    """The next batch, and the entities to pass over because they are gone or have too little news.
 
-    `order`: the entities that had enough observations when the visit began. An entity that is gone,
-    or has too few observations by now, needs no attributes.
+    `order`: the entities that had enough observations when the visit began.
     """
     left, settings = entities_left(context.record, context.plans), context.settings
     waiting = set(left)

@@ -61,11 +61,11 @@ class Described(BaseModel):
 
 
 class Settled(NamedTuple):
-    """The operations that claims lead to, and the claims refused."""
+    """The operations of claims or contexts, and why others were refused."""
 
     operations: list[Operation]
     refused: list[str]
-    """Why each claim was refused, one line each."""
+    """One line each."""
 
 
 def settle(
@@ -76,7 +76,7 @@ def settle(
     now: str,
     owners: Collection[str] = (),
 ) -> Settled:
-    """The operations that the claims lead to, in order; each pair of facts counts once.
+    """The operations of the claims, in order; each pair of facts counts once.
 
     A claim about an id that was not shown, or about two old facts, is refused.
 
@@ -91,7 +91,7 @@ def settle(
     seen: set[frozenset[str]] = set()
     gone: set[str] = set()
     ids = {fact["op"]: id_ for id_, fact in shown.items()}
-    # A fact can be in several pairs: each claim is judged as the claims before it leave the facts.
+    # A fact can be in several pairs, so each claim sees the effects of the claims before it.
     facts = {fact["op"]: fact for fact in shown.values()}
     for claim in claims:
         pair = frozenset((claim.fact, claim.other))
@@ -189,7 +189,7 @@ def may_be_one(one: Fact, other: Fact) -> bool:
 
 
 def _earlier(fact: Fact) -> float:
-    """A number that is larger the longer the fact has held."""
+    """A number that grows with the fact's age."""
     digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
     return -float(digits or 0)
 
@@ -243,7 +243,7 @@ def evolve(
     night: str,
     rules: str = "",
 ) -> Settled:
-    """Set new contexts and tags of facts that were shown; the earlier ones are kept as history.
+    """Set contexts and tags of shown facts; the earlier ones are kept as history.
 
     `rules`: the prompt's instructions, which describe no fact.
     """
@@ -309,7 +309,7 @@ class Dream(BaseModel):
 
 @checked
 async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Look at new facts in batches; a broken answer leaves its batch to another night."""
+    """Relate new facts in batches; a broken answer leaves its batch to another night."""
     context = await night_in_hand(state, runtime, config)
     found = await context.pending_view().facts(facts_left(context.record, context.plans))
     order = [fact["op"] for fact in sorted(found.values(), key=_most_important_first)]
@@ -325,10 +325,9 @@ def _most_important_first(fact: Fact) -> tuple[int, str, str]:
 
 
 async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
-    """The next batch, as the plans so far leave the facts, and the facts to pass over.
+    """The next batch, and the facts to pass over because they are gone or no longer hold.
 
-    `order`: the facts that existed when the visit began. A fact that is gone, or no longer holds,
-    needs no neighbours.
+    `order`: the facts that existed when the visit began, the most important first.
     """
     left, settings = facts_left(context.record, context.plans), context.settings
     waiting = set(left)

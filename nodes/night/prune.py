@@ -33,7 +33,7 @@ from memory.state import State, checked
 
 @checked
 async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Plan which entries go; what any memory stands on stays."""
+    """Plan the entries to prune. Entries that any memory cites stay."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "prune", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -42,7 +42,7 @@ async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig
 async def anything_to_forget(
     store: BaseStore, state: State, settings: Settings, config: RunnableConfig
 ) -> bool:
-    """Whether anything would go, asked before a night has begun."""
+    """Whether a night would prune anything; asked before it begins."""
     now = resources_of(config).clock()
     entries = await journal.until(store, scope_of(config), now)
     return bool(await _going(entries, [], state, settings, config, store, now))
@@ -98,7 +98,7 @@ async def _going(
     )
     cited |= set(also)
     cited |= {one for entry in entries for one in entry.get("evidence", ())}
-    # What the conversation still shows may yet be noticed, or summarised, and then be cited.
+    # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
     return prunable(
         old,

@@ -70,14 +70,14 @@ async def update_entity_observation(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Add an observation to the profile of a person, place or thing, with its source."""
-    settings, sink = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
+    settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
     name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
-    source = await _source(f"{name} {text}", runtime, settings, sink)
+    source = await _source(f"{name} {text}", runtime, settings, collector)
     speaker = source["source_entity"] if "event" in source["tags"] else None
     _check(name, text, source, speaker, settings)
-    _check_source(text, source, runtime, sink)
+    _check_source(text, source, runtime, collector)
     name = speaker if speaker and name_key(name) in SPEAKER else name
-    planned = _planned(sink)
+    planned = _planned(collector)
     known = await _meant(name, speaker, planned, runtime)
     others = [_text(one, "alias", LONGEST) for one in aliases or []]
     await _check_aliases(others, known, source, planned, runtime, settings)
@@ -92,7 +92,7 @@ async def update_entity_observation(
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
     )
-    await sink.write([operation])
+    await collector.write([operation])
     profile = _profile_after(known, [*planned, operation])
     assert profile is not None
     result = {
@@ -116,13 +116,15 @@ def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
     return text
 
 
-async def _source(text: str, runtime: Runtime, settings: Settings, sink: Collector) -> JournalEntry:
+async def _source(
+    text: str, runtime: Runtime, settings: Settings, collector: Collector
+) -> JournalEntry:
     """The observation's source, as a journal entry: no memory is without a source.
 
     In a tick it is the event. Of many entries in a night or an extraction it is the newest of those
     that share the most words with the observation.
     """
-    found = list(enumerate(in_sight(runtime, settings, sink)))
+    found = list(enumerate(in_sight(runtime, settings, collector)))
     if not found:
         raise Refusal(
             "No event is in hand that it could stand on",
@@ -151,10 +153,10 @@ def _check(
         raise Refusal(f"The observation is refused: {wrong}", THE_WORLD)
 
 
-def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Collector) -> None:
+def _check_source(text: str, source: JournalEntry, runtime: Runtime, collector: Collector) -> None:
     """Raise a Refusal if the text comes from elsewhere in the prompt and not from its source."""
     others = shown(runtime).everything
-    if not sink.shown:
+    if not collector.shown:
         others += heard_from_others(source["source_entity"], runtime)
     said = grounds([source])
     if from_elsewhere(text, said, others):
@@ -237,9 +239,9 @@ def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[st
     return [one for one in aliases if name_key(one) not in known]
 
 
-def _planned(sink: Collector) -> list[Operation]:
+def _planned(collector: Collector) -> list[Operation]:
     """Observations that a night has planned; awake they are in the store already."""
-    operations = sink.operations if isinstance(sink, PlanCollector) else []
+    operations = collector.operations if isinstance(collector, PlanCollector) else []
     return [one for one in operations if one["kind"] == "observe_entity"]
 
 

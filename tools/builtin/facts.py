@@ -53,24 +53,26 @@ async def store_memory(
     """Store facts about the world, people and events in long-term memory, each with its sources."""
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
-    sink = collector_of(runtime.config, runtime.store)
-    sources = await _known_sources(facts, runtime, sink)
+    collector = collector_of(runtime.config, runtime.store)
+    sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
     others = shown(runtime).everything
-    places = _Places(runtime, sink)
+    places = _Places(runtime, collector)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
-        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, others, runtime, sink):
+        if error := _unsourced(ids, sources) or _problem(
+            fact, ids, sources, others, runtime, collector
+        ):
             rejected.append({"text": fact.text, "error": error})
         else:
             draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
             operation = await places.operation(draft)
             operations[operation["id"]] = operation
-    written = await sink.write([*operations.values()]) if operations else []
-    result = _result([*operations.values()], len(written), rejected, sink)
+    written = await collector.write([*operations.values()]) if operations else []
+    result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
 
 
@@ -82,11 +84,11 @@ class _Places:
     from an earlier try of the tick, is skipped, so that no fact is dropped.
     """
 
-    def __init__(self, runtime: Runtime, sink: Collector) -> None:
+    def __init__(self, runtime: Runtime, collector: Collector) -> None:
         self._runtime = runtime
-        self._origin = origin_of(runtime, sink)
-        self._planned = isinstance(sink, PlanCollector)
-        operations = sink.operations if isinstance(sink, PlanCollector) else []
+        self._origin = origin_of(runtime, collector)
+        self._planned = isinstance(collector, PlanCollector)
+        operations = collector.operations if isinstance(collector, PlanCollector) else []
         added = [one for one in operations if one["kind"] == "add_fact"]
         self._texts: dict[str, str] = {one["id"]: one["after"]["text"] for one in added}
         """Texts by operation id, planned ones included."""
@@ -155,7 +157,7 @@ def _problem(
     sources: Mapping[str, JournalEntry],
     others: Sequence[str],
     runtime: Runtime,
-    sink: Collector,
+    collector: Collector,
 ) -> str | None:
     """Why this fact is not stored, or None."""
     if not fact.text.strip():
@@ -165,7 +167,7 @@ def _problem(
     said = grounds(entries)
     if from_elsewhere(fact.text, said, others):
         return f"{RECALLED}, not in what it cites"
-    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, sink)):
+    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, collector)):
         return "It is what somebody else said: cite that"
     return violation(fact.text, _in_own_words(fact, entries))
 
@@ -191,10 +193,10 @@ def _uncited(
     people: Collection[str | None],
     sources: Mapping[str, JournalEntry],
     runtime: Runtime,
-    sink: Collector,
+    collector: Collector,
 ) -> list[str]:
     """The shown words of everyone but `people`."""
-    if sink.shown is not None:
+    if collector.shown is not None:
         return [one["content"] for one in sources.values() if one["source_entity"] not in people]
     others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
     return others
@@ -206,11 +208,11 @@ def _person(fact: FactGiven) -> str | None:
 
 
 async def _known_sources(
-    facts: Sequence[FactGiven], runtime: Runtime, sink: Collector
+    facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
 ) -> dict[str, JournalEntry]:
     """Sources that may be cited, by id: asleep the shown entries, awake events and the journal."""
-    if sink.shown is not None:
-        return dict(sink.shown)
+    if collector.shown is not None:
+        return dict(collector.shown)
     event = event_of(runtime)
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}
@@ -227,7 +229,7 @@ def _result(
     operations: Sequence[Operation],
     stored: int,
     rejected: Sequence[dict[str, str]],
-    sink: Collector,
+    collector: Collector,
 ) -> dict[str, Any]:
     """The answer to the model. `stored`: number of facts that this call stored, each once."""
     cited = {one for operation in operations for one in operation["after"]["source_entries"]}
@@ -235,7 +237,7 @@ def _result(
         "success": bool(operations),
         "stored": stored,
         "rejected": list(rejected),
-        "not_cited": [one for one in sink.shown or () if one not in cited],
+        "not_cited": [one for one in collector.shown or () if one not in cited],
     }
     if not operations:
         result["error"] = "No fact was stored; see rejected"

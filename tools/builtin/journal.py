@@ -55,8 +55,8 @@ async def add_journal_entry(
         raise Refusal("Nothing to journal", "Give the entry's content as a sentence.")
     if importance is not None and not 1 <= importance <= 10:
         raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
-    sink = collector_of(runtime.config, runtime.store)
-    basis = _basis(content, source_entity, runtime, sink)
+    collector = collector_of(runtime.config, runtime.store)
+    basis = _basis(content, source_entity, runtime, collector)
     known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
     write = partial(
         journal.entry_by_tool,
@@ -65,18 +65,18 @@ async def add_journal_entry(
         tags=_tags(tags or [], runtime),
         source_entity=basis.speaker,
         trust=basis.trust,
-        source_events=_sources(content, runtime, sink),
-        origin=origin_of(runtime, sink),
+        source_events=_sources(content, runtime, collector),
+        origin=origin_of(runtime, collector),
         now=now_of(runtime),
         known_entities=[*journal.known_entities(runtime.state), *known],
     )
-    position = _position(runtime, sink)
-    if isinstance(sink, PlanCollector):
+    position = _position(runtime, collector)
+    if isinstance(collector, PlanCollector):
         entry = write(position=position)
     else:
         tries = (write(position=one) for one in count(position))
         entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
-    written = await sink.write([add_entry(entry, "add_journal_entry")])
+    written = await collector.write([add_entry(entry, "add_journal_entry")])
     result = {
         "entry_id": entry["id"],
         "importance": entry["importance"],
@@ -128,7 +128,7 @@ class _Basis(NamedTuple):
     trust: float
 
 
-def _basis(content: str, given: str | None, runtime: Runtime, sink: Collector) -> _Basis:
+def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
     """What the note rests on: the nearest entry in words, or else the answer of a tool.
 
     Raises:
@@ -136,7 +136,7 @@ def _basis(content: str, given: str | None, runtime: Runtime, sink: Collector) -
     """
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
-    entries = in_sight(runtime, settings_of(runtime.context), sink)
+    entries = in_sight(runtime, settings_of(runtime.context), collector)
     beside, said = shown(runtime), grounds(entries)
     if is_courtesy(content) or beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
@@ -154,26 +154,28 @@ def _reflecting(runtime: Runtime) -> bool:
     return runtime.state["context"]["context_type"] in REFLECTIONS
 
 
-def _position(runtime: Runtime, sink: Collector) -> int:
+def _position(runtime: Runtime, collector: Collector) -> int:
     """In a night the call's place in its loop; awake the first place of the loop.
 
     A night never repeats a call with other words, because its plan is stored first. A tick may, so
     awake the entry takes the first place that is free or holds the same content.
     """
-    if not isinstance(sink, PlanCollector):
+    if not isinstance(collector, PlanCollector):
         return EXTRACTION if is_extracting(runtime) else 0
     exchange = runtime.state.get("exchange") or []
     earlier = sum(isinstance(message, ToolMessage) for message in exchange)
-    first = CONSOLIDATION if sink.shown else NIGHT_EXTRACTION
-    return first + earlier + len(sink.operations)
+    first = CONSOLIDATION if collector.shown else NIGHT_EXTRACTION
+    return first + earlier + len(collector.operations)
 
 
-def _sources(content: str, runtime: Runtime, sink: Collector) -> list[str]:
+def _sources(content: str, runtime: Runtime, collector: Collector) -> list[str]:
     """The ids of the events that the entry comes from, the nearest in words first."""
     event = event_of(runtime)
-    if sink.shown:
-        return _nearest(content, ((one["content"], one["sources"]) for one in sink.shown.values()))
-    if sink.shown is not None or is_extracting(runtime):
+    if collector.shown:
+        return _nearest(
+            content, ((one["content"], one["sources"]) for one in collector.shown.values())
+        )
+    if collector.shown is not None or is_extracting(runtime):
         messages = runtime.state["messages"]
         people = [one for one in messages if isinstance(one, HumanMessage)]
         nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
