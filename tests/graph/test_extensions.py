@@ -24,7 +24,7 @@ from tools.extensions import load_extensions
 from tools.registry import registered
 
 MODULE = """
-from memory.components import component
+from memory.prompt.components import component
 from tools.registry import registered
 
 def ring_bell(times: int) -> str:
