@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -105,7 +106,8 @@ async def test_the_more_entities_the_more_batches_a_visit_has(
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    monkeypatch.setattr("nodes.night.apply_operations.work_of", with_one_gone)
+    visited_node = sys.modules["nodes.night.apply_operations"]
+    monkeypatch.setattr(visited_node, "work_of", with_one_gone)
     async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
         await known(agent, people)
         read, report = await visits(agent, monkeypatch)
