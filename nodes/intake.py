@@ -100,7 +100,7 @@ async def intake(
     if sound:
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
-    # These marks stand in a checkpoint. Marks that this visit sets stand in none yet.
+    # These marks are in a checkpoint; marks that this visit sets are not yet.
     committed = visit.state["handled"]
     if visit.first:
         await visit.take_in()
@@ -108,7 +108,7 @@ async def intake(
         # Entries that a crash left unindexed.
         await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
-        visit.change(turn="refuse")  # `refuse` has to find the state as it is
+        visit.change(turn="refuse")  # `refuse` needs the state unchanged
         return visit.update
     visit.recompute_goals()
     if visit.take_request() == "clear_stop":
@@ -122,7 +122,7 @@ async def intake(
 
 
 class Findings(NamedTuple):
-    """What the decision rests on: the state, and what was read from the store."""
+    """The input of `decide`: the state, and what was read from the store."""
 
     state: State
     settings: Settings
@@ -138,11 +138,11 @@ class Findings(NamedTuple):
     sleep_asked: bool
     """This visit brought `request: sleep`."""
     autonomous: bool
-    """This visit may work on the goals."""
+    """The run may work on the goals."""
 
 
-class Decision(NamedTuple):
-    """What the run does next, and what changes on the way there."""
+class NextTurn(NamedTuple):
+    """What the run does next, and the changes of mode and state before it."""
 
     turn: Literal["tick", "night", "rest"]
     event: Event | None = None
@@ -154,20 +154,20 @@ class Decision(NamedTuple):
     wakes: str | None = None
     """The reason, where the event ends a sleep."""
     wish_dropped: str | None = None
-    """What overrules the model's wish to sleep."""
+    """What overrules the model's wish to sleep, if anything."""
     notes: tuple[str, ...] = ()
 
 
-def decide(found: Findings) -> Decision:
+def decide(found: Findings) -> NextTurn:
     """Choose, in this order: an answer, a night, an event, sleep, goals, a question, rest. Pure."""
     state = found.state
     if found.answered:
         return _resumed(found.answered)
     if night_due(found):
-        return Decision("night")
+        return NextTurn("night")
     if ready := found.pending.ready(state, found.settings, found.now):
         event, classification = ready
-        return Decision(
+        return NextTurn(
             "tick",
             event,
             classification,
@@ -178,16 +178,16 @@ def decide(found: Findings) -> Decision:
     may_sleep = state["report"]["night"] is None
     dropped = DIRECT_EVENT if may_sleep and found.left.people else None
     if may_sleep and (cause := sleep_cause(found)):
-        return Decision("night", falls_asleep=cause, wish_dropped=dropped)
+        return NextTurn("night", falls_asleep=cause, wish_dropped=dropped)
     notes: tuple[str, ...] = ()
     if found.autonomous and not goals_parked(state):
         idle = why_idle(state, found.settings, found.now)
         if idle is None:
-            return Decision("tick", wish_dropped=dropped)
+            return NextTurn("tick", wish_dropped=dropped)
         notes = (idle,)
     if (parked := parked_ticks(state)) and state["mode"] == "awake":
         return _resumed(parked[0])._replace(wish_dropped=dropped, notes=notes)
-    return Decision("rest", wish_dropped=dropped, notes=notes)
+    return NextTurn("rest", wish_dropped=dropped, notes=notes)
 
 
 def night_due(found: Findings) -> bool:
@@ -239,8 +239,8 @@ def _failed_events(state: State) -> set[str]:
     return {failure["event_id"] for failure in failures if failure["event_id"] is not None}
 
 
-def _resumed(parked: ParkedTick) -> Decision:
-    return Decision("tick", parked["event"], parked["classification"], resumes=parked)
+def _resumed(parked: ParkedTick) -> NextTurn:
+    return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
 class _Visit:
@@ -294,7 +294,7 @@ class _Visit:
         return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
     async def settle(self) -> None:
-        """Take events out of the inbox whose ticks stand in a checkpoint on disk.
+        """Remove events from the inbox whose ticks are in a checkpoint on disk.
 
         At the start of a run the state was read from disk. Later in the run that holds only where
         every checkpoint is awaited; on a server the marks wait for the next run.
@@ -381,15 +381,15 @@ class _Visit:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
-    async def decision(self) -> Decision:
+    async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             stands = emergency.sentence(len(waits))
-            return Decision("rest", wish_dropped="the emergency stop stands", notes=(stands,))
+            return NextTurn("rest", wish_dropped="the emergency stop stands", notes=(stands,))
         if self.resources.night_only:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
-            return Decision("night" if due else "rest")
+            return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
             self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
@@ -459,8 +459,8 @@ class _Visit:
         marks = [HandledMark(id=event["id"], tick=tick, at=stamp) for event in events]
         self.change(handled=[*self.state["handled"], *marks])
 
-    def carry_out(self, decision: Decision) -> None:
-        """Bring state, report and log to what was decided."""
+    def carry_out(self, decision: NextTurn) -> None:
+        """Change state, report and log as decided."""
         self.note(notes=[*decision.notes])
         if decision.turn == "tick":
             self.change(turn="tick", event=decision.event, classification=decision.classification)
@@ -477,7 +477,7 @@ class _Visit:
             self._resume(decision.resumes)
 
     def _rest(self) -> None:
-        """Nothing more in this run. Where its night is over already, no other is about to begin."""
+        """End the run. A night asked for after the one of this run does not begin."""
         over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
         self.change(
             turn="rest", event=None, classification=None, **({"phase": None} if over else {})
@@ -489,7 +489,7 @@ class _Visit:
         self.change(resuming=parked["question"]["id"])
 
     def _drop_wish(self, why: str | None) -> None:
-        """Take back the model's wish to sleep, where something overrules it."""
+        """Drop the model's wish to sleep if something overrules it."""
         if why is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {why}."])

@@ -1,4 +1,4 @@
-"""What every tool has in common: the time and place of its call, and the form of its answer."""
+"""What all tools share: the runtime of a call, and the form of an answer."""
 
 from __future__ import annotations
 
@@ -20,17 +20,13 @@ from memory.records import Event
 _AS_IT_IS = GetPydanticSchema(
     lambda _type, schema: schema(Annotated[Any, PlainSerializer(lambda _runtime: None)])
 )
-"""Taken as it is, and nothing where arguments are dumped: LangChain dumps those of every call, and
-by a runtime's own schema the whole state would be copied for each."""
-
+"""Accepts the runtime as it is and dumps it as None. LangChain dumps the arguments of every call,
+and the runtime's own schema would copy the whole state each time."""
 
 Runtime: TypeAlias = Annotated[ToolRuntime[Any, Any], InjectedToolArg, _AS_IT_IS]
-"""Injected: the state, settings, store and config of the call. The model never sees it."""
-
+"""State, settings, store and config of the call. Injected; the model never sees it."""
 
 Answer: TypeAlias = Command[str]
-
-
 Reasoning: TypeAlias = Annotated[
     str | None, Field(description="Why you call this tool now, in one sentence.")
 ]
@@ -43,9 +39,10 @@ def answer(
     artifact: Any = None,
     **state_update: Any,
 ) -> Answer:
-    """A tool's result as the model reads it (JSON), with the change of state that goes with it.
+    """A tool's result as JSON, with a change of the state.
 
-    A result without `success` succeeded. `artifact` is for the loop and not shown to the model.
+    `success` is True unless the result says otherwise. `artifact` is for the loop; the model does
+    not see it.
     """
     told = {"success": True, **result}
     message = ToolMessage(
@@ -60,7 +57,7 @@ def answer(
 def refusals_answered(
     tool: Callable[..., Awaitable[Answer]],
 ) -> Callable[..., Awaitable[Answer]]:
-    """Make a Refusal the tool's answer, with nothing changed."""
+    """Turn a Refusal that `tool` raises into its answer. Nothing changes then."""
 
     @functools.wraps(tool)
     async def answered(*, runtime: Runtime, **arguments: Any) -> Answer:
@@ -73,11 +70,11 @@ def refusals_answered(
 
 
 def now_of(runtime: Runtime) -> datetime:
-    """The time (UTC) that every write of the tick or night carries."""
+    """The time (UTC) of the tick or night, which all its writes carry."""
     return datetime.fromisoformat(runtime.state["context"]["now"])
 
 
 def event_of(runtime: Runtime) -> Event | None:
-    """The event in hand; None in an autonomous tick and in a night."""
+    """The event of the tick; None in an autonomous tick and in a night."""
     event: Event | None = runtime.state.get("event")
     return event

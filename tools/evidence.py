@@ -1,6 +1,7 @@
-"""Where a tool's write comes from: the part of an operation's id that tells ticks and nights apart.
+"""Evidence of a tool's write: where the write comes from, and what its text may stand on.
 
-Made of what the record fixes (the event, the tick's number, the night's time), never of model text.
+A write stands on what people said. Recalled memories, rules, answers of tools and the assistant's
+own replies are no evidence, and text taken from them is not stored again (ruling 17).
 """
 
 from __future__ import annotations
@@ -22,33 +23,27 @@ from tools.answers import Runtime, event_of, now_of
 _WORD = re.compile(r"\w+")
 
 
-def origin_of(runtime: Runtime, sink: Collector) -> str:
-    """`night:<time>`, `tick:<event id>`, or `tick:autonomous:<number>` where no event is in hand.
+def origin_of(runtime: Runtime, collector: Collector) -> str:
+    """`night:<time>`, `tick:<event id>`, or `tick:autonomous:<number>` without an event.
 
-    An event is acted on in one tick only, however often that tick is tried; other ticks may come
-    between the tries, so the number would not do.
+    Ids of operations are made from it, and so never from model text. A tick with an event goes by
+    the event's id, because its number changes when the tick is tried again.
     """
-    if isinstance(sink, PlanCollector):
+    if isinstance(collector, PlanCollector):
         return f"night:{now_of(runtime).isoformat()}"
     event = event_of(runtime)
     return f"tick:{event['id']}" if event else f"tick:autonomous:{runtime.state['tick']}"
 
 
 def is_extracting(runtime: Runtime) -> bool:
-    """Whether an emergency's extraction asks, and not the tick's own loop."""
+    """Whether the call comes from the extraction before an emergency compaction."""
     loop = runtime.state.get("loop")
     return loop is not None and loop["compaction"] == "forced"
 
 
 def shared_words(one: str, other: str) -> int:
-    """How many different words two texts have in common."""
+    """Number of different words that two texts share."""
     return len(set(_WORD.findall(one.casefold())) & set(_WORD.findall(other.casefold())))
-
-
-# What a write can stand on, and what else the model was shown beside it.
-#
-# Recalled memories, rules, answers of tools and the assistant's own replies are no grounds: what
-# comes from them is not stored again (ruling 17).
 
 
 OWN_TOOLS = frozenset(
@@ -74,18 +69,15 @@ OWN_TOOLS = frozenset(
         "update_system_prompt",
     }
 )
-"""Tools that tell of the assistant itself and its memory; any other looks at the world."""
-
+"""Tools that answer from the assistant's own state and memory. All others look at the world."""
 
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
-
-
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
 
 
 @dataclass
-class Shown:
-    """What the model was shown that is no ground, as texts."""
+class ShownTexts:
+    """Texts that the model was shown and that are no evidence."""
 
     own: list[str] = field(default_factory=list)
     """Rules, recalled memories, goals, summaries, and answers of the assistant's own tools."""
@@ -96,14 +88,14 @@ class Shown:
 
     @property
     def everything(self) -> list[str]:
-        """All of it."""
+        """All of these texts."""
         return [*self.own, *self.returned, *self.replies]
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:
-        """Whether `text` is no news: recalled, a rule, or a copy of a reply."""
+        """Whether `text` repeats a memory, a rule or a reply."""
         if from_elsewhere(text, grounds, self.own):
             return True
-        # Of a reply only its very words: what was agreed on is told in others.
+        # Only a copied reply counts: the outcome of a talk is told in other words.
         copy = copied(text, self.replies) >= COPY
         return copy and from_elsewhere(text, grounds, self.replies)
 
@@ -113,11 +105,12 @@ class Shown:
 
 
 COPY = 0.6
+"""Share of a text's words that stand in a reply, from which the text is a copy."""
 
 
-def shown(runtime: Runtime) -> Shown:
-    """What the call's prompt held beside what was said."""
-    made = Shown()
+def shown(runtime: Runtime) -> ShownTexts:
+    """The texts of the call's prompt that are no evidence."""
+    made = ShownTexts()
     context = runtime.state.get("context")
     if context is not None and context["system"]:
         made.own.append(context["system"])
@@ -133,32 +126,32 @@ def shown(runtime: Runtime) -> Shown:
     return made
 
 
-def in_sight(runtime: Runtime, settings: Settings, sink: Collector) -> list[JournalEntry]:
-    """What was said, oldest first, as journal entries: what a note or an observation stands on.
+def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:
+    """What people said, oldest first, as journal entries: the evidence for notes and observations.
 
-    In a tick that is its event; in a night what its batch shows; in an extraction the history.
+    It is the event of a tick, the batch of a night, or the history during an extraction.
     """
-    if sink.shown:
-        return list(sink.shown.values())
+    if collector.shown:
+        return list(collector.shown.values())
     event = event_of(runtime)
     events = [event] if event is not None else []
-    if sink.shown is not None or is_extracting(runtime):
+    if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
     return _as_entries(events, settings)
 
 
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:
-    """The words of `entries`, with the names of those who said them."""
+    """The texts of `entries` with the names of their speakers."""
     return [*map(worded, said_in(entries))]
 
 
 def heard_from_others(speaker: str | None, runtime: Runtime) -> list[str]:
-    """What the history and the buffer hold of the words of others than `speaker`."""
+    """The words of everyone but `speaker` in the history and the context buffer."""
     return [one["text"] for one in heard(runtime) if one["sender"] != speaker]
 
 
 def heard(runtime: Runtime) -> list[Event]:
-    """What people said in the history, and what was overheard."""
+    """What people said in the history and in the context buffer."""
     return [*_history(runtime), *runtime.state["context_buffer"]]
 
 
@@ -177,7 +170,7 @@ def _as_entries(events: Sequence[Event], settings: Settings) -> list[JournalEntr
 
 
 def _event(message: HumanMessage, now: str) -> Event | None:
-    """The event that a message of the history was; None where nobody said it."""
+    """The event behind a message of the history, or None."""
     mark = mark_of(message)
     if not mark.get("event") or message.name is None:
         return None

@@ -1,19 +1,27 @@
-"""Everything that a user adds to the agent, gathered and checked: for Python and for a server."""
+"""Everything that a user adds to the agent, loaded and checked: tools and prompt components."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from memory.prompt import Extensions, PromptComponent, load_extensions
+from memory.errors import InputError
+from memory.prompt import Extensions, PromptComponent
 from memory.prompt import registered as checked_components
 from memory.settings import Deployment
 from tools.files import folder_tools
 from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools
+
+_VARIABLE = "CIRCADIAN_EXTENSIONS"
 
 
 async def extra(
@@ -23,16 +31,16 @@ async def extra(
     tools: Sequence[BaseTool] = (),
     components: Sequence[PromptComponent] = (),
 ) -> Extensions:
-    """`tools` and `components`, with what the deployment's extensions, folder and MCP file add.
+    """`tools` and `components`, with those of the deployment's extensions, folder and MCP file.
 
     Args:
-        deployment: which of them there are.
+        deployment: names the extensions, the folder and the MCP file.
         data: the agent's data folder.
         tools: the user's own, given in Python.
         components: the same.
 
     Raises:
-        InputError: one of them cannot be had, or two have one name, key or id.
+        InputError: one cannot be loaded, or two share a name, key or id.
     """
     local = await asyncio.to_thread(_local, deployment, data)
     found = [*tools, *local.tools]
@@ -46,7 +54,56 @@ async def extra(
 
 
 def _local(deployment: Deployment, data: Path) -> Extensions:
-    """What is made of files: blocking."""
+    """Extensions and folder tools. Blocks."""
     named = load_extensions(deployment.extensions) if deployment.extensions else Extensions()
     files = folder_tools(deployment.folder, data=data) if deployment.folder is not None else []
     return Extensions((*named.tools, *files), named.components)
+
+
+def load_extensions(name: str) -> Extensions:
+    """Load the lists `tools` and `components` of the module `name`; either may be missing.
+
+    The module is searched on Python's path and in the current folder.
+
+    Raises:
+        InputError: there is no such module, its import fails, or a list has a wrong element.
+    """
+    module = _imported(name)
+    found = Extensions(
+        tools=_listed(module, "tools", BaseTool, "a LangChain tool: wrap it, registered(it, ...)"),
+        components=_listed(module, "components", PromptComponent, "made with component(...)"),
+    )
+    if found == Extensions():
+        raise InputError(f"{_VARIABLE}: the module {name} holds neither tools nor components")
+    return found
+
+
+def _imported(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{_VARIABLE}: {name!r} is no module's name, such as my_agent.tools")
+    if (here := os.getcwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        needed = (
+            "" if name == missing or name.startswith(f"{missing}.") else f", which {name} needs"
+        )
+        raise InputError(f"{_VARIABLE}: there is no module {missing}{needed}") from error
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise InputError(f"{_VARIABLE}: the module {name} fails: {told}") from error
+
+
+def _listed(module: ModuleType, name: str, kind: type, form: str) -> tuple[Any, ...]:
+    """The module's list `name`, validated; empty if there is none."""
+    where = f"{_VARIABLE}: {module.__name__}.{name}"
+    given = getattr(module, name, ())
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
+    found = tuple(given)
+    for at, one in enumerate(found):
+        if not isinstance(one, kind):
+            raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
+    return found

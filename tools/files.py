@@ -25,12 +25,8 @@ from tools.registry import ToolCategory, registered
 LONGEST_READ = 40_000
 """Bytes of a file that are shown."""
 
-
 _READING = ("read_file", "list_directory", "file_search")
-
-
 _CHANGING = ("write_file", "copy_file", "move_file", "file_delete")
-
 
 _FAILED = "Error: "
 """How the library begins the answer of a call that failed."""

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 START_SECONDS = 25.0
 """How long a server may take to start and to name its tools."""
 
-
 _LONGEST_NAME = 64
-
-
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -73,8 +70,6 @@ Server = Annotated[
     Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
     Discriminator(_form),
 ]
-
-
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
 
 

@@ -1,4 +1,4 @@
-"""Which tools there are, what is known of each, and which of them a call is given."""
+"""The registry of tools: all tools, the kind of each, and the tools for a model call."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ from tools.policy import ContextConfig
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What providers take for a tool's name."""
 
-
 READABLE = frozenset(State.__annotations__) - {"messages", "exchange", "tool_cache"}
 """State keys that a cached answer may depend on: plain JSON."""
-
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -65,24 +63,22 @@ class ToolCategory(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolKind:
-    """What is known of a tool; each field stands in the tool's metadata under its name."""
+    """The kind of a tool; each field is stored in the tool's metadata under its name."""
 
     category: ToolCategory = ToolCategory.SAFE_CHAIN
     cache: Literal["tick", "session"] | None = None
-    """How long its answer is given again for the same arguments. None: it always runs."""
+    """How long an answer is reused for the same arguments. None: the tool always runs."""
     ttl: Seconds | None = None
-    """A cached answer's life, seconds, within `cache`. None: as long as that."""
+    """Seconds that a cached answer is valid, within `cache`. None: as long as `cache`."""
     reads: tuple[str, ...] = ()
-    """State keys that its answer depends on: when one changes, the cached answer is dropped."""
+    """State keys that the answer depends on; a change of one drops the cached answer."""
     timeout: Seconds | None = None
-    """Seconds that a call may take. None: the setting tool_timeout."""
+    """Time limit of a call in seconds. None: the setting tool_timeout."""
     always_ask: bool = False
-    """A person is asked before it runs, whatever dangerous_requires_confirm says."""
+    """Ask a person before it runs, whatever dangerous_requires_confirm says."""
 
 
 _KIND = TypeAdapter(ToolKind)
-
-
 _FIELDS = [one.name for one in fields(ToolKind)]
 
 
@@ -96,13 +92,13 @@ def registered(
     timeout: float | None = None,
     always_ask: bool = False,
 ) -> BaseTool:
-    """A copy of `tool` with what the agent needs to know of it: `ToolKind` says what each means.
+    """A copy of `tool` with its kind in the metadata; see `ToolKind` for the arguments.
 
     For `open_agent(tools=[registered(my_tool, "dangerous")])`. A function, async or not, with a
     docstring and annotated arguments is made a LangChain tool.
 
     Raises:
-        InputError: no tool can be made of it, or what is said of it is wrong.
+        InputError: it cannot be made a tool, or the kind is wrong.
     """
     made = tool if isinstance(tool, BaseTool) else _made(tool)
     said = {
@@ -119,7 +115,7 @@ def registered(
 
 
 def kind_of(tool: BaseTool) -> ToolKind:
-    """What the tool's metadata says of it; a tool that says nothing is a SAFE_CHAIN.
+    """The kind in the tool's metadata; SAFE_CHAIN if there is none.
 
     Raises:
         InputError: the metadata is wrong; names tool and field.
@@ -168,7 +164,6 @@ _MORE: dict[str, dict[str, Any]] = {
     "update_system_prompt": {"always_ask": True},
 }
 """What there is to say of a built-in tool beside its category."""
-
 
 BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
     tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)

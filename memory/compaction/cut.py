@@ -1,7 +1,4 @@
-"""Compaction of the history: its size, the masking of tool outputs, and the summary message.
-
-`memory.compaction.cut` decides where the history is cut (data-flow-01, section 1).
-"""
+"""The cut of a compaction: place, masked tool outputs, summary message (data-flow-01, 1). Pure."""
 
 from __future__ import annotations
 
@@ -114,20 +111,14 @@ def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
     return list(found)
 
 
-# Where a compaction cuts the history, and how long the summary may be. Pure.
-
-
 SUMMARIES_SHARE = 8
-"""All summaries together get one in so many tokens that a compaction leaves."""
-
+"""All summaries together get one N-th of the tokens that a compaction leaves."""
 
 NEW_SHARE = 4
-"""The new summary gets at least one in so many of these tokens."""
-
+"""The new summary gets at least one N-th of the tokens for summaries."""
 
 LEAST = 96
 """Tokens for all summaries in a small context, but at most half of it."""
-
 
 HEAD = 12
 """Tokens of a summary message without its text."""

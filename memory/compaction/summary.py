@@ -20,33 +20,27 @@ from memory.text import approximate_tokens, calibrated, cut_to, sentences
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
 
-
 LEAST = 24
-"""Tokens per exchange, at least; if there are not enough, the oldest are only counted."""
-
+"""Tokens per exchange at least; if there are too few, the oldest are only counted."""
 
 SHORT = 8
 """Tokens to which the last sentence may be cut, at least."""
 
-
 MOST = 240
 """Tokens per exchange, at most."""
 
-
 NEWEST = 3
-"""The newest exchange may be so many times as long as the oldest."""
-
+"""The newest exchange may be N times as long as the oldest."""
 
 _DETAIL = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
 )
 
-
 _NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
 """A capitalised word that is not the first."""
 
-
 _SPREAD = 0.618033988749895
+"""The golden ratio: multiples of it, modulo 1, spread evenly."""
 
 
 @dataclass
@@ -77,7 +71,7 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
     lines: list[str] = []
     share = calibrated(MOST, calibration)
     for place in range(count - 1, -1, -1):
-        # Room that a short exchange leaves must not make an older one longer than a newer one.
+        # An older exchange never gets more room than a newer one.
         share = min(share, int(left * _weight(place, count)))
         lines.append(_line(told[len(told) - count + place], share - 1, calibration))
         left -= _size(lines[-1] + "\n", calibration)
@@ -177,7 +171,6 @@ def _size(text: str, calibration: float) -> int:
 
 SHORTENED = "[earlier summaries shortened; the journal's archives have them whole]"
 
-
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS")
 """Finish reasons of providers for an answer that was cut off."""
 
@@ -187,7 +180,7 @@ def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) 
 
     If that is longer than `tokens` (calibrated), an extract of the messages.
     """
-    text = "\n".join(_summary_line(masked(message, always=True)) for message in messages)
+    text = "\n".join(_transcript_line(masked(message, always=True)) for message in messages)
     fits = _summary_size(text, calibration) <= tokens
     return text if fits else extract(messages, tokens, calibration)
 
@@ -239,7 +232,7 @@ def accepted(
     return text
 
 
-def _summary_line(message: AnyMessage) -> str:
+def _transcript_line(message: AnyMessage) -> str:
     calls = ""
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"

@@ -1,30 +1,23 @@
-"""A night: its record, its plans, the memory it would leave, and how it is taken back."""
+"""A night: its record and plans, the order of its steps, memory with pending changes, and undo."""
 
-from memory.night.attributes import Synthesis, consolidated, ripe
-from memory.night.batches import (
+from memory.night.dream_work import counted_entries, ripe, stale, work_of, work_waits
+from memory.night.order import (
+    account,
     below_threshold,
     entities_left,
     entry_lines,
     facts_left,
+    left_over,
     next_batch,
+    stopped,
     to_consolidate,
     to_score,
+    used_up,
 )
-from memory.night.order import account, left_over, stopped, used_up
 from memory.night.pending_view import Changes
-from memory.night.plans import Plans
-from memory.night.progress import NightEvent, is_night_event
-from memory.night.pruning import (
-    counted_entries,
-    open_keys,
-    open_words,
-    prunable,
-    stale,
-    work_of,
-    work_waits,
-)
 from memory.night.record import (
     NIGHTS,
+    Plans,
     begin_puts,
     empty_report,
     end_puts,
@@ -48,9 +41,11 @@ from memory.night.record import (
 from memory.night.steps import (
     Job,
     NightContext,
+    NightEvent,
     Thought,
     compaction_due,
     in_context,
+    is_night_event,
     night_in_hand,
     plan,
     plan_batches,
@@ -65,7 +60,6 @@ __all__ = [
     "NightContext",
     "NightEvent",
     "Plans",
-    "Synthesis",
     "Thought",
     "account",
     "applied",
@@ -73,7 +67,6 @@ __all__ = [
     "below_threshold",
     "built_on",
     "compaction_due",
-    "consolidated",
     "counted_entries",
     "empty_report",
     "end_puts",
@@ -92,14 +85,11 @@ __all__ = [
     "new_night",
     "next_batch",
     "night_in_hand",
-    "open_keys",
-    "open_words",
     "plan",
     "plan_batches",
     "plans_of",
     "preview_wanted",
     "proceed",
-    "prunable",
     "record_put",
     "records",
     "reduce_old",

@@ -1,22 +1,27 @@
-"""The order of a night: which node comes next, and why a night stops thinking. Pure."""
+"""The order of a night: what each step has left to do, which node comes next, and the budget. Pure.
+
+The most important items come first, so that a night that has to stop early has done what matters.
+Within a batch, journal entries stand in the order of their time.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
-from memory.night.batches import entities_left, facts_left, open_loops, unconsolidated, unscored
-from memory.night.plans import Plans
-from memory.records import NightRecord, PlanRecord
+from memory.journal import by_time
+from memory.messages import prompt_lines
+from memory.night.record import Plans
+from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, mark_entry
 from memory.settings import Settings
+from memory.text import approximate_tokens
 
 LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
-
 FREE = ("extract_facts", "compact")
-"""Steps outside of the budget, because a history that is too long must be cut."""
+"""Steps outside the budget, because a history that is too long must be cut."""
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
@@ -38,9 +43,10 @@ def account(
 ) -> Account:
     """The budget of a night over the journal ids `pending`.
 
-    A small night makes calls ahead of the entries that they are for. So that many small nights cost
-    no more than one large night, a later night does not think until enough entries have come. Every
-    entry counts once. A night that a person asked for (`asked`) does not wait.
+    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights make up
+    for that: they call no model until enough entries have come, so that many small nights cost no
+    more than one large night. Every entry counts once. A night that a person asked for (`asked`)
+    does not wait.
     """
     made = sum(
         line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
@@ -57,14 +63,8 @@ def allowed(record: NightRecord, settings: Settings) -> int:
     return record.get("calls", calls_allowed(len(record["pending"]), settings))
 
 
-def calls_left(plans: Sequence[PlanRecord], most: int) -> int:
-    """Model calls that may still be made, of `most`."""
-    made = sum(plan["llm_calls"] for plan in plans if plan["step"] not in FREE)
-    return max(0, most - made)
-
-
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
-    """Which part of the budget is used up, as a sentence; None if none is."""
+    """The part of the budget that is used up, as a sentence, or None."""
     counted = [plan for plan in plans if plan["step"] not in FREE]
     calls = sum(plan["llm_calls"] for plan in counted)
     if ahead := record.get("ahead"):
@@ -113,9 +113,9 @@ def next_step(
 
 
 def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings) -> str | None:
-    """Why the night asks no model any more; None while it goes on.
+    """Why the night calls no model any more, or None.
 
-    The first reason stays: steps without a model come later, and look as if all were well.
+    The first reason stays, because later steps without a model would look like a recovery.
     """
     if why := record.get("stopped"):
         return why
@@ -125,10 +125,9 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
 
 
 def model_is_down(plans: Sequence[PlanRecord]) -> bool:
-    """Whether the night gives the model up: two plans in a row without a usable answer.
+    """Whether the night gives up on the model: two plans in a row without a usable answer.
 
-    A single failure may be due to its batch, and the other batches are still tried. While the
-    circuit breaker is open, no other batch could be asked about either.
+    A single failure may be due to its batch. An open circuit breaker fails every batch.
     """
     if plans and plans[-1].get("left_alone"):
         return True
@@ -166,3 +165,160 @@ def _dreaming(record: NightRecord, plans: Plans, *, thinking: bool) -> str | Non
 
 def _reflected(plans: Plans) -> bool:
     return any(plan.get("finished", True) for plan in plans.of("reflect"))
+
+
+Item = TypeVar("Item")
+
+
+def unscored(plans: Plans) -> list[JournalEntry]:
+    """The entries to score: their importance is heuristic, and this night has not tried them."""
+    tried = _worked_on("score_importance", plans)
+    return [
+        entry
+        for entry in plans.entries.values()
+        if entry["consolidation"] == "pending"
+        and entry["scoring_method"] == "heuristic"
+        and entry["id"] not in tried
+    ]
+
+
+def to_score(plans: Plans, *, size: int, tokens: int) -> list[JournalEntry]:
+    """The next batch to score; empty when there is none."""
+    return _entry_batch(unscored(plans), plans.of("score_importance"), size, tokens)
+
+
+def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
+    """The entries to consolidate: scored, important enough, and not in a loop yet."""
+    taken = _worked_on("consolidate", plans)
+    return [
+        entry
+        for entry in plans.pending()
+        if entry["scoring_method"] != "heuristic"
+        and entry["importance"] >= min_importance
+        and entry["id"] not in taken
+    ]
+
+
+def open_loops(plans: Plans) -> list[list[JournalEntry]]:
+    """The batches whose loop of model answers is not finished."""
+    last = {tuple(plan["inputs"]): plan for plan in plans.of("consolidate")}
+    unfinished = (ids for ids, plan in last.items() if not plan.get("finished"))
+    found = ([plans.entries[id_] for id_ in ids if id_ in plans.entries] for ids in unfinished)
+    return [loop for loop in found if loop]
+
+
+def to_consolidate(
+    plans: Plans, *, min_importance: int, size: int, tokens: int
+) -> list[JournalEntry]:
+    """The batch of the open loop, or the next new one; empty when there is none."""
+    if loops := open_loops(plans):
+        return loops[0]
+    waiting = unconsolidated(plans, min_importance)
+    return _entry_batch(waiting, plans.of("consolidate"), size, tokens)
+
+
+def facts_left(record: NightRecord, plans: Plans) -> list[str]:
+    """The facts (operation ids) that `dream` has not looked at yet."""
+    return _not_seen(record.get("facts", []), "dream", plans)
+
+
+def entities_left(record: NightRecord, plans: Plans) -> list[str]:
+    """The entities whose observations are not consolidated yet."""
+    return _not_seen(record.get("entities", []), "consolidate_entities", plans)
+
+
+def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
+    """Number of items that `step` has left; 0 for a step without batches."""
+    match step:
+        case "score_importance":
+            return len(unscored(plans))
+        case "consolidate":
+            in_loops = sum(len(loop) for loop in open_loops(plans))
+            return in_loops + len(unconsolidated(plans, settings.min_importance))
+        case "dream":
+            return len(facts_left(record, plans))
+        case "consolidate_entities":
+            return len(entities_left(record, plans))
+    return 0
+
+
+def items_done(plans: Sequence[PlanRecord]) -> set[str]:
+    """The inputs that these plans have finished."""
+    done = (plan for plan in plans if plan.get("finished", True) and not comes_again(plan))
+    return {id_ for plan in done for id_ in plan["inputs"]}
+
+
+def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
+    """Marks for the entries that were scored and are not important enough (ruling 12)."""
+    return [
+        mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
+        for entry in by_time(plans.pending())
+        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
+    ]
+
+
+def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
+    """The batch as the model sees it, a line an entry; an entry longer than `tokens` is cut."""
+    return "\n".join(cut(prompt_lines.entry_line(entry), tokens) for entry in batch)
+
+
+def next_batch(
+    waiting: Sequence[Item],
+    plans: Sequence[PlanRecord],
+    *,
+    size: int,
+    tokens: int,
+    shown: Callable[[Item], str],
+) -> list[Item]:
+    """The first of `waiting`: at most `size` items and `tokens` tokens, but at least one item.
+
+    Once a batch was too long for the model, the following batches are at most half as large.
+
+    Args:
+        waiting: The items, in order.
+        plans: The plans of the step so far.
+        size: Most items.
+        tokens: Most tokens.
+        shown: Gives an item's text in the prompt.
+    """
+    halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
+    batch, left = list[Item](), tokens
+    for item in waiting[: min([size, *halves])]:
+        used = approximate_tokens(cut(shown(item), tokens))
+        if batch and left < used:
+            break
+        batch.append(item)
+        left -= used
+    return batch
+
+
+def cut(line: str, tokens: int) -> str:
+    """`line`, shortened if it is longer than `tokens`."""
+    used = approximate_tokens(line)
+    return line if used <= tokens else f"{line[: len(line) * tokens // used]} [...]"
+
+
+def comes_again(plan: PlanRecord) -> bool:
+    """Whether the inputs of a plan were too long together and come again in halves."""
+    return bool(plan.get("overflowed")) and not plan["errors"]
+
+
+def _entry_batch(
+    waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
+) -> list[JournalEntry]:
+    ordered = sorted(
+        waiting, key=lambda entry: (-entry["importance"], entry["timestamp"], entry["id"])
+    )
+    return by_time(
+        next_batch(ordered, plans, size=size, tokens=tokens, shown=prompt_lines.entry_line)
+    )
+
+
+def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
+    seen = _worked_on(step, plans)
+    return [id_ for id_ in ids if id_ not in seen]
+
+
+def _worked_on(step: str, plans: Plans) -> set[str]:
+    """The inputs of a step so far, without those that come again."""
+    return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}

@@ -1,7 +1,7 @@
-"""Memory as a night sees it: what is stored, with the night's operations so far applied.
+"""Memory as a night sees it: the stored records with the night's operations so far applied.
 
-It makes no difference whether those operations are applied already, because applying is idempotent.
-So a preview, which applies nothing, sees the same as the night itself. Facts go by operation id.
+Operations that are stored already make no difference, because applying is idempotent. So a preview,
+which applies nothing, sees the same as a night. Facts are keyed by operation id.
 """
 
 from __future__ import annotations
@@ -27,20 +27,14 @@ from memory.text import cached_by_text, terms
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
 """Weights of similarity in meaning, shared words, shared entities and nearness in time."""
 
-
 DEPTH = 4
-"""Candidates per neighbour wanted, from each of the two searches."""
-
+"""Candidates per wanted neighbour, from each of the two searches."""
 
 MOST_WORDS = 8
-"""Words of a fact in the search for its neighbours. All shared words are weighed later."""
-
+"""Words of a fact in the search for its neighbours. The ranking weighs all shared words."""
 
 _WORD = re.compile(r"\w+")
-
-
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
-
 
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""
@@ -70,7 +64,7 @@ class PendingView:
         """(number of facts added, an index of those that were not stored), as last looked up."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
-        """Take in the operations that were added since the last call; returns itself."""
+        """Take in operations added since the last call; returns itself."""
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
         for one in told(new):
@@ -100,8 +94,8 @@ class PendingView:
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
         """The facts nearest to `fact` that hold, the nearest first.
 
-        By meaning, words, shared entities and time (A-MEM; data-flow-03, section 4.1). Words are
-        not weighed by how rare they are, because every new fact would change that.
+        Nearness combines meaning, words, shared entities and time (A-MEM; data-flow-03, section
+        4.1). All words weigh the same, because a rarity would change with every new fact.
         """
         new, depth = await self._new(), DEPTH * limit
         vector = new.vectors.get(fact["op"])
@@ -130,7 +124,7 @@ class PendingView:
         return facts_after({fact["op"]: fact for fact in facts}, mine)
 
     async def _new(self) -> PendingFacts:
-        """The facts that the operations add and that are not stored yet."""
+        """An index of facts that the operations add and that are not stored yet."""
         if self._looked_up is None or self._looked_up[0] != len(self._added):
             added = dict(self._added)
             stored = await self._semantic.by_op(self._scope, list(added)) if added else {}
@@ -154,7 +148,7 @@ class PendingView:
 
 
 class PendingFacts:
-    """A search index of facts that are decided and not stored yet.
+    """A search index of planned facts.
 
     `vectors`: one per fact, in the same order, each of length 1.
     """
@@ -203,7 +197,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _telling(text: str) -> str:
-    """The longest words of a text: common words are short (Zipf), and each costs a look-up."""
+    """The longest words of a text: each costs a look-up, and common words are short (Zipf)."""
     words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
     return " ".join(words[:MOST_WORDS])
 
@@ -219,7 +213,7 @@ def _seconds(at: str) -> float:
 
 
 class Changes(NamedTuple):
-    """Memories as a night would leave them, for recalls that try the night out."""
+    """Pending changes of memories, for recalls that try a night out."""
 
     facts: Mapping[str, Fact | None]
     """Changed facts by id; None for a fact that is gone."""
@@ -236,7 +230,7 @@ class Changes(NamedTuple):
         return cls(changed)
 
     def gone(self) -> set[str]:
-        """The ids of memories that recall must not find."""
+        """The ids of memories that are gone."""
         return {id_ for id_, fact in self.facts.items() if fact is None}
 
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:

@@ -1,22 +1,24 @@
-"""The record of a night in the store: what it decided, what became of it, and its report.
+"""The record and the plans of a night in the store, and its report.
 
 Store namespaces (below `(user, thread)`):
 `nights` id -> NightRecord · `night/<id>` plan key -> PlanRecord · `open_night` "open" -> {id},
 "preview" -> {} while a preview is asked for.
 
-Each plan is written under a key made from its inputs before the node that made it returns, so that
-no model answer is paid for twice. Report, preview, resumption and undo all read this one record.
+A plan records what a step decided about one batch. It is written under a key made from its inputs
+before its node returns, so that no model answer is paid for twice. Report, preview, resumption and
+undo all read the record and the plans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, overload
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory.night.plans import Plans
+from memory.operations import entries_after
 from memory.records import (
     JournalEntry,
     NightRecord,
@@ -33,7 +35,6 @@ from memory.storage import list_items, write_batch
 
 NIGHTS, OPEN = "nights", "open_night"
 
-
 STEPS = (
     "score_importance",
     "consolidate",
@@ -47,6 +48,91 @@ STEPS = (
     "compact",
 )
 """The steps that make plans, in the order of the night."""
+
+
+class Plans(Sequence[PlanRecord]):
+    """A night's plan records, in order, and what follows from them.
+
+    Each plan is read once, when it is added: reading all plans after every batch would take
+    quadratic time in a long night.
+    """
+
+    def __init__(
+        self, plans: Iterable[PlanRecord] = (), entries: Mapping[str, JournalEntry] | None = None
+    ) -> None:
+        """`entries`: the journal entries that the night began with, by id, as stored."""
+        self.entries = entries or {}
+        self._plans = list[PlanRecord]()
+        self._by_key = dict[str, PlanRecord]()
+        self._by_step = defaultdict[str, list[PlanRecord]](list)
+        self._decided = {phase: _Decided() for phase in (None, "compacting", "dreaming")}
+        self._standing = dict(self.entries)
+        self.extend(plans)
+
+    @overload
+    def __getitem__(self, place: int) -> PlanRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[PlanRecord]: ...
+    def __getitem__(self, place: int | slice) -> PlanRecord | list[PlanRecord]:
+        return self._plans[place]
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def __repr__(self) -> str:
+        return f"Plans({self._plans!r})"
+
+    def extend(self, plans: Iterable[PlanRecord]) -> None:
+        """Add later plans."""
+        on_entries = list[Operation]()
+        for plan in plans:
+            self._plans.append(plan)
+            self._by_key[plan["key"]] = plan
+            self._by_step[plan["step"]].append(plan)
+            self._decided[None].add(plan["operations"])
+            new = self._decided[plan["phase"]].add(plan["operations"])
+            if plan["phase"] == "compacting":
+                on_entries += new
+        self._standing = entries_after(self._standing, on_entries)
+
+    def with_key(self, key: str) -> PlanRecord | None:
+        """The plan with this key, if there is one."""
+        return self._by_key.get(key)
+
+    def of(self, step: str) -> Sequence[PlanRecord]:
+        """The plans of one step, in order."""
+        return self._by_step.get(step, ())
+
+    def next_order(self) -> int:
+        """The position of the next plan in the night, from 0."""
+        return max((plan["order"] for plan in self._plans), default=-1) + 1
+
+    def operations(self, phase: str | None = None) -> Sequence[Operation]:
+        """All operations, or those of one phase, in order, each once."""
+        return self._decided[phase].operations
+
+    def pending(self) -> list[JournalEntry]:
+        """The night's entries that compacting has not settled, with the changes decided so far."""
+        standing = (self._standing[id_] for id_ in self.entries if id_ in self._standing)
+        return [entry for entry in standing if entry["consolidation"] == "pending"]
+
+
+class _Decided:
+    """Operations in order, each once."""
+
+    def __init__(self) -> None:
+        self.operations = list[Operation]()
+        self._known = set[str]()
+
+    def add(self, operations: Iterable[Operation]) -> list[Operation]:
+        """Add operations; return the new ones."""
+        new = []
+        for operation in operations:
+            if operation["id"] not in self._known:
+                self._known.add(operation["id"])
+                new.append(operation)
+        self.operations += new
+        return new
 
 
 def new_night(
@@ -78,12 +164,12 @@ def plan_key(night_id: str, step: str, iteration: int, inputs: Sequence[str]) ->
 
 
 def status_of(record: NightRecord) -> NightStatus:
-    """What became of a night."""
+    """The status of a night. Records of older versions have none."""
     return record.get("status", "complete" if record["ended"] else "open")
 
 
 def step_lines(plans: Plans) -> list[NightStep]:
-    """The lines of the report: each step that had anything to do, in the order of the night."""
+    """The report's lines: the steps that had anything to do, in the order of the night."""
     lines = ((step, _step_line(step, plans.of(step))) for step in STEPS)
     return [line for step, line in lines if plans.of(step) and (line["done"] or line["skipped"])]
 
@@ -94,7 +180,7 @@ def _step_line(step: str, plans: Sequence[PlanRecord]) -> NightStep:
     operations = sum(len(plan["operations"]) for plan in plans)
     return NightStep(
         step=step,
-        # A step without inputs looks at everything: its changes are counted instead.
+        # A step without inputs looks at everything, so its operations are counted.
         done=len(inputs - left) if inputs else operations,
         skipped=len(left),
         llm_calls=sum(plan["llm_calls"] for plan in plans),
@@ -162,7 +248,7 @@ async def plans_of(
     night_id: str,
     entries: Mapping[str, JournalEntry] | None = None,
 ) -> Plans:
-    """The plans of a night, in order. `entries`: the journal entries that it set out with."""
+    """The plans of a night, in order. `entries`: the journal entries that it began with."""
     items = await list_items(store, scope.namespace("night", night_id))
     plans = sorted((cast(PlanRecord, i.value) for i in items), key=lambda plan: plan["order"])
     return Plans(plans, entries)
@@ -180,22 +266,22 @@ async def is_going(store: BaseStore, scope: Scope) -> bool:
 
 
 async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
-    """Whether a preview was asked for and is not begun."""
+    """Whether a preview was requested and has not begun."""
     return await store.aget(scope.namespace(OPEN), "preview") is not None
 
 
 async def is_due(store: BaseStore, scope: Scope) -> bool:
-    """Whether the next run has a preview to begin or a night to finish."""
+    """Whether the next run begins a preview or goes on with a night."""
     return await preview_wanted(store, scope) or await is_going(store, scope)
 
 
 async def want_preview(store: BaseStore, scope: Scope) -> None:
-    """Ask the next run for a preview: a night that applies nothing."""
+    """Request a preview, a night that applies nothing, from the next run."""
     await store.aput(scope.namespace(OPEN), "preview", {}, index=False)
 
 
 async def unwant_preview(store: BaseStore, scope: Scope) -> None:
-    """Withdraw the wish for a preview: it is begun, or there is nothing to do."""
+    """Withdraw the request for a preview."""
     await store.adelete(scope.namespace(OPEN), "preview")
 
 
@@ -230,10 +316,10 @@ def _pointer(scope: Scope, night_id: str | None) -> PutOp:
 
 
 async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
-    """Reduce the nights older than the newest `keep` applied ones to what they did.
+    """Remove memory contents from nights older than the newest `keep` applied ones.
 
-    Ids, kinds and reasons stay. What an undo would need goes, and with it what was pruned. Previews
-    and held nights of that age that nobody decided on are reduced too.
+    Ids, kinds and reasons of operations stay. Values that an undo needs go, and with them the text
+    of pruned entries. Undecided previews and held nights of that age are reduced too.
     """
     for record in to_reduce(await records(store, scope), keep=keep):
         plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]

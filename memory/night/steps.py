@@ -1,4 +1,4 @@
-"""What the steps of a night share: the night in hand, its plans, and the way to the next step.
+"""What the steps of a night share: the current night, plans, the next step, and progress events.
 
 A step reads the night, decides about one batch after the other (`plan`), and says where the night
 goes on (`proceed`). A plan is written before the next batch is begun.
@@ -7,15 +7,16 @@ goes on (`proceed`). A plan is written before the next batch is begun.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from memory import audit, journal, telemetry
 from memory.audit import AuditEntry
@@ -23,11 +24,10 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.events import called_away, inbox, owners_of, wakes
 from memory.messages import history_share
 from memory.models import ask_for, in_vain
-from memory.night import progress
 from memory.night import record as night
-from memory.night.order import next_step, stopped
+from memory.night.order import items_done, items_left, next_step, stopped
 from memory.night.pending_view import Changes, PendingView
-from memory.night.plans import Plans
+from memory.night.record import Plans
 from memory.operations import apply
 from memory.records import (
     CallRecord,
@@ -44,9 +44,8 @@ from memory.state import NightCursor, State
 from memory.telemetry import called
 
 ITEMS_A_BATCH = 62
-"""A visit to a step thinks about one batch, and one more for each so many of the night's entries or
-entities: every visit reads the night anew, and a long night must not have more visits."""
-
+"""A visit to a step plans one batch, and one more per this many entries or entities of the night.
+Every visit reads the whole night, so a long night must not have more visits than a short one."""
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -57,7 +56,7 @@ class Thought:
 
     operations: list[Operation] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    """Inputs that it could not settle: they stay pending."""
+    """Inputs that stay pending."""
     errors: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
     exchange: list[dict[str, Any]] = field(default_factory=list)
@@ -71,9 +70,9 @@ class Thought:
     refused: list[str] = field(default_factory=list)
     """Why parts of the model's answer were not used."""
     log: list[AuditEntry] = field(default_factory=list)
-    """What its tools did."""
+    """Tool calls, for the audit log."""
     result: dict[str, Any] = field(default_factory=dict)
-    """What the report shows of the step beside its operations."""
+    """Further results for the report."""
 
 
 Think = Callable[[], Awaitable[Thought]]
@@ -86,12 +85,12 @@ class Job(NamedTuple):
     """The ids that it is about."""
     think: Think
     iteration: int = 0
-    """For a loop over the same inputs: how many answers there were."""
+    """In a loop over the same inputs: number of earlier answers."""
 
 
 @dataclass
 class NightContext:
-    """The night in hand, for one visit to one of its steps."""
+    """The current night, for one visit to one of its steps."""
 
     state: State
     config: RunnableConfig
@@ -102,7 +101,7 @@ class NightContext:
     record: NightRecord
     plans: Plans
     step: str | None = None
-    """The step that listeners were last told of."""
+    """The step of the last progress event."""
     _pending_view: PendingView | None = field(default=None, init=False)
 
     @property
@@ -131,13 +130,13 @@ class NightContext:
         )
 
     def pending_view(self) -> PendingView:
-        """Memory with everything that the night decided so far."""
+        """Memory with all operations of the night so far."""
         if self._pending_view is None:
             self._pending_view = PendingView(self.store, self.resources.semantic, self.scope)
         return self._pending_view.follow(self.plans.operations())
 
     def entries_after(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-        """Journal entries with everything that the night decided so far."""
+        """Journal entries with all operations of the night so far."""
         standing = {entry["id"]: entry for entry in entries}
         return list(apply.entries_after(standing, self.plans.operations()).values())
 
@@ -162,8 +161,8 @@ async def night_in_hand(
 ) -> NightContext:
     """Read the night that the state points to.
 
-    `entries`: read the journal entries that it set out with, too. While compacting they always
-    are; later few steps need them. Raises LookupError where there is no such night.
+    `entries`: also read the journal entries that the night began with. While compacting this
+    always happens; later only few steps need them. Raises LookupError if there is no such night.
     """
     cursor, store, scope = state.get("night"), store_of(runtime), scope_of(config)
     record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
@@ -185,7 +184,7 @@ def in_context(
     *,
     step: str | None = None,
 ) -> NightContext:
-    """A night that was read already."""
+    """The context of a night whose record and plans were read already."""
     settings, resources = settings_of(runtime.context), resources_of(config)
     store, scope = store_of(runtime), scope_of(config)
     return NightContext(state, config, settings, resources, store, scope, record, plans, step)
@@ -194,10 +193,10 @@ def in_context(
 async def plan_batches(
     context: NightContext, step: str, next_jobs: Callable[[], Awaitable[Sequence[Job]]]
 ) -> NightCursor:
-    """Let `step` decide about one batch after the other; the cursor to where the night goes on.
+    """Plan one batch of `step` after the other; returns the cursor to the next step.
 
-    `next_jobs` gives the next batch, as all plans so far leave memory. Between two batches the
-    budget, the model's health and messages that wake are looked at, as between two visits.
+    `next_jobs` gives the next batch, considering all plans so far. After each batch `proceed`
+    checks the budget, the model's health and messages that wake, as after a visit.
     """
     items = max(len(context.record["pending"]), len(context.record.get("entities", [])))
     for _ in range(1 + items // ITEMS_A_BATCH):
@@ -212,11 +211,11 @@ async def plan_batches(
 async def plan(
     context: NightContext, step: str, inputs: Sequence[str], think: Think, *, iteration: int = 0
 ) -> PlanRecord:
-    """What `step` decides about `inputs`, written down together with its lines of the audit log.
+    """Plan what `step` does with `inputs`; write plan and audit lines in one transaction.
 
-    A plan that exists already is not thought out again. Without a usable answer of the model the
-    plan leaves all inputs and keeps the error; inputs that were too long together are left without
-    an error and come again in halves.
+    An existing plan for the same inputs is returned as it is. Without a usable answer of the model
+    all inputs are left and the plan keeps the error. Inputs that were too long together are left
+    without an error and come again in halves.
     """
     _tell_step(context, step)
     key = night.plan_key(context.record["id"], step, iteration, inputs)
@@ -246,14 +245,14 @@ async def plan(
     put = night.plan_put(context.scope, context.record["id"], made)
     await audit.write(context.store, context.scope, thought.log, visit=made["order"], also=[put])
     context.plans.extend([made])
-    progress.tell_progress(context.record, context.plans, step, "progress")
+    tell_progress(context.record, context.plans, step, "progress")
     return made
 
 
 async def _thought(
     context: NightContext, step: str, inputs: Sequence[str], iteration: int, think: Think
 ) -> Thought:
-    """What `think` decides, in a span; a failure of the model leaves the inputs."""
+    """The result of `think`; a failure of the model leaves all inputs."""
     try:
         with telemetry.night_step(step, context.record["id"]):
             return await think()
@@ -269,7 +268,7 @@ async def _thought(
 
 
 async def proceed(context: NightContext, *, compaction_done: bool = False) -> NightCursor:
-    """The cursor to what comes next. Where the night is cut short, the record keeps the reason."""
+    """The cursor to the next step. If the night is cut short, the record keeps the reason."""
     record, settings = context.record, context.settings
     away = await _called_away(context)
     following = next_step(
@@ -279,7 +278,7 @@ async def proceed(context: NightContext, *, compaction_done: bool = False) -> Ni
         waking=away is not None,
         compaction_due=not compaction_done and compaction_due(context.state, settings),
     )
-    # Only dreaming is ever cut short, and what comes then is the gate.
+    # Only dreaming can be cut short, and the gate comes next.
     cut = away if following == "weigh_night" else None
     why = stopped(record, context.plans, settings) or cut
     if why and not record.get("stopped") and night.status_of(record) == "open":
@@ -290,10 +289,9 @@ async def proceed(context: NightContext, *, compaction_done: bool = False) -> Ni
 
 
 async def _called_away(context: NightContext) -> str | None:
-    """Why dreaming is cut short: an event to act on, `request: wake` (ruling 18), its hours' end.
+    """Why dreaming is cut short: a waking event or request (ruling 18) or the end of its hours.
 
-    Compacting is never cut short. A preview leaves the agent awake or asleep, as it is, so that
-    nothing that waits ends it early.
+    Compacting is never cut short, nor is a preview, which does not put the agent to sleep.
     """
     record, settings = context.record, context.settings
     dreaming = "compacting" in record["applied"] and "gate" not in record
@@ -308,12 +306,12 @@ async def _called_away(context: NightContext) -> str | None:
 
 
 def _tell_step(context: NightContext, step: str) -> None:
-    """Tell listeners that the last step is over and that `step` begins."""
-    if step in (context.step, "settle"):  # settling is a part of applying, and no step of its own
+    """Send progress events: the last step is over, and `step` begins."""
+    if step in (context.step, "settle"):  # settling is part of applying
         return
     if context.step is not None:
-        progress.tell_progress(context.record, context.plans, context.step, "end")
-    progress.tell_progress(context.record, context.plans, step, "begin")
+        tell_progress(context.record, context.plans, context.step, "end")
+    tell_progress(context.record, context.plans, step, "begin")
     context.step = step
 
 
@@ -324,3 +322,61 @@ def compaction_due(state: State, settings: Settings) -> bool:
         return False
     share = history_share(messages, state["calibration"], settings.max_context_tokens)
     return share >= settings.compact_sleep_threshold
+
+
+NIGHT = "night"
+Progress = Literal["begin", "progress", "end"]
+
+
+class NightEvent(TypedDict):
+    """The progress of a night, as a custom event of the graph's stream. It is not stored."""
+
+    type: Literal["night"]
+    night: str
+    dry_run: bool
+    step: str
+    """The node's name."""
+    event: Progress
+    done: int
+    """Entries, facts or entities that the step has finished."""
+    of: int
+    """All items of the step, `done` included; 0 for a step without batches."""
+    operations: int
+    """Operations that the step planned so far."""
+    llm_calls: int
+    tokens: int
+
+
+def is_night_event(given: Any) -> TypeGuard[NightEvent]:
+    """Whether a custom event is a NightEvent: tools may send their own."""
+    return isinstance(given, Mapping) and given.get("type") == NIGHT and "step" in given
+
+
+def tell_progress(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
+    """Send a progress event to the stream of the current run, if there is one."""
+    try:
+        runtime = get_runtime()
+    except (RuntimeError, KeyError):
+        return
+    settings = settings_of(cast(Any, runtime.context))
+    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event))
+
+
+def event_of(
+    record: NightRecord, plans: Plans, settings: Settings, *, step: str, event: Progress
+) -> NightEvent:
+    """The progress of a step. Pure."""
+    mine = plans.of(step)
+    done = len(items_done(mine))
+    return {
+        "type": "night",
+        "night": record["id"],
+        "dry_run": record["dry_run"],
+        "step": step,
+        "event": event,
+        "done": done,
+        "of": done + items_left(step, record, plans, settings),
+        "operations": sum(len(plan["operations"]) for plan in mine),
+        "llm_calls": sum(plan["llm_calls"] for plan in mine),
+        "tokens": sum(plan["tokens"] for plan in mine),
+    }

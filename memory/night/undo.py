@@ -1,8 +1,8 @@
-"""Undo a night: the inverse of its operations, what stands in the way, and how a crash is survived.
+"""Undo a night: inverse operations, later nights that built on it, and recovery after a crash.
 
 Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
-until after the last. Facts and the store are two files: in between, memory is neither as it was
-before the night nor as it was after, and whatever run comes next finishes the undo first.
+until after the last. Facts and the store are separate files, so a crash in between leaves a memory
+that is neither the one before the night nor the one after. The next run then finishes the undo.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from memory.audit import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.facts import SemanticMemory
 from memory.night import record as night
-from memory.night.plans import Plans
+from memory.night.record import Plans
 from memory.operations import apply
 from memory.records import NightRecord, Operation, OperationKind, PlanRecord, Scope, operation_id
 from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
-
 SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
 """Kinds whose inverse is the same kind with before and after exchanged."""
-
 
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
@@ -44,12 +42,12 @@ OPPOSITE: dict[OperationKind, OperationKind] = {
 
 
 class UndoBegun(TypedDict):
-    """An undo that was begun."""
+    """An undo in progress."""
 
     id: str
     """The night's id."""
     at: str
-    """When it was asked for, ISO 8601."""
+    """Time of the request, ISO 8601."""
     who: str
 
 
@@ -69,7 +67,7 @@ async def take_back(
 
 
 async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
-    """The undo that was begun and not finished, if any."""
+    """The unfinished undo, if any."""
     item = await store.aget(scope.namespace(OPEN_UNDO), "open")
     return cast(UndoBegun, item.value) if item else None
 
@@ -77,7 +75,7 @@ async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
     """Finish an interrupted undo; returns the night's id, or None if there is no such undo.
 
-    Finishing twice is the same as once: the mark and the line of the audit log are written last.
+    Finishing twice has the same effect as once: the mark and the audit line are written last.
     """
     begun = await unfinished_undo(store, scope)
     if begun is None:
@@ -144,7 +142,7 @@ def _inverse(one: Operation) -> Operation | None:
 
 
 def made_or_changed(operations: Iterable[Operation]) -> set[str]:
-    """The ids that these operations made or changed, on which a later night may have built."""
+    """The ids of memories that these operations made or changed."""
     return {one["target"] for one in operations if one["kind"] not in ("settle_fact", "reflected")}
 
 
@@ -155,8 +153,8 @@ def built_on(
 ) -> dict[str, list[str]]:
     """The later nights that build on these operations: night id -> the shared ids.
 
-    A later night builds on this one if it changed, pruned, linked or cited anything that this one
-    made or changed.
+    A night builds on an earlier one if it changed, pruned, linked or cited a memory that the
+    earlier one made or changed.
 
     Args:
         operations: Of this night.

@@ -1,4 +1,4 @@
-"""Operations on long-term memory: one function applies them; conflicts keep later changes safe."""
+"""Operations on long-term memory: applying, collecting and checking them for conflicts."""
 
 from memory.operations import apply
 from memory.operations.apply import (

@@ -25,16 +25,16 @@ from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Ope
 from memory.storage import write_batch
 
 JOINED = ("source_entries", "source_events", "entities", "disputed")
-"""List fields, whose order means nothing."""
+"""List fields in which order has no meaning."""
 
 
 def fields_after(
     standing: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The fields to write; {} where the change is made already.
+    """The fields to write; {} if the change is made already, None on a conflict.
 
-    None on a conflict: a field that is no list is neither as `before` nor as `after`, because
-    somebody changed it meanwhile.
+    A conflict is a field, other than the lists of JOINED, with neither the value of `before` nor
+    that of `after`, because somebody changed it meanwhile.
     """
     now = {name: standing.get(name, BLANK.get(name)) for name in after}
     plain = [name for name in after if name not in JOINED]
@@ -53,8 +53,8 @@ def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> 
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
     """Facts by operation id once `operations` are applied, in order.
 
-    A fact that is not stored yet has its operation id for an id, and `superseded_by` holds an
-    operation id, too.
+    A fact that is not stored yet has its operation id as its id. `superseded_by` is an operation
+    id, too.
     """
     ops = {fact["id"]: fact["op"] for fact in facts.values()}
     after = {op: _by_op(fact, ops) for op, fact in facts.items()}
@@ -82,9 +82,6 @@ def fact_from(draft: FactDraft) -> Fact:
     return cast(Fact, {**draft, "id": draft["op"], **blank})
 
 
-# Citations: the ids that facts, observations, insights and links stand on.
-
-
 async def cited_ids(
     ids: Collection[str],
     operations: Sequence[Operation],
@@ -95,7 +92,7 @@ async def cited_ids(
 ) -> set[str]:
     """The ids of entries, events and facts that memory cites once `operations` are applied.
 
-    Memories that are only linked are given as far as they are among `ids`.
+    Of memories that are only linked, the result has those among `ids`.
     """
     operations = told(operations)
     stored = {fact["op"]: fact for fact in await semantic.all(scope)}
@@ -126,24 +123,18 @@ async def _linked(
 
 
 def stands_under(entry: JournalEntry, cited: Collection[str]) -> bool:
-    """Whether the entry is cited, or the event whose words it holds."""
+    """Whether the entry is cited, or the event that it records."""
     of_event = entry["id"].startswith("event_")
     return entry["id"] in cited or (of_event and any(one in cited for one in entry["sources"]))
 
 
 log = logging.getLogger("circadian.memory")
-
-
 LINKS = links.LINKS
 
-
 UNDREAMED = "undreamed"
-"""Store namespace: operation id of a fact that no night has seen with its neighbours -> {op}."""
-
+"""Store namespace: operation id of a fact that no night has compared yet -> {op}."""
 
 _ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-
-
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -202,7 +193,7 @@ async def _write_facts(
     drafts = [cast(FactDraft, o["after"]) for o in operations if o["kind"] == "add_fact"]
     made = await semantic.add(scope, drafts) if drafts else []
     known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
-    # Read only if needed: a write of entries alone must not fail with the facts' file.
+    # Read only if needed, so that writing entries works while the facts' file fails.
     missing = sorted(_named(operations) - known.keys())
     return known | (await semantic.by_op(scope, missing) if missing else {})
 
@@ -256,7 +247,7 @@ async def _change_facts(
 
 
 async def _without_heir(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
-    """Whether no other fact would hold in the place of this one."""
+    """Whether the superseding fact is missing, is this fact, or was superseded by it."""
     if by is None:
         return False
     heir = await semantic.get(scope, by)
@@ -325,10 +316,9 @@ def entries_after(
 ) -> dict[str, JournalEntry]:
     """Entries by id once `operations` are applied, in order. Pure.
 
-    An existing entry is not written again, and keeps what a night did with it. An event that comes
-    again under its id with other words replaces the entry; an event that was set aside loses that
-    tag when it is acted on after all. An entry that is not as its operation expects was changed
-    meanwhile, and stays.
+    An existing entry is not written again and keeps what a night did with it. An event that comes
+    again under the same id with other words replaces the entry. An event that was set aside loses
+    that tag when it is acted on after all. An entry that was changed meanwhile stays as it is.
     """
     after = dict(entries)
     for operation in told(operations):
@@ -353,7 +343,7 @@ def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
 
 
 def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
-    """The marks of facts that wait to be seen with their neighbours."""
+    """The marks of facts that wait to be compared with their neighbours."""
     kind, target = operation["kind"], operation["target"]
     settled = kind == "settle_fact" and operation["after"]["dreamed"]
     if kind == "remove_fact" or settled:

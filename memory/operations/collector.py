@@ -1,7 +1,4 @@
-"""Collectors of the operations that tools ask for.
-
-Awake they are applied at once; asleep they join the plan of the night's step.
-"""
+"""Collectors of the operations that tools make: awake applied at once, asleep added to a plan."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from memory.records import JournalEntry, Operation, Scope
 from memory.runtime import present, resources_of, scope_of
 
 KEY = "circadian_sink"
-"""The key of a night step's PlanSink in `config["configurable"]`."""
+"""The key of a night step's PlanCollector in `config["configurable"]`."""
 
 
 class Collector(Protocol):
@@ -28,11 +25,11 @@ class Collector(Protocol):
         """Asleep: the entries that the model was shown, by id. Awake: None."""
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
-        """Take operations; return the ids of the memories that they write."""
+        """Take operations; return the ids of the memories that they add."""
 
 
 class ApplyingCollector:
-    """Awake: applies what a tool writes at once."""
+    """Awake: applies operations at once."""
 
     shown: Mapping[str, JournalEntry] | None = None
 
@@ -47,7 +44,7 @@ class ApplyingCollector:
 
 
 class PlanCollector:
-    """Asleep: collects what a tool writes; it is applied with the night."""
+    """Asleep: keeps operations for the plan of the night's step."""
 
     def __init__(
         self, shown: Mapping[str, JournalEntry], operations: Sequence[Operation] = ()
@@ -71,6 +68,6 @@ def collector_of(config: RunnableConfig, store: BaseStore | None) -> Collector:
     return ApplyingCollector(present(store), resources_of(config).semantic, scope_of(config))
 
 
-def with_collector(config: RunnableConfig, sink: PlanCollector) -> RunnableConfig:
+def with_collector(config: RunnableConfig, collector: PlanCollector) -> RunnableConfig:
     """`config` for the tools of a night step."""
-    return {**config, "configurable": {**config.get("configurable", {}), KEY: sink}}
+    return {**config, "configurable": {**config.get("configurable", {}), KEY: collector}}

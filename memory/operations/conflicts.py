@@ -1,4 +1,9 @@
-"""Conflicts of operations with memory as it is now, because somebody changed it meanwhile."""
+"""Conflicts of operations with memory that somebody changed meanwhile.
+
+There are two checks. An undo accepts a value that already is as the operation would leave it. A
+preview or a held night does not: applied after a night that did the same, it would make everything
+twice.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +39,9 @@ from memory.records import (
 from memory.storage import list_items
 
 _ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
-
-
 _FACTS = ("add_fact", "change_fact", "remove_fact")
-
-
 _TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
-
-
 Record = TypeVar("Record")
-
 
 _COUNTED = ("id", "access_count", "last_access")
 """Fields of a fact that reading it changes."""
@@ -51,14 +49,14 @@ _COUNTED = ("id", "access_count", "last_access")
 
 @dataclass
 class Standing:
-    """The targets of operations, with the operations checked so far applied."""
+    """The targets of operations, with all checked operations applied."""
 
     entries: dict[str, JournalEntry]
     facts: dict[str, Fact]
     """By operation id."""
     profiles: dict[str, EntityProfile]
     going: frozenset[str] = frozenset()
-    """Targets that the operations remove; an interrupted undo may have removed them already."""
+    """Targets that the operations remove, as an interrupted undo may have done already."""
     conflicting: dict[str, None] = field(default_factory=dict)
 
     def check(self, one: Operation) -> None:
@@ -100,10 +98,10 @@ class Standing:
 async def find_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of targets that are not as the operations expect them, each once, in order.
+    """The ids of targets that differ from what the operations expect, each once, in order.
 
-    A target that already is as an operation would leave it is no conflict, nor is one that the
-    operations make themselves.
+    A target that is already changed as the operation wants, or that the operations make, is no
+    conflict.
     """
     operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *entities.KINDS)]
@@ -133,7 +131,7 @@ def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
 
 
 def _untouched(fact: Fact | None, draft: FactDraft) -> bool:
-    """Whether the fact is gone, existed before this draft, or is as the draft made it."""
+    """Whether the fact is gone, older than this draft, or exactly as the draft made it."""
     if fact is None or fact["op"] != draft["op"]:
         return True
     made, now = ({**BLANK, **one} for one in (fact_from(draft), fact))
@@ -151,12 +149,6 @@ def _facts_named(operations: Sequence[Operation]) -> list[str]:
     values = (value for one in mine for value in (one["before"], one["after"]))
     by = (value.get("superseded_by") for value in values)
     return list(dict.fromkeys([*_targets(operations, _FACTS), *(op for op in by if op)]))
-
-
-# What changed in memory while a preview or a held night waited for a person.
-#
-# Stricter than the check before an undo, which accepts a value that already is as the operation would
-# leave it: a preview applied after a night that did the same would make everything twice.
 
 
 Fields = dict[str, Any]
@@ -227,7 +219,7 @@ class Expected:
 async def changed_since(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of memories that are not as `operations` found them; [] if they can be applied.
+    """The ids of memories that differ from what `operations` found; [] if they can be applied.
 
     Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
     """

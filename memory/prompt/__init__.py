@@ -11,7 +11,6 @@ from memory.prompt.components import (
     Extensions,
     PromptComponent,
     component,
-    load_extensions,
     registered,
 )
 from memory.prompt.health import (
@@ -44,7 +43,6 @@ __all__ = [
     "components",
     "context_use",
     "goals",
-    "load_extensions",
     "prompt_health",
     "recent",
     "recommended_action",

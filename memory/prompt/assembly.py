@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from memory.errors import InputError
 from memory.messages import EVENT_KEY, as_data, escaped, one_line
 from memory.prompt import components, rendering
-from memory.prompt.components import GIVES_WAY_FIRST, SHARE, PromptComponent, give_way
+from memory.prompt.components import PromptComponent
 from memory.records import EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
@@ -25,6 +25,28 @@ GUIDELINES = (
     "Your own guidelines, written by you; the user's instructions and the rules above stand above "
     "them:"
 )
+
+GIVES_WAY_FIRST = (
+    # Not addressed to the agent, and in the journal too.
+    "context_buffer_tokens",
+    # The message names its sender; journal and facts have what people said.
+    "entity_tokens",
+    # The tool recall_memories finds them again.
+    "recall_tokens",
+    # No tool lists goals, but each is only one line.
+    "goals_tokens",
+    # What people asked for once and always expect.
+    "session_memory_tokens",
+    # Current work: without it a long task starts anew.
+    "project_tokens",
+)
+"""The settings that bound the lists of a prompt, in the order in which the lists are shortened.
+
+A list shrinks to nothing before the next one does. System prompt and persona are the user's and
+never shrink."""
+
+SHARE = 0.5
+"""The share of the context limit for all components of the system message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,23 +59,23 @@ class Material:
     enabled: Sequence[int]
     """Ids of the built-in components that the context shows."""
     override: Callable[[str], str | None] = lambda key: None
-    """Component key -> the template that stands in place of the component's own."""
+    """Component key -> a template that replaces the component's own, or None."""
     limit: int
-    """Tokens of the whole prompt."""
+    """Tokens of the whole prompt, at most."""
     now: str
     """The tick's time, ISO 8601."""
     owners: Sequence[str] = ()
     memories: Sequence[RecallHit] = ()
     people: Sequence[EntityProfile] = ()
-    """Who is spoken with and of, the nearest first."""
+    """The people in the conversation, the nearest first."""
     guidelines: str = ""
-    """The assistant's own prompt, where the context shows it."""
+    """The assistant's own prompt, if the context shows it."""
     extra: Sequence[PromptComponent] = ()
     """The user's components."""
 
     @property
     def shown(self) -> list[PromptComponent]:
-        """The components of this prompt, in id order. Raises InputError where two clash."""
+        """The components of this prompt, in id order. Raises InputError if two clash."""
         known = components.registered(self.extra)
         return [
             one
@@ -68,10 +90,10 @@ class Material:
 
 
 def blocks(material: Material) -> dict[str, str]:
-    """The components of the system message by key, in id order; an empty one is left out.
+    """The blocks of the system message by component key, in id order, without empty ones.
 
-    Where they fill more than half of the context, `GIVES_WAY_FIRST` says which lists shrink; a
-    user's components come last of all, the highest id first.
+    If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
+    then the user's components, the highest id first.
 
     Raises:
         InputError: two components clash, or one cannot be rendered; names them.
@@ -99,7 +121,7 @@ def system_message(parts: Mapping[str, str]) -> str:
 
 
 def late(material: Material) -> dict[int, HumanMessage]:
-    """The user's components beyond the history, by id: messages, rendered anew for each call."""
+    """The user's components after the history, by id: messages, rendered for each call."""
     found: dict[int, HumanMessage] = {}
     shown = [one for one in material.shown if one.id > components.CONVERSATION_HISTORY]
     parts = _own_parts(material, shown)
@@ -115,7 +137,7 @@ def late(material: Material) -> dict[int, HumanMessage]:
 
 
 def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The history with the components of `late` in their places round the event and its results.
+    """The history with the messages of `late` before and after the event, or at the end.
 
     The event is the newest human message.
     """
@@ -128,7 +150,7 @@ def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) ->
 
 
 def values(material: Material) -> dict[str, str]:
-    """What the placeholders of components.PLACEHOLDERS stand for in this prompt."""
+    """The values of components.PLACEHOLDERS in this prompt."""
     event, state = material.state["event"], material.state
     return {
         **rendering.placeholders(material.settings),
@@ -143,15 +165,15 @@ def values(material: Material) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A text that can be had shorter."""
+    """A text that can be rendered shorter."""
 
     budget: int
     render: Callable[[int], str]
-    """Tokens at most -> the text."""
+    """Makes the text in at most so many tokens."""
 
 
 def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
-    """The lists that `shown` shows, by the setting that bounds each, in giving-way order."""
+    """The lists of the components `shown`, by bounding setting, the first to shrink first."""
     state, factor = material.state, material.state["calibration"]
 
     def bound(name: str, render: Callable[[Settings], str]) -> _Part:
@@ -186,7 +208,7 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
 
 
 def _own_parts(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
-    """The user's components, each asked for its text once, the highest id first."""
+    """The user's components, the highest id first. Each renders its text once."""
     factor = material.state["calibration"]
 
     def bound(one: PromptComponent) -> _Part:
@@ -205,7 +227,7 @@ def _own_name(one: PromptComponent) -> str:
 def _blocks(
     material: Material, shown: Sequence[PromptComponent], texts: Mapping[str, str]
 ) -> dict[str, str]:
-    """The blocks by key; `texts` by the names of `_lists` and `_own_parts`."""
+    """The blocks by component key. `texts`: by the names of `_lists` and `_own_parts`."""
     found: dict[str, str] = {}
     for one in shown:
         if one.is_static:
@@ -232,13 +254,13 @@ def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) 
 
 
 def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
-    """What the component's own placeholders stand for, in their order."""
+    """The values of the component's own placeholders, in order."""
     persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
     return [*persona, *(texts[name] for name in one.bounded_by)]
 
 
 def _instructions(text: str, guidelines: str) -> str:
-    """Component 0. The assistant's guidelines stand within it, in a block of their own."""
+    """Component 0, with the assistant's guidelines as a block inside."""
     if not guidelines:
         return as_data("system_prompt", text)
     own = as_data("own_guidelines", guidelines)
@@ -261,3 +283,28 @@ def _content(one: PromptComponent, material: Material) -> str:
             f"the prompt component {one.key!r} gave {type(text).__name__} where text is wanted"
         )
     return text
+
+
+def give_way(
+    texts: Mapping[str, str],
+    order: Sequence[str],
+    render: Callable[[str, int], str],
+    over: Callable[[Mapping[str, str]], int],
+    size: Callable[[str], int],
+) -> dict[str, str]:
+    """The texts by name, shortened in `order` until all fit.
+
+    Args:
+        texts: By name.
+        order: Names, the first to shorten first.
+        render: Gives the text of a name in at most so many tokens.
+        over: Gives the tokens by which all texts exceed their share.
+        size: Gives the tokens of a text.
+    """
+    shorter = dict(texts)
+    for name in order:
+        tokens = size(shorter[name])
+        while tokens > 0 and (excess := over(shorter)) > 0:
+            tokens = max(0, min(tokens, size(shorter[name])) - excess)
+            shorter[name] = render(name, tokens)
+    return shorter

@@ -1,6 +1,6 @@
-"""The assistant's own prompt and its versions: what may become one, and how one takes over. Pure.
+"""The assistant's own prompt and its versions. Pure.
 
-A version is never rewritten: a rollback is a new version whose text is an earlier one's.
+A version never changes: a rollback is a new version with the text of an earlier one.
 """
 
 from __future__ import annotations
@@ -13,31 +13,27 @@ from memory.errors import InputError, Refusal
 from memory.records import AssistantPrompt, PromptVersion
 
 KEPT = 20
-"""Versions that are kept, the newest: the state is copied into every checkpoint."""
-
+"""Newest versions kept. The number is small because every checkpoint copies them."""
 
 LONGEST = 8_000
 """Characters of a prompt."""
 
-
 _JOINERS = "\u200c\u200d"
-"""Not seen either, but several scripts and many emoji are not written without them."""
-
+"""Invisible, but several scripts and many emoji need them."""
 
 _UNSEEN = {"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"}
 
-
 _BEYOND = 0xE0000
-"""From here on Unicode has nothing but tags and selectors, which can carry a text unseen."""
+"""From here on Unicode has only tags and selectors, which can hide text."""
 
 
 def accepted(prompt: AssistantPrompt, text: str) -> str:
     """`text` as a prompt: trimmed, with plain line ends.
 
-    A person decides on what is shown: a character that cannot be seen has no place in it.
+    Invisible characters are refused, because a person confirms what is shown.
 
     Raises:
-        Refusal: it is empty, too long, what holds already, or has characters that are not seen.
+        Refusal: it is empty, too long, in force already, or has invisible characters.
     """
     plain = text.replace("\r\n", "\n").strip()
     if not plain:
@@ -60,7 +56,7 @@ def accepted(prompt: AssistantPrompt, text: str) -> str:
 def changed(
     prompt: AssistantPrompt, text: str, *, at: datetime, reason: str, by: str, keep: int = KEPT
 ) -> AssistantPrompt:
-    """`text` in force as the next version; of the versions the newest `keep` (at least 1) stay."""
+    """The prompt with `text` as its next version; the newest `keep` (at least 1) versions stay."""
     version: PromptVersion = {
         "version": prompt["version"] + 1,
         "text": text,
@@ -76,12 +72,12 @@ def changed(
 
 
 def rolled_back(prompt: AssistantPrompt, version: int, *, at: datetime, by: str) -> AssistantPrompt:
-    """The text of `version` in force again, as a new version; 0 is the empty prompt.
+    """The prompt with the text of `version` as a new version; 0 is the empty prompt.
 
-    `prompt` itself where that text is in force already.
+    Returns `prompt` itself if that text is in force already.
 
     Raises:
-        InputError: no such version is kept; says which are.
+        InputError: the version is not kept; names those that are.
     """
     texts = {0: "", **{one["version"]: one["text"] for one in prompt["versions"]}}
     if version not in texts:
@@ -93,7 +89,7 @@ def rolled_back(prompt: AssistantPrompt, version: int, *, at: datetime, by: str)
 
 
 def difference(prompt: AssistantPrompt, new_text: str) -> str:
-    """What `new_text` would change, as a unified diff; empty where it changes nothing."""
+    """The unified diff to `new_text`; empty if nothing changes."""
     lines = difflib.unified_diff(
         prompt["text"].split("\n") if prompt["text"] else [],
         new_text.split("\n") if new_text else [],

@@ -6,13 +6,9 @@ The built-in ids are 1000 apart (1500 aside), which leaves room for a user's own
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal, TypeGuard
 
 from langchain_core.tools import BaseTool
@@ -24,49 +20,26 @@ from memory.settings import Settings
 from memory.text import check_template
 
 SYSTEM_PROMPT = 0
-
-
 CHARACTER_CONTEXT = 1000
-
-
 ENTITY_CONTEXT = 1500
-
-
 SEMANTIC_MEMORIES = 2000
-
-
 CONTEXT_BUFFER = 3000
-
-
 GOALS = 4000
-
-
 CONVERSATION_HISTORY = 5000
-
-
 PENDING_EVENT = 6000
-
-
 TOOL_RESULT = 7000
 
-
 RESERVED = (TOOLS,)
-"""Keys of what is counted beside the components."""
-
+"""Keys that reports use for something else."""
 
 FIRST_FREE, LAST_FREE = 1, 7999
-"""Between which ids a user's components stand."""
-
+"""Range of ids for a user's components."""
 
 Role = Literal["system", "user", "assistant", "tool", "mixed"]
-
-
 Content = str | Callable[[Mapping[str, Any]], str]
 
-
 SHOWN_IN = ("tick_event", "tick_autonomous", "reflection", "reflection_cont")
-"""The contexts that show a user's components: the others are loops over their own material."""
-
+"""Contexts that may show a user's components. The others are loops over their own material."""
 
 PLACEHOLDERS = {
     "agent": "what the assistant is called",
@@ -79,8 +52,7 @@ PLACEHOLDERS = {
     "reflection_interval": "ticks between two looks at its own work",
     "max_iterations": "model answers per tick that may ask for tools",
 }
-"""What every component's template may hold."""
-
+"""Placeholders of every component's template, with their meaning."""
 
 DATA = {
     "system_prompt": (),
@@ -93,8 +65,7 @@ DATA = {
     "pending_event": ("event",),
     "tool_result": ("result",),
 }
-"""What the template of each built-in component, and one that overrides it, may hold besides."""
-
+"""Further placeholders of each built-in component's template and its overrides."""
 
 GUIDE = f"""What to keep, and where:
 - a person's preference, a fact that matters in every talk -> session memory (fact)
@@ -119,7 +90,6 @@ Your owners: {{owners}}.
 {TRUST_NOTE}"""
 """The decision tables (architecture-self-management, 6; original-system, 10), for every tick."""
 
-
 DEFAULT_PROMPT = f"""{GUIDE}
 
 Answer the newest message."""
@@ -135,20 +105,20 @@ class PromptComponent:
     name: str
     description: str
     content: Content
-    """What stands in the block: a template with {placeholders}; or a function of the state that
-    gives text, for live data. It is pure and quick, and leaves the state as it is."""
+    """A template with {placeholders}, or a function that makes text from the state. The function is
+    quick and does not change the state."""
     is_static: bool
     """True for the built-in ones."""
     enabled: bool
     role: Role
     token_budget: tuple[str, ...] | int | None = None
-    """At most this many tokens, or the settings that say so; None: no bound."""
+    """Tokens at most, or the names of the settings that bound it. None: no bound."""
     contexts: tuple[str, ...] = ()
-    """Of a user's component: the contexts that show it. The built-in ones: `tools/policy/contexts.py`."""
+    """Contexts that show a user's component. `tools/policy/contexts.py` lists the built-in ones."""
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
-        """The settings that bound it, in the order of what it shows."""
+        """The settings that bound its lists, in their order."""
         return self.token_budget if isinstance(self.token_budget, tuple) else ()
 
     def budget(self, settings: Settings) -> int | None:
@@ -224,7 +194,6 @@ STATIC: tuple[PromptComponent, ...] = (
 )
 """The nine built-in components, in id order."""
 
-
 COMPONENTS: dict[int, PromptComponent] = {one.id: one for one in STATIC}
 """The same by id."""
 
@@ -240,13 +209,13 @@ def component(
     role: Role | None = None,
     contexts: tuple[str, ...] = ("tick_event", "tick_autonomous"),
 ) -> PromptComponent:
-    """A component of the user's own, between the built-in ones.
+    """A user's component, placed between the built-in ones by its id.
 
     Before 5000 it is a block of the system message. Above, it is a message of its own: before the
     event (5001..5999), after it (6001..6999) or at the very end (7001..7999).
 
     Raises:
-        InputError: an id or key that is taken or out of range, an unknown placeholder, ...
+        InputError: the id or key is taken or out of range, a placeholder is unknown, ...
     """
     _check_place(id, key)
     made = PromptComponent(
@@ -268,8 +237,7 @@ def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
     """The built-in components and the user's, by id, in id order.
 
     Raises:
-        InputError: two share an id or a key, or one breaks a rule; names them, and ids that are
-            free.
+        InputError: two share an id or a key, or one breaks a rule; names them and free ids.
     """
     found = dict(COMPONENTS)
     for one in extra:
@@ -292,7 +260,7 @@ def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
 
 
 def _check(one: PromptComponent) -> None:
-    """What one component has to keep to by itself."""
+    """Raise InputError if a component by itself breaks a rule."""
     where = f"the prompt component {one.key!r}"
     _check_place(one.id, one.key)
     if isinstance(one.content, str):
@@ -309,7 +277,7 @@ def _check(one: PromptComponent) -> None:
 
 
 def _check_place(id_: Any, key: Any) -> None:
-    """Whether `id_` and `key` are such as a component of the user's can have."""
+    """Raise InputError unless a user's component may have this id and key."""
     where = f"the prompt component {key!r:.80}"
     if not _is_whole(id_):
         raise InputError(f"{where} has the id {id_!r:.80}; it must be a whole number, such as 1001")
@@ -335,117 +303,9 @@ def _free_near(id_: int, taken: Mapping[int, PromptComponent]) -> str:
     return ", ".join(str(one) for one in sorted(free, key=lambda one: abs(one - near))[:3])
 
 
-# A user's own tools and prompt components, from the module that `CIRCADIAN_EXTENSIONS` names.
-
-
-_VARIABLE = "CIRCADIAN_EXTENSIONS"
-
-
 @dataclass(frozen=True)
 class Extensions:
     """Tools and prompt components added to the built-in ones."""
 
     tools: tuple[BaseTool, ...] = ()
     components: tuple[PromptComponent, ...] = ()
-
-
-def load_extensions(name: str) -> Extensions:
-    """Load the lists `tools` and `components` of the module `name`; either may be missing.
-
-    The module is searched on Python's path and in the current folder.
-
-    Raises:
-        InputError: there is no such module, its import fails, or a list has a wrong element.
-    """
-    module = _imported(name)
-    found = Extensions(
-        tools=_listed(module, "tools", BaseTool, "a LangChain tool: wrap it, registered(it, ...)"),
-        components=_listed(module, "components", PromptComponent, "made with component(...)"),
-    )
-    if found == Extensions():
-        raise InputError(f"{_VARIABLE}: the module {name} holds neither tools nor components")
-    return found
-
-
-def _imported(name: str) -> ModuleType:
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{_VARIABLE}: {name!r} is no module's name, such as my_agent.tools")
-    if (here := os.getcwd()) not in sys.path and "" not in sys.path:
-        sys.path.append(here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or name
-        needed = (
-            "" if name == missing or name.startswith(f"{missing}.") else f", which {name} needs"
-        )
-        raise InputError(f"{_VARIABLE}: there is no module {missing}{needed}") from error
-    except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_VARIABLE}: the module {name} fails: {told}") from error
-
-
-def _listed(module: ModuleType, name: str, kind: type, form: str) -> tuple[Any, ...]:
-    """The module's list `name`, validated; empty if there is none."""
-    where = f"{_VARIABLE}: {module.__name__}.{name}"
-    given = getattr(module, name, ())
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
-    found = tuple(given)
-    for at, one in enumerate(found):
-        if not isinstance(one, kind):
-            raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
-    return found
-
-
-# Token budgets of a prompt: which part is shortened first. Pure.
-
-
-GIVES_WAY_FIRST = (
-    # Nobody spoke to the agent there; what matters of it is in the journal too.
-    "context_buffer_tokens",
-    # Whoever speaks now stands in the message itself, and what they said in journal and facts.
-    "entity_tokens",
-    # A tool finds them again: recall_memories.
-    "recall_tokens",
-    # No tool lists them, but each is one line, and the next tick shows it again.
-    "goals_tokens",
-    # What people asked for once and expect ever after.
-    "session_memory_tokens",
-    # What is being worked on: without it a long task starts anew.
-    "project_tokens",
-)
-"""The settings that bound the lists of a prompt, in the order in which the lists are shortened.
-
-When the components fill more than their share of the context, the first list shrinks to nothing
-before the next is touched. A user's own components come after all of them. The system prompt and
-the persona are the user's, and stay whole."""
-
-
-SHARE = 0.5
-"""The share of the context limit for all components of the system message."""
-
-
-def give_way(
-    texts: Mapping[str, str],
-    order: Sequence[str],
-    render: Callable[[str, int], str],
-    over: Callable[[Mapping[str, str]], int],
-    size: Callable[[str], int],
-) -> dict[str, str]:
-    """The texts by name, shortened in `order` until all fit.
-
-    Args:
-        texts: By name.
-        order: Names, the first to shorten first.
-        render: Gives the text of a name in at most so many tokens.
-        over: Gives the tokens by which all texts exceed their share.
-        size: Gives the tokens of a text.
-    """
-    shorter = dict(texts)
-    for name in order:
-        tokens = size(shorter[name])
-        while tokens > 0 and (excess := over(shorter)) > 0:
-            tokens = max(0, min(tokens, size(shorter[name])) - excess)
-            shorter[name] = render(name, tokens)
-    return shorter

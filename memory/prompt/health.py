@@ -1,4 +1,4 @@
-"""Prompt health: what each part of a prompt costs, and what is wrong with that. Pure.
+"""Prompt health: the cost of each part of a prompt, and problems with it. Pure.
 
 After original-system, section 23: a budget per component, and checks of the whole.
 """
@@ -19,19 +19,15 @@ ACTIONS = {
 }
 """The recommended action at each level (architecture-self-management, section 4)."""
 
-
 HISTORY, TOOLS = "conversation_history", "tools"
-"""What a prompt holds beside the blocks of its system message."""
-
+"""Parts of a prompt beside the blocks of its system message."""
 
 FULL_AT = 90.0
-"""Percent of its budget from which a component counts as full: the next line would not fit."""
-
+"""Percent of a component's budget; from here on the next line would not fit."""
 
 LARGE_AT = 40.0
-"""Percent of the context that one component should stay below. The history has thresholds of its
-own: it is compacted."""
-
+"""Percent of the context that one component should stay below. The history has its own thresholds
+for compaction."""
 
 TOOLS_AT = 20.0
 """Percent of the context that tool schemas should stay below."""
@@ -47,7 +43,7 @@ class ComponentHealth(TypedDict):
     budget: int | None
     """Tokens; None: no bound."""
     at_budget: bool
-    """It fills its budget, so that some of what it would show is left out."""
+    """It fills its budget and leaves something out."""
 
 
 class PromptHealth(TypedDict):
@@ -55,11 +51,11 @@ class PromptHealth(TypedDict):
 
     components: list[ComponentHealth]
     problems: list[str]
-    """One sentence each; none where all is well."""
+    """One sentence each."""
 
 
 def context_use(tokens: Mapping[str, int], limit: int) -> ContextUse:
-    """How full a prompt of these parts is. `limit` is at least 1 (tokens)."""
+    """The use of the context by parts of these sizes. `limit`: tokens, at least 1."""
     used = sum(tokens.values())
     percentage = utilisation(used, limit)
     return {
@@ -71,14 +67,14 @@ def context_use(tokens: Mapping[str, int], limit: int) -> ContextUse:
 
 
 def recommended_action(percentage: float) -> str:
-    """What to do at this use of the context (percent), in the specification's words."""
+    """The specification's advice at this use of the context (percent)."""
     return ACTIONS[advisory(percentage)["level"]]
 
 
 def prompt_health(
     tokens: Mapping[str, int], budgets: Mapping[str, int | None], limit: int
 ) -> PromptHealth:
-    """What each part costs (tokens by key, in the prompt's order), and what is wrong with that."""
+    """Cost and problems of a prompt. `tokens`: by part, in the prompt's order."""
     parts = [_health(key, used, budgets.get(key), limit) for key, used in tokens.items()]
     use = context_use(tokens, limit)
     problems = [sentence for part in parts for sentence in _problems(part)]

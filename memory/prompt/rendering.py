@@ -1,8 +1,7 @@
 """Rendering: the text of each list in a prompt, from records. Pure; no I/O.
 
-Every list has a budget in tokens, of `Settings`, and says what it leaves out. The full text stays
-in the state and the journal. Tokens are calibrated. What others wrote stands in one line, so that
-it cannot pass for a second item.
+Every list has a budget in calibrated tokens (`Settings`) and says how much it leaves out. Text that
+others wrote is put on one line, so that it cannot pass for a second item.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ from memory.settings import Settings
 from memory.text import approximate_tokens, calibrated, cut_to, fill
 
 LARGEST = 10
-"""In a list that does not fit, a text takes at most the N-th part of the budget."""
-
+"""In a list that does not fit, a text gets at most one N-th of the budget."""
 
 T = TypeVar("T")
 
@@ -49,7 +47,7 @@ def fitting(
 ) -> tuple[list[str], int]:
     """(the first lines that fit `tokens`; the number of lines left out).
 
-    Texts are whole where the whole list fits, and shortened to `most` tokens where it does not.
+    Texts are shortened to `most` tokens only if the list does not fit with whole texts.
 
     Args:
         rows: in order.
@@ -66,7 +64,7 @@ def fitting(
 
 
 def left_out(count: int, which: str) -> list[str]:
-    """A line that says how many are left out; none for 0."""
+    """A line that says how many are left out; [] for 0."""
     return [f"... {count} {which} left out"] if count else []
 
 
@@ -85,14 +83,12 @@ def _first(lines: Sequence[str], tokens: int, calibration: float) -> tuple[list[
 
 DEFAULTS = Settings()
 
-
 LEAST_OF_A_MEMORY = 60
-"""Tokens: a memory that does not fit is shortened to no less."""
-
+"""Tokens of the shortest memory."""
 
 _STEP = 0.25
-"""Of the history's budget: what is left out at once, so that the prompt's beginning stands still
-for many ticks and a provider's prompt cache holds."""
+"""Share of the history's budget that is left out at once, so that the prompt's beginning stays the
+same for many ticks and a provider's cache holds."""
 
 
 def block(tag: str, text: str) -> str:
@@ -103,9 +99,9 @@ def block(tag: str, text: str) -> str:
 def system_prompt(
     settings: Settings, override: str | None = None, values: Mapping[str, str] | None = None
 ) -> str:
-    """Component 0: the user's prompt first, then the context's own or the default one, filled.
+    """Component 0: the user's prompt, then the context's template or the default one.
 
-    The user's prompt is no part of the template, so that no override can leave it out.
+    The user's prompt is not part of the template, so that no override can drop it.
     """
     own = fill(override or str(COMPONENTS[SYSTEM_PROMPT].content), values or placeholders(settings))
     if not settings.user_prompt:
@@ -116,7 +112,7 @@ def system_prompt(
 
 
 def placeholders(settings: Settings) -> dict[str, str]:
-    """The values that templates can be filled with wherever no tick is in hand."""
+    """The values of placeholders outside a tick."""
     return {
         "agent": next((name for name in settings.names if name.strip()), "the assistant"),
         "owners": ", ".join(one_line(one) for one in settings.owners),
@@ -133,8 +129,8 @@ def placeholders(settings: Settings) -> dict[str, str]:
 def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: float = 1.0) -> str:
     """Component 2000: recalled memories, best first, at most `tokens` tokens.
 
-    None takes more than half of what is left for those behind it: a longer one is shortened, or
-    left out where less than 60 tokens are left.
+    Each gets at most half of the tokens left, the last one all. A longer one is shortened, or left
+    out if less than 60 tokens are left.
     """
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
@@ -158,7 +154,7 @@ def _doubt(hit: RecallHit) -> str:
 def context_buffer(
     events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Component 3000: what was said around the agent and not to it; the newest, oldest first."""
+    """Component 3000: the newest unaddressed events, oldest first."""
 
     def line(event: Event, most: int) -> str:
         place = f" on {event['channel']}" if event["channel"] else ""
@@ -173,7 +169,7 @@ def context_buffer(
 def goals(
     all_goals: dict[str, Goal], settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Component 4000: the goal tree, two spaces a level; finished roots are left out."""
+    """Component 4000: the goal tree, indented by two spaces a level, without finished roots."""
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -193,9 +189,9 @@ def goals(
 def projects(
     all_projects: Projects, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Of component 1000: the active project, of at most three quarters, and the others by key.
+    """Part of component 1000: the active project in at most 3/4 of the budget, then the others.
 
-    Each line of the active one's context is indented: it may look like anything.
+    The lines of the active project's context are indented, so that none passes for another item.
     """
     active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
     if tokens <= 0:
@@ -222,7 +218,7 @@ def projects(
 def session_memory(
     memory: SessionMemory, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Of component 1000: facts, then patterns, each oldest first; of too many, the newest."""
+    """Part of component 1000: the newest facts, then the newest patterns, each oldest first."""
     said = memory.get("said_by", {})
 
     def newest(kind: str, texts: list[str], room: int) -> tuple[list[str], int]:
@@ -244,11 +240,11 @@ def session_memory(
 def recent(
     messages: Sequence[AnyMessage], tokens: int | None, calibration: float
 ) -> list[AnyMessage]:
-    """The newest messages, of at most `tokens` (calibrated), and a line on what is left out.
+    """The newest messages in at most `tokens` (calibrated), and a line about the rest.
 
-    Whole ticks are left out, so that no tool call parts from its answers; never the newest one,
-    and never the summary that a compaction put first. The same history is cut at the same place
-    until it has outgrown its budget by another step. None: all of them.
+    Whole ticks are left out, so that a tool call keeps its answers; the newest tick and a
+    compaction's summary always stay. The cut moves in steps: the same place is kept until the
+    history outgrows its budget by another step. `tokens` None: all messages.
     """
     if tokens is None or calibrated(approximate_tokens(messages), calibration) <= tokens:
         return list(messages)
@@ -256,7 +252,7 @@ def recent(
     rest = list(messages[len(summary) :])
     starts = [at for at, one in enumerate(rest) if isinstance(one, HumanMessage)]
     over = approximate_tokens(messages) - tokens / calibration
-    # Of the calibration only the order of magnitude: it wavers with every answer.
+    # Only the calibration's order of magnitude, because it changes slightly with every answer.
     step = tokens * _STEP / 2 ** round(math.log2(calibration))
     cut = _first_after(rest, starts, math.ceil(over / step) * step)
     if cut == 0:
@@ -266,12 +262,12 @@ def recent(
 
 
 def bounded(text: str, tokens: int, calibration: float = 1.0) -> str:
-    """`text`, or as much of its beginning as is `tokens` long and a line that says what is not."""
+    """`text`, or its beginning in at most `tokens` and a line about the rest."""
     return "\n".join(_beginning(text, tokens, calibration))
 
 
 def _beginning(text: str, tokens: int, calibration: float) -> list[str]:
-    """The lines of `text`, or as many as fit and one that says how much of it that is not."""
+    """The lines of `bounded`."""
     shown = cut_to(text, tokens - 1, calibration)
     left = len(text) - len(shown)
     lines = shown.splitlines()
@@ -279,7 +275,7 @@ def _beginning(text: str, tokens: int, calibration: float) -> list[str]:
 
 
 def _first_after(messages: Sequence[AnyMessage], starts: Sequence[int], least: float) -> int:
-    """The first place in `starts` with `least` tokens or more before it, else the last of them."""
+    """The first place in `starts` with at least `least` tokens before it, else the last place."""
     before, at = 0, 0
     for start in starts:
         before += sum(approximate_tokens([one]) for one in messages[at:start])
@@ -303,25 +299,17 @@ def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
     return goal["id"]
 
 
-# Prompt component 1500: the people in the conversation, and the open conversations. Pure.
-
-
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
-
-
 TALKS = "Open conversations, the latest first:"
-
 
 _SHARE = 0.75
 """Share of the budget for people, if there are conversations too."""
 
-
 _LEAST = 60
-"""Least tokens to show a person."""
-
+"""Tokens at least to show a person."""
 
 _LEAST_OF_A_TEXT = 30
-"""Least tokens to which a text about a person is shortened."""
+"""Tokens of the shortest text about a person."""
 
 
 def entity_context(
@@ -330,7 +318,7 @@ def entity_context(
     settings: Settings = DEFAULTS,
     calibration: float = 1.0,
 ) -> str:
-    """The people in the given order, then the open conversations."""
+    """Component 1500: the people in the given order, then the open conversations."""
     tokens = settings.entity_tokens
     share = int(tokens * _SHARE) if conversations else tokens
     lines = _people(people, share, calibration) if people else []
@@ -349,7 +337,7 @@ def _talks(conversations: Mapping[str, Conversation], tokens: int, calibration: 
 
 
 def _people(people: Sequence[EntityProfile], tokens: int, calibration: float) -> list[str]:
-    """Each person takes at most half of the tokens left, the last one all."""
+    """Each person gets at most half of the tokens left, the last one all."""
     lines = [PEOPLE]
     for place, profile in enumerate(people, 1):
         left = tokens - sum(line_tokens(line, calibration) for line in lines)
@@ -386,7 +374,7 @@ def _rows(profile: EntityProfile) -> list[tuple[str, str]]:
 
 
 def _noticed(profile: EntityProfile, observation: Observation) -> str:
-    """Day, and the speaker unless it is the person."""
+    """The day, and the speaker unless that is the person."""
     day, speaker = observation["at"][:10], observation["speaker"]
     if speaker is None:
         return f"{day} (your conclusion)"

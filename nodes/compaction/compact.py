@@ -31,10 +31,8 @@ from memory.telemetry import called
 
 log = logging.getLogger("circadian.compaction")
 
-
 MOST_WORDS = 600
 """Words that the model is asked for; fewer if there is little room."""
-
 
 PROMPT = f"""{prompt_lines.SUMMARISE} for the assistant that goes on with it. Cover, where
 they occur: completed work, current state, tasks in progress, next steps, constraints, and facts

@@ -35,16 +35,9 @@ from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import tools_for
 
 log = logging.getLogger("circadian.compaction")
-
-
 CONTEXT = CONTEXTS["pre_compaction"]
-
-
 MIN_MESSAGES = 5
-
-
 EMERGENCY_ITERATIONS = 3
-
 
 INSTRUCTION = (
     f"{prompt_lines.EXTRACTION} The older part of this conversation is about to be summarised. "
@@ -81,9 +74,9 @@ async def extract_facts(
     earlier = Plans(context.plans.of("extract_facts")).operations()
 
     async def think() -> Thought:
-        sink, night_id = PlanCollector({}, earlier), context.record["id"]
-        thought = await _turn(state, settings, config, sink, context.now, night_id)
-        thought.operations = sink.operations[len(earlier) :]
+        collector, night_id = PlanCollector({}, earlier), context.record["id"]
+        thought = await _turn(state, settings, config, collector, context.now, night_id)
+        thought.operations = collector.operations[len(earlier) :]
         return thought
 
     made = await plan(context, "extract_facts", inputs, think, iteration=_iteration(state))
@@ -125,7 +118,7 @@ async def _turn(
     state: State,
     settings: Settings,
     config: RunnableConfig,
-    sink: PlanCollector | None,
+    collector: PlanCollector | None,
     now: str,
     origin: str | None,
 ) -> Thought:
@@ -144,8 +137,8 @@ async def _turn(
     message = answer.message
     known = {tool.name for tool in tools}
     calls = [call for call in message.tool_calls if call["name"] in known]
-    if sink is not None:
-        config = with_collector(config, sink)
+    if collector is not None:
+        config = with_collector(config, collector)
     side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations

@@ -86,19 +86,19 @@ async def _turn(
         breaker=resources.breakers.model,
     )
     earlier = Plans(turns).operations()
-    sink = PlanCollector({entry["id"]: entry for entry in batch}, earlier)
+    collector = PlanCollector({entry["id"]: entry for entry in batch}, earlier)
     done = await execute(
         answer.message.tool_calls,
         tools,
         _side(context, exchange),
-        with_collector(context.config, sink),
+        with_collector(context.config, collector),
         seconds=context.settings.tool_timeout,
     )
-    cited = _cited(sink.operations)
+    cited = _cited(collector.operations)
     settled = closes(answer.message, done, batch, cited)
     last = len(turns) + 1 >= pattern["max_iterations"]
     thought = Thought(
-        operations=sink.operations[len(earlier) :],
+        operations=collector.operations[len(earlier) :],
         usage=total(answer.usage, done.usage),
         exchange=messages_to_dict([*exchange, answer.message, *done.messages]),
         finished=settled is not None or last,
@@ -106,7 +106,7 @@ async def _turn(
     )
     if thought.finished:
         keep = batch if settled == "all" else [entry for entry in batch if entry["id"] in cited]
-        thought.operations += _closing(sink.operations, keep, context.now)
+        thought.operations += _closing(collector.operations, keep, context.now)
         thought.left = [entry["id"] for entry in batch if entry not in keep]
     return thought
 

@@ -1,9 +1,12 @@
-"""Prune old journal entries of little importance (data-flow-03, section 4.4), without a model."""
+"""Prune old journal entries of little importance (data-flow-03, section 4.4), without a model.
+
+Entries stay that became facts, that anything cites, or that an open goal or project refers to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -14,17 +17,15 @@ from langgraph.store.base import BaseStore
 from memory import journal
 from memory import operations as citations
 from memory.compaction import covered_events
+from memory.journal import names_project
 from memory.night import (
     NightContext,
     Thought,
     night_in_hand,
-    open_keys,
-    open_words,
     plan,
     proceed,
-    prunable,
 )
-from memory.records import JournalEntry, Operation
+from memory.records import Goal, JournalEntry, Operation, Projects, prune_entry
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings
 from memory.state import State, checked
@@ -32,7 +33,7 @@ from memory.state import State, checked
 
 @checked
 async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Plan which entries go; what any memory stands on stays."""
+    """Plan the entries to prune. Entries that any memory cites stay."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "prune", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -41,7 +42,7 @@ async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig
 async def anything_to_forget(
     store: BaseStore, state: State, settings: Settings, config: RunnableConfig
 ) -> bool:
-    """Whether anything would go, asked before a night has begun."""
+    """Whether a night would prune anything; asked before it begins."""
     now = resources_of(config).clock()
     entries = await journal.until(store, scope_of(config), now)
     return bool(await _going(entries, [], state, settings, config, store, now))
@@ -97,7 +98,7 @@ async def _going(
     )
     cited |= set(also)
     cited |= {one for entry in entries for one in entry.get("evidence", ())}
-    # What the conversation still shows may yet be noticed, or summarised, and then be cited.
+    # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
     return prunable(
         old,
@@ -107,3 +108,61 @@ async def _going(
         now=now,
         settings=settings,
     )
+
+
+def prunable(
+    entries: Iterable[JournalEntry],
+    *,
+    cited: Collection[str],
+    open_projects: Collection[str],
+    open_goals: str,
+    now: datetime,
+    settings: Settings,
+) -> list[Operation]:
+    """An operation for every entry to prune, oldest first.
+
+    `cited`: ids of entries and events that facts, insights, observations or links stand on;
+    `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
+    goals and of those projects.
+    """
+    before = (now - timedelta(days=settings.prune_days)).isoformat()
+    words = open_goals.casefold()
+    gone = [
+        entry
+        for entry in entries
+        if entry["timestamp"] < before
+        and entry["importance"] <= settings.prune_importance
+        and entry["consolidation"] not in ("consolidated", "exempt")
+        and not _needed(entry, cited, open_projects, words)
+    ]
+    gone.sort(key=lambda entry: (entry["timestamp"], entry["id"]))
+    why = f"importance <= {settings.prune_importance}, older than {settings.prune_days} days"
+    return [prune_entry(entry, why) for entry in gone]
+
+
+def _needed(
+    entry: JournalEntry, cited: Collection[str], open_projects: Collection[str], goals: str
+) -> bool:
+    if entry["id"] in cited or any(source in cited for source in entry["sources"]):
+        return True
+    if any(key in entry["related_projects"] for key in open_projects):
+        return True
+    if any(names_project(entry["content"], key) for key in open_projects):
+        return True
+    return entry["id"].casefold() in goals or any(
+        source.casefold() in goals for source in entry["sources"] if len(source) > 3
+    )
+
+
+def open_words(goals: Mapping[str, Goal], projects: Projects) -> str:
+    """The texts of all active goals and of the projects that are not completed."""
+    words = [one["description"] for one in goals.values() if one["status"] == "active"]
+    slots = (projects["slots"][key] for key in open_keys(projects))
+    return "\n".join(
+        [*words, *(text for one in slots for text in (one["summary"], one["context"]))]
+    )
+
+
+def open_keys(projects: Projects) -> list[str]:
+    """The keys of the projects that are not completed."""
+    return [key for key, slot in projects["slots"].items() if slot["status"] != "completed"]

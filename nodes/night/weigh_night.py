@@ -48,7 +48,7 @@ def facts_leaving(operations: Sequence[Operation], holding: Collection[str]) -> 
 
 
 def heirs_of(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> dict[str, set[str]]:
-    """For each source of a superseded fact, the sources of the fact that holds in its place.
+    """For each source of a superseded fact, the sources of the fact that superseded it.
 
     `facts`: the stored facts by operation id.
     """
@@ -62,7 +62,7 @@ def heirs_of(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> dict
 
 
 def _heir(op: str, facts: Mapping[str, Fact]) -> Fact | None:
-    """The fact that holds in the place of `op`: itself, or the last that superseded it."""
+    """The fact `op` itself, or the last one in the chain that superseded it."""
     heir, seen = facts.get(op), {op}
     while heir is not None and (by := heir["superseded_by"]) is not None:
         heir = facts.get(by) if by not in seen else None
@@ -75,9 +75,9 @@ def finds(
     sources: Sequence[str],
     heirs: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> bool:
-    """Whether a recall with these `sources` (of its best memories) finds what the probe found.
+    """Whether a recall whose best memories have these `sources` still finds the probe's memories.
 
-    Finding what took its place (`heirs`, as above) is no loss.
+    Finding a fact that superseded one of them (`heirs`) counts, too.
     """
     wanted = {one for found in probe["found"] for one in (found, *heirs.get(found, ()))}
     return bool(wanted & set(sources)) or not wanted
@@ -86,7 +86,7 @@ def finds(
 def judged(
     *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
 ) -> Verdict:
-    """The decision. With few facts, no night is held back for the share that would leave."""
+    """The decision. With few facts, the share of leaving facts does not count."""
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"

@@ -25,14 +25,11 @@ from tools.policy import CONTEXTS, history, limits_of, narrower, select_executio
 
 log = logging.getLogger("circadian.assessment")
 
-
 TASK_TOKENS = 2_000
 """Of the task's text that the model is shown."""
 
-
 LONGEST_REASONING = 300
 """Characters of a model's reasoning that are kept: it stands in the state and in the report."""
-
 
 PROMPT = f"""You judge how much work a task is before an assistant takes it up. The task stands in
 the block pending_event; do not do it and do not answer it. The assistant acts in iterations: each

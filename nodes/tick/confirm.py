@@ -17,7 +17,7 @@ from memory.records import Decision, Loop, Question, ToolOutcome
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, woken
-from tools.execution import Known, misfit, offered, refuse, routed
+from tools.execution import OfferedTool, misfit, offered, refuse, routed
 
 
 @checked
@@ -61,7 +61,7 @@ def _in_hand(state: State) -> Question:
 
 async def _asked(
     question: Question,
-    known: Known | None,
+    known: OfferedTool | None,
     runtime: Runtime[Settings],
     config: RunnableConfig,
 ) -> Decision:
@@ -94,7 +94,7 @@ async def _asked(
             await approvals.pass_over(store, scope, question["id"], place, number)
 
 
-def _problem(decision: Decision, name: str, known: Known | None) -> str | None:
+def _problem(decision: Decision, name: str, known: OfferedTool | None) -> str | None:
     """Why an answer cannot be acted on now."""
     if known is None and decision["decision"] != "refuse":
         return f"there is no tool {name} now: refuse, or answer once it is there again"

@@ -20,7 +20,7 @@ from memory.records import Loop, ParkedTick, Question
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
-from tools.execution import Known, offered
+from tools.execution import OfferedTool, offered
 
 
 @checked
@@ -59,7 +59,7 @@ async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig)
     }
 
 
-def _question(state: State, tools: Mapping[str, Known], now: str) -> Question:
+def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Question:
     """What a person is to know."""
     call = open_calls(state["messages"])[0]
     event, args = state["event"], dict(call["args"])

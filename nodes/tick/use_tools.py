@@ -24,7 +24,7 @@ from memory.telemetry import called
 from memory.text import encodable
 from tools.execution import (
     Executed,
-    Known,
+    OfferedTool,
     as_answered,
     execute,
     misfit,
@@ -122,7 +122,7 @@ class _Round:
             now=self.now,
         )
 
-    async def _once(self, call: ToolCall, known: Known) -> None:
+    async def _once(self, call: ToolCall, known: OfferedTool) -> None:
         """A dangerous call, once: what an earlier try of this tick began is not done again.
 
         Its outcome and its line in the log are written together, so that both are there once.

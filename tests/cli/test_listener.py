@@ -11,7 +11,7 @@ import pytest
 from graph.api.async_agent import AsyncAgent
 from graph.cli.views.listener import Listener, follow
 from graph.use_cases.approvals import decide
-from memory.night.progress import NightEvent
+from memory.night.steps import NightEvent
 from memory.records.tick import ToolOutcome
 from memory.settings import Settings
 from tests.support import launching

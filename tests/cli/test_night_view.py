@@ -9,13 +9,15 @@ import pytest
 
 from graph.cli.views.night import KNOWN_BY, night_view, nights_view, taken_back
 from graph.use_cases.nights import Labels, NightLine
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry
 from memory.records.records import NightStatus, Operation
 from memory.records.reports import NightReport
-from nodes.night.dream import Claim, Context, Relation, evolve, settle
-from nodes.night.reflect import Insight, insights
+from nodes.night.consolidate_entities import consolidated
+from nodes.night.dream import Relation, evolve, settle
+from nodes.night.reflect import insights
 from tests.support.facts import draft
+from tests.support.night_answers import attribute_given, described, insight, pair
 from tests.support.night_deeds import hit_of
 from tests.support.night_memories import NOW, ada, entry, fact, noticed, observation
 from tests.support.screens import plain
@@ -30,7 +32,7 @@ FACTS = {
 
 def related(one: str, other: str, relation: Relation) -> list[Operation]:
     """The operations that a relation leads to."""
-    return settle([Claim(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
+    return settle([pair(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
 
 
 def report(*operations: Operation, **more: Any) -> NightReport:
@@ -83,7 +85,7 @@ def test_contradictions_and_links_show_both_facts() -> None:
 def test_a_linked_fact_is_shortened() -> None:
     long = fact("long", "Ada " + "walks and walks " * 20, speaker="Ada")
     made = settle(
-        [Claim("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
+        [pair("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
     ).operations
     names = Labels(cast(Any, {**FACTS, "long": long}), {}, {})
     told = plain(night_view(report(*made), names, everything=True), 120)
@@ -119,12 +121,12 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
 def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
-        before, ripe(before, 1), [Synthesis("home", "Bergen.", ["o1"])], now=NOW, prune=False
+        before, ripe(before, 1), [attribute_given("home", "Bergen.", ["o1"])], now=NOW, prune=False
     ).operation
     assert first is not None
     held = ada(*(observation(n) for n in range(1, 4)), attributes=first["after"]["attributes"])
     second = consolidated(
-        held, ripe(held, 1), [Synthesis("home", "Oslo.", ["o2", "o3"])], now=NOW, prune=False
+        held, ripe(held, 1), [attribute_given("home", "Oslo.", ["o2", "o3"])], now=NOW, prune=False
     ).operation
     assert second is not None
     names = Labels({}, {}, {held["id"]: "Ada"})
@@ -135,13 +137,13 @@ def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
 def test_each_kind_of_change_has_its_section() -> None:
     one = entry("e1", source_entity="Ada")
     made = insights(
-        [Insight("Ada is busy.", ["e1"], 8)],
+        [insight("Ada is busy.", ["e1"], 8)],
         {"e1": hit_of(one)},
         night="night_1",
         now=datetime.fromisoformat(NOW),
     ).operations
     light = evolve(
-        [Context("old", "Of the greenhouse.", ["glass"])], FACTS, now=NOW, night="n"
+        [described("old", "Of the greenhouse.", ["glass"])], FACTS, now=NOW, night="n"
     ).operations
     told = seen(
         *made,
@@ -160,7 +162,7 @@ def test_each_kind_of_change_has_its_section() -> None:
 
 
 def test_a_fact_that_got_only_tags_is_shown_with_those() -> None:
-    light = evolve([Context("old", "", ["glass"])], FACTS, now=NOW, night="n").operations
+    light = evolve([described("old", "", ["glass"])], FACTS, now=NOW, night="n").operations
     assert " • The glass arrives on Friday. [glass]" in seen(*light)
 
 

@@ -15,15 +15,16 @@ import tools.extensions
 from graph import persistence
 from graph.api.open import open_agent
 from memory.errors import InputError
-from memory.prompt import component, load_extensions
+from memory.prompt.components import component
 from memory.runtime import Resources, resources_of
 from tests.support.agents import said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
+from tools.extensions import load_extensions
 from tools.registry import registered
 
 MODULE = """
-from memory.prompt import component
+from memory.prompt.components import component
 from tools.registry import registered
 
 def ring_bell(times: int) -> str:

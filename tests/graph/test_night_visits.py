@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.api.async_agent import AsyncAgent
 from memory.journal import entries as journal
-from memory.night import pruning as nightwork
+from memory.night import dream_work as nightwork
 from memory.night import record as night
 from memory.night import steps as night_steps
 from memory.night.order import LEAST_CALLS
@@ -106,7 +106,8 @@ async def test_the_more_entities_the_more_batches_a_visit_has(
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    monkeypatch.setattr(import_module("nodes.night.apply_operations"), "work_of", with_one_gone)
+    visited_node = sys.modules["nodes.night.apply_operations"]
+    monkeypatch.setattr(visited_node, "work_of", with_one_gone)
     async with opened(tmp_path, dreamer(), Clock(), settings=settings) as agent:
         await known(agent, people)
         read, report = await visits(agent, monkeypatch)

@@ -9,7 +9,7 @@ from itertools import count
 from hypothesis import strategies as st
 
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.pending_view import profiles_after
 from memory.night.undo import inverse
 from memory.operations.apply import entries_after, facts_after
@@ -23,9 +23,11 @@ from memory.records.operations import (
     settle_fact,
 )
 from memory.records.records import Fact, JournalEntry, Operation, RecallHit
-from nodes.night.dream import Claim, Context, Relation, evolve, settle
-from nodes.night.reflect import Insight, insights
+from nodes.night.consolidate_entities import consolidated
+from nodes.night.dream import Relation, evolve, settle
+from nodes.night.reflect import insights
 from tests.support.facts import draft
+from tests.support.night_answers import attribute_given, described, insight, pair
 from tests.support.night_memories import ADA, NOW, Memory, ada, entry, noticed, observation
 
 AT = "2026-05-02T02:00:00+00:00"
@@ -80,11 +82,11 @@ class Night:
         first, second = self._fact(one), self._fact(other)
         if first["invalid_at"] or second["invalid_at"]:
             return []
-        claim = Claim(first["op"], second["op"], relations[(one + other) % 4], "because")
+        claim = pair(first["op"], second["op"], relations[(one + other) % 4], "because")
         return settle([claim], self._seen(), [first["op"]], now=NOW).operations
 
     def describe(self, one: int, other: int) -> Sequence[Operation]:
-        context = Context(self._fact(one)["op"], f"Of {other}.", [f"tag{other}"])
+        context = described(self._fact(one)["op"], f"Of {other}.", [f"tag{other}"])
         return evolve([context], self._seen(), now=NOW, night="night_1").operations
 
     def settle(self, one: int, other: int) -> Sequence[Operation]:
@@ -97,13 +99,13 @@ class Night:
     def consolidate(self, one: int, other: int) -> Sequence[Operation]:
         standing = ada(*(observation(n) for n in range(1, 6)))
         profile = profiles_after({ADA: standing}, self.made)[ADA]
-        given = [Synthesis(f"taste{other % 2}", f"Likes {one}.", ["o1", "o2"])]
+        given = [attribute_given(f"taste{other % 2}", f"Likes {one}.", ["o1", "o2"])]
         made = consolidated(profile, ripe(profile, 1), given, now=NOW, prune=one % 2 == 0)
         return [made.operation] if made.operation else []
 
     def reflect(self, one: int, other: int) -> Sequence[Operation]:
         hits = {about["id"]: hit_of(about) for about in self._entry(one)}
-        given = [Insight(f"Ada is of {other}.", list(hits), 8)]
+        given = [insight(f"Ada is of {other}.", list(hits), 8)]
         now = datetime.fromisoformat(NOW)
         made = insights(given, hits, night=f"night_{other}", now=now).operations
         return [*made, reflected(None, NOW)] if made else []

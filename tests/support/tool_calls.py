@@ -66,6 +66,9 @@ class Shelf:
     async def put_episodes(self, scope: Scope, rows: Sequence[Any]) -> None:
         """Index nothing."""
 
+    async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Nothing is indexed here."""
+
     async def embed_waiting(self, limit: int, scope: Scope) -> int:
         """Nothing waits."""
         return 0

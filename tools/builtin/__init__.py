@@ -2,8 +2,12 @@
 
 from tools.builtin.communication import DELEGATE_TASK, delegate_task, send_message
 from tools.builtin.entities import update_entity_observation
-from tools.builtin.facts import recall_memories, store_memory
-from tools.builtin.journal import add_journal_entry, review_journal
+from tools.builtin.memory import (
+    add_journal_entry,
+    recall_memories,
+    review_journal,
+    store_memory,
+)
 from tools.builtin.planning import (
     add_goal,
     add_session_memory,

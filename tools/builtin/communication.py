@@ -1,7 +1,8 @@
-"""The tool that speaks to someone other than the asker.
+"""Tools that address somebody else: a message to another person, a task for a sub-agent.
 
-Nothing leaves the process here: the message stands in the run's output and in its stream, for
-whoever runs the agent to deliver. Done again after a crash, it has the same id.
+A message does not leave the process: it is put into the run's output and stream, for whoever runs
+the agent to deliver. After a crash it has the same id again. A task is carried out by the graph's
+node `delegate`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, 
 from tools.evidence import origin_of
 
 DELEGATE_TASK = "delegate_task"
-
 
 LONGEST_NAME, LONGEST_TEXT = 200, 20_000
 """Characters of a recipient or channel, and of a message."""
@@ -54,7 +54,7 @@ async def send_message(
 
 
 def _check(event: Event | None, to: str, text: str, channel: str | None) -> None:
-    """Raise Refusal for what is no message to somebody else."""
+    """Raise a Refusal unless this is a message to somebody else."""
     if not to:
         raise Refusal("Nobody is named", "Say in `to` whom the message is for.")
     if not text:
@@ -78,14 +78,11 @@ def _place(name: str, channel: str | None) -> tuple[str, str]:
 
 
 def _id(runtime: Runtime) -> str:
-    """`sent_<16 hex digits>`, of the tick's origin and the message's place in the tick."""
+    """`sent_<16 hex digits>`, made from the tick's origin and the message's place in the tick."""
     done = runtime.state["loop"]["tools"]
     earlier = sum(one["ok"] for one in done if one["name"] == "send_message")
     origin = origin_of(runtime, collector_of(runtime.config, runtime.store))
     return f"sent_{operation_id(origin, 'send_message', str(earlier))[:16]}"
-
-
-# The tool that gives a task to a sub-agent. The graph's node `delegate` carries it out.
 
 
 @tool

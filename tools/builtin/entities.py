@@ -50,8 +50,7 @@ from tools.evidence import (
 )
 
 LONGEST_OBSERVATION = 1_000
-"""Characters. A profile is read in every tick that its entity has a part in."""
-
+"""Characters. A profile is read in every tick that involves its entity."""
 
 THE_WORLD = "Profiles are about the world and its people, in the third person; not about you."
 
@@ -71,18 +70,18 @@ async def update_entity_observation(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Add an observation to the profile of a person, place or thing, with its source."""
-    settings, sink = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
+    settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
     name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
-    source = await _source(f"{name} {text}", runtime, settings, sink)
+    source = await _source(f"{name} {text}", runtime, settings, collector)
     speaker = source["source_entity"] if "event" in source["tags"] else None
     _check(name, text, source, speaker, settings)
-    _check_source(text, source, runtime, sink)
+    _check_source(text, source, runtime, collector)
     name = speaker if speaker and name_key(name) in SPEAKER else name
-    planned = _planned(sink)
+    planned = _planned(collector)
     known = await _meant(name, speaker, planned, runtime)
     others = [_text(one, "alias", LONGEST) for one in aliases or []]
     await _check_aliases(others, known, source, planned, runtime, settings)
-    before = _overlay(known, planned)
+    before = _profile_after(known, planned)
     noticed = _observation(known.id, text, speaker, source, before)
     operation = observe_entity(
         known.id,
@@ -93,8 +92,8 @@ async def update_entity_observation(
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
     )
-    await sink.write([operation])
-    profile = _overlay(known, [*planned, operation])
+    await collector.write([operation])
+    profile = _profile_after(known, [*planned, operation])
     assert profile is not None
     result = {
         "entity": profile["name"],
@@ -107,7 +106,7 @@ async def update_entity_observation(
 
 
 def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
-    """What the model gave, on one line."""
+    """The model's text on one line. Raises a Refusal if it is empty or too long."""
     text = one_line(str(encodable(given)))
     if not text:
         raise Refusal(f"The {what} is empty", "Give a name and one thing noticed about it.")
@@ -117,13 +116,15 @@ def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
     return text
 
 
-async def _source(text: str, runtime: Runtime, settings: Settings, sink: Collector) -> JournalEntry:
-    """What the observation stands on, as its journal entry: no memory is without its source.
+async def _source(
+    text: str, runtime: Runtime, settings: Settings, collector: Collector
+) -> JournalEntry:
+    """The observation's source, as a journal entry: no memory is without a source.
 
-    In a tick that is its event. Where a night or an extraction shows many, the one that shares the
-    most words with it, the newest of several.
+    In a tick it is the event. Of many entries in a night or an extraction it is the newest of those
+    that share the most words with the observation.
     """
-    found = list(enumerate(in_sight(runtime, settings, sink)))
+    found = list(enumerate(in_sight(runtime, settings, collector)))
     if not found:
         raise Refusal(
             "No event is in hand that it could stand on",
@@ -141,21 +142,21 @@ async def _source(text: str, runtime: Runtime, settings: Settings, sink: Collect
 def _check(
     name: str, text: str, source: JournalEntry, speaker: str | None, settings: Settings
 ) -> None:
-    """Raise a Refusal where it is about the assistant, or about nobody."""
+    """Raise a Refusal for an observation about the assistant or about nobody."""
     _check_name(name, settings)
     if name_key(name) in SPEAKER and speaker is None:
         raise Refusal(f"It is not known whom {name!r} means", "Name the person, place or thing.")
-    # First person only in somebody's own words: a model writes "I" of itself.
+    # A quoted sentence may be in the first person; a model that writes "I" means itself.
     quoted = text.casefold() in one_line(source["content"]).casefold()
     wrong = violation(text, speaker if quoted else None, _names(settings))
     if wrong:
         raise Refusal(f"The observation is refused: {wrong}", THE_WORLD)
 
 
-def _check_source(text: str, source: JournalEntry, runtime: Runtime, sink: Collector) -> None:
-    """Raise a Refusal where it comes from what else was shown, and not from its source."""
+def _check_source(text: str, source: JournalEntry, runtime: Runtime, collector: Collector) -> None:
+    """Raise a Refusal if the text comes from elsewhere in the prompt and not from its source."""
     others = shown(runtime).everything
-    if not sink.shown:
+    if not collector.shown:
         others += heard_from_others(source["source_entity"], runtime)
     said = grounds([source])
     if from_elsewhere(text, said, others):
@@ -179,7 +180,7 @@ def _names(settings: Settings) -> list[str]:
 async def _meant(
     name: str, speaker: str | None, planned: Sequence[Operation], runtime: Runtime
 ) -> NamedEntity:
-    """Whom `name` stands for: the speaker first, then whom the plan or the store calls so."""
+    """The entity that `name` means: the speaker, else one of the plan, else one of the store."""
     store, scope = store_of(runtime), scope_of(runtime.config)
     if speaker and name_key(speaker) in spellings(name):
         return (await entities.look_up(store, scope, senders=[speaker]))[0][0]
@@ -221,7 +222,7 @@ async def _check_aliases(
 
 
 def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
-    """Raise a Refusal where others name one who speaks for themselves: a prompt shows it as so."""
+    """Raise a Refusal for a person's alias that only others use: prompts show aliases as true."""
     profile, resources = known.profile, resources_of(runtime.config)
     settings = settings_of(runtime.context)
     owners = owners_of(settings, user=resources.user, served=resources.served)
@@ -233,14 +234,14 @@ def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> N
 
 
 def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
-    """Those that it is not known by yet: what takes the observation back takes no other."""
+    """Only new aliases, so that taking the observation back removes no other alias."""
     known = names_of(profile) if profile else []
     return [one for one in aliases if name_key(one) not in known]
 
 
-def _planned(sink: Collector) -> list[Operation]:
-    """What a night has planned for profiles so far; awake all of it is in the store."""
-    operations = sink.operations if isinstance(sink, PlanCollector) else []
+def _planned(collector: Collector) -> list[Operation]:
+    """Observations that a night has planned; awake they are in the store already."""
+    operations = collector.operations if isinstance(collector, PlanCollector) else []
     return [one for one in operations if one["kind"] == "observe_entity"]
 
 
@@ -248,8 +249,8 @@ def _claimed(planned: Sequence[Operation]) -> Mapping[str, str]:
     return after({}, {}, planned)[1]
 
 
-def _overlay(known: NamedEntity, operations: Sequence[Operation]) -> EntityProfile | None:
-    """The profile as it stands with `operations`."""
+def _profile_after(known: NamedEntity, operations: Sequence[Operation]) -> EntityProfile | None:
+    """The profile with `operations` applied."""
     standing = {known.id: known.profile} if known.profile else {}
     mine = [one for one in operations if one["target"] == known.id]
     return after(standing, {}, mine)[0].get(known.id)
@@ -258,7 +259,7 @@ def _overlay(known: NamedEntity, operations: Sequence[Operation]) -> EntityProfi
 def _observation(
     id_: str, text: str, speaker: str | None, source: JournalEntry, profile: EntityProfile | None
 ) -> Observation:
-    """The observation, attributed to whoever said it, and trusted as far as its source."""
+    """The observation with its speaker, and the trust of its source."""
     sources = [source["id"], *source["sources"]]
     standing = profile["observations"] if profile else []
     return {

@@ -1,4 +1,8 @@
-"""The goal tools: a tree of outcomes with progress (architecture-self-management, section 2)."""
+"""Tools for goals, projects and session memory (architecture-self-management, sections 1 and 2).
+
+Goals are a tree of outcomes with progress. Projects are contexts that are paged in and out. The
+facts and patterns of session memory stand in every prompt.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +128,7 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
 
 
 async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
-    """The subtasks that the model gives, and what the call cost. Refusal when it gives none."""
+    """The model's subtasks, and what the call cost. Raises Refusal if there are none."""
     resources = resources_of(runtime.config)
     try:
         given, usage = await ask_for(
@@ -159,9 +163,6 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
 
 def _line(goal: Goal) -> str:
     return f"{goal['id']} ({goal['status']}, {goal['progress']}%)"
-
-
-# The project tools: context that is paged in and out (architecture-self-management, section 1).
 
 
 Key = Annotated[str, Field(description="The project's key, such as 'build_tavern'.")]
@@ -257,9 +258,6 @@ async def update_project(
     return answer(runtime, result, projects=after, session_memory=memory)
 
 
-# The session memory tools: facts and patterns that stand in every prompt.
-
-
 @tool
 @refusals_answered
 async def add_session_memory(
@@ -301,7 +299,7 @@ async def compact_session_memory(
 
 
 def _stranger(runtime: Runtime) -> str | None:
-    """Who set the tick off, where that is no owner; None: an owner, or nobody."""
+    """The sender of the tick's event if that is no owner, else None."""
     event, resources = event_of(runtime), resources_of(runtime.config)
     settings = settings_of(runtime.context)
     owners = owners_of(settings, user=resources.user, served=resources.served)
@@ -312,7 +310,7 @@ def _stranger(runtime: Runtime) -> str | None:
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
-    """Raise a Refusal for what was recalled, or is a rule or an echo: it is no news."""
+    """Raise a Refusal for text that repeats a memory, a rule or a tool's answer."""
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     entries = in_sight(

@@ -1,4 +1,9 @@
-"""The tool that does nothing, so that the model can say that nothing is to be done."""
+"""Tools about the assistant itself: doing nothing, sleep, its status, and its own prompt.
+
+The status is computed when the tool is called, and so includes what earlier calls of the same
+answer did. Its answer is never cached. The prompt changes only when an owner asks and a person
+confirms the shown difference (ruling 16); the user's prompt never changes.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +32,6 @@ from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, 
 async def noop(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Do nothing: no action is needed, or nothing more is worth keeping."""
     return answer(runtime, {"message": "Nothing was done"})
-
-
-# The tool by which the model goes to sleep. The night begins when its tick has ended.
 
 
 @tool
@@ -64,7 +66,7 @@ async def go_to_sleep(
 
 
 async def _direct(runtime: Runtime) -> int:
-    """How many events wait that people want acted on, beside the one in hand."""
+    """Number of waiting events that people want acted on, without the event in hand."""
     state, settings, resources = (
         runtime.state,
         settings_of(runtime.context),
@@ -77,12 +79,6 @@ async def _direct(runtime: Runtime) -> int:
     past = parked_events(state) | ({in_hand["id"]} if in_hand else set())
     owners = owners_of(settings, user=resources.user, served=resources.served)
     return len(sorted_out(items, settings, owners, past=past).people)
-
-
-# The tool that tells the model about itself: context use, loop, session (section 4).
-#
-# All of it is computed when the tool is called, from the state of that moment: what earlier calls of
-# the same answer did is in it. An answer is never kept.
 
 
 @tool
@@ -102,7 +98,7 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
 
 
 def _token_usage(runtime: Runtime) -> dict[str, Any]:
-    """Tokens of the prompt as it stands now: system message, all messages, the tools' schemas."""
+    """Tokens of the current prompt: system message, all messages, the tools' schemas."""
     state = runtime.state
     context = state.get("context")
     system = [SystemMessage(context["system"])] if context else []
@@ -129,10 +125,7 @@ def _loop_state(runtime: Runtime) -> dict[str, Any]:
 
 
 def _session_metrics(runtime: Runtime) -> SessionMetrics:
-    """The session's counters with the calls that they do not count yet.
-
-    Those are the ones whose answers are not part of the history yet.
-    """
+    """The session's counters, plus the calls whose answers are not in the history yet."""
     metrics: SessionMetrics = runtime.state["metrics"]
     new = [m for m in _messages(runtime) if isinstance(m, ToolMessage) and not is_history(m)]
     failed = sum(message.status == "error" for message in new)
@@ -161,13 +154,13 @@ def _pending(runtime: Runtime) -> list[str]:
 
 
 def _messages(runtime: Runtime) -> list[AnyMessage]:
-    """The history and this tick's messages, without the copy of this call that it was run by."""
+    """The history and this tick's messages, without the copy of this call that `execute` adds."""
     messages: list[AnyMessage] = list(runtime.state["messages"])
     return messages[:-1] if _is_copy(messages) else messages
 
 
 def _is_copy(messages: list[AnyMessage]) -> bool:
-    """Whether the last message asks alone for what the answer before it asks for."""
+    """Whether the last message only repeats calls of the answer before it."""
     answers = [message for message in messages if isinstance(message, AIMessage)][-2:]
     if len(answers) < 2 or answers[1] is not messages[-1]:
         return False
@@ -175,14 +168,7 @@ def _is_copy(messages: list[AnyMessage]) -> bool:
     return set(last) <= set(first)
 
 
-# The tool that changes the assistant's own prompt, and never the user's (ruling 16).
-#
-# An owner sets it off, a person confirms the shown difference, or it does not happen.
-
-
 OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
-
-
 ASK_AGAIN = "Leave the prompt as it is; it can be asked for again in a later tick."
 
 
@@ -221,9 +207,9 @@ async def update_system_prompt(
 def why_not(
     state: State, config: RunnableConfig, settings: Settings, args: Mapping[str, Any]
 ) -> Refusal | None:
-    """Why the tick in hand may not change the prompt to what `args` say; None: it may.
+    """Why the current tick may not change the prompt to what `args` say, or None.
 
-    For whoever asks a person: nobody is asked about what is refused all the same.
+    Checked before a person is asked, so that nobody is asked about a call that is refused anyway.
     """
     resources = resources_of(config)
     owners = owners_of(settings, user=resources.user, served=resources.served)
@@ -240,7 +226,7 @@ def why_not(
 
 
 def difference_of(state: State, args: Mapping[str, Any]) -> str:
-    """What the call would change, as a person is shown it."""
+    """The change that a person is asked to confirm, as a diff."""
     before = state["assistant_prompt"]
     try:
         text = assistant_prompt.accepted(before, str(args.get("new_prompt", "")))
@@ -250,10 +236,10 @@ def difference_of(state: State, args: Mapping[str, Any]) -> str:
 
 
 def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
-    """The answer that allows this call: to this question, for this text, on the prompt as it is.
+    """The person's answer that allows this call, for exactly this text and the current prompt.
 
     Raises:
-        Refusal: nobody was asked, or about something else.
+        Refusal: nobody was asked, or was asked about something else.
     """
     loop: Loop | None = state["loop"]
     decision = loop["decision"] if loop is not None and loop["dangerous"] == call_id else None
@@ -275,6 +261,6 @@ def _still_shown(state: State, question: Question) -> bool:
 update_system_prompt.metadata = {
     "difference": difference_of,
     "why_not": why_not,
-    # Done again after a crash it is not done twice: what it changes is in the state alone.
+    # It changes only the state, so repeating the call after a crash changes nothing twice.
     "in_state": True,
 }

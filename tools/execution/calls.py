@@ -1,4 +1,4 @@
-"""The tool calls of a model answer: which are open, and who takes the next one. Pure."""
+"""The tool calls of a model answer: which tools are offered, and who takes the next call. Pure."""
 
 from __future__ import annotations
 
@@ -23,17 +23,23 @@ from tools.policy import CONTEXTS
 from tools.registry import ToolCategory, ToolKind, kind_of, tools_for
 
 Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
-"""What becomes of a call: run, asked about, given to a sub-agent, or refused: as one beyond the one
-call of a single action, as the second dangerous one of a tick, as one whose arguments do not fit a
-dangerous tool (nobody is asked about it, and nothing runs), or by the tool itself, which is barred.
+"""What becomes of a call.
+
+run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
+refused: beyond the single call of a single action; the second dangerous call of a tick; a misfit of
+arguments and a dangerous tool; barred by the tool itself.
 """
 
 
 def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
-    """`message` as it can be kept, with an id for each of its calls.
+    """`message` as it can be stored, with a unique id for each of its calls.
 
-    Models leave ids out, or give one twice. `place` makes the ids that are added; it is unique to
-    the answer. `used` are the ids of calls before it: some models begin with `call_0` every time.
+    Models leave ids out, repeat them, or begin with `call_0` in every answer.
+
+    Args:
+        message: the model's answer.
+        place: unique to the answer; new ids are made from it.
+        used: ids of earlier calls.
     """
     message = message.model_copy(
         update={
@@ -55,9 +61,13 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
 
 
 def what_becomes_of(
-    call: ToolCall, first: ToolCall, loop: Loop, pattern: PatternState, tools: Mapping[str, Known]
+    call: ToolCall,
+    first: ToolCall,
+    loop: Loop,
+    pattern: PatternState,
+    tools: Mapping[str, OfferedTool],
 ) -> Stop:
-    """By whom a call is answered. `first` is the first call of its answer."""
+    """What becomes of `call`. `first`: the first call of the same answer."""
     single = pattern["mode"] == "single_action" or not pattern["multi_tool_enabled"]
     if single and call["id"] != first["id"]:
         return "beyond"
@@ -79,26 +89,26 @@ def what_becomes_of(
 
 
 @dataclass(frozen=True)
-class Known:
-    """A tool that is offered, with what its metadata says of it."""
+class OfferedTool:
+    """A tool that is offered to the model, with its metadata."""
 
     tool: BaseTool
     kind: ToolKind
     refuses: Callable[[Mapping[str, Any]], bool] = lambda args: False
-    """Whether it will refuse these arguments now: nobody is asked about it then."""
+    """Whether it will refuse these arguments now, so that nobody is asked about the call."""
 
     @property
     def dangerous(self) -> bool:
-        """Whether only one such call is made in a tick."""
+        """Whether a tick makes only one such call."""
         return self.kind.category == ToolCategory.DANGEROUS or self.kind.always_ask
 
     @property
     def in_state(self) -> bool:
-        """Whether all that it changes is state: what no checkpoint holds has not happened."""
+        """Whether it changes only the state, and nothing when no checkpoint was written."""
         return bool((self.tool.metadata or {}).get("in_state"))
 
     def difference(self, state: State, args: Mapping[str, Any]) -> str | None:
-        """What a call would change, as a diff, where the tool can say so."""
+        """The change that a call would make, as a diff, if the tool can tell."""
         shown = (self.tool.metadata or {}).get("difference")
         return str(shown(state, dict(args))) if callable(shown) else None
 
@@ -112,7 +122,7 @@ def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
     form: Any = tool.tool_call_schema
     whole = tool.args_schema
     if isinstance(whole, type) and issubclass(whole, BaseModel):
-        # With its validators, which the other lacks; where nothing is injected it has no more.
+        # The whole schema has the validators. Use it unless it has injected fields.
         form = form if set(whole.model_fields) - set(form.model_fields) else whole
     if not isinstance(form, type) or not issubclass(form, BaseModel):
         return None
@@ -123,20 +133,17 @@ def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
     return None
 
 
-# Where a tick goes on after a model answer or some of its tools. Pure.
-
-
 def routed(
     messages: Sequence[AnyMessage],
     loop: Loop,
     pattern: PatternState,
-    tools: Mapping[str, Known],
+    tools: Mapping[str, OfferedTool],
     settings: Settings,
     state: State,
 ) -> Loop:
-    """`loop` with `next`, and with the calls that sub-agents take, so many at once as are allowed.
+    """`loop` with the node to run next, and with the calls for sub-agents, up to the budget.
 
-    Where too many questions wait already, `use_tools` refuses what would be one more.
+    If too many questions wait already, `use_tools` refuses the call.
     """
     calls = open_calls(messages)
     if not calls:
@@ -154,17 +161,14 @@ def routed(
             return {**loop, "next": "use_tools", "delegating": []}
 
 
-# The tools of the model call in hand, by name.
-
-
-def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[str, Known]:
-    """What the context, the pattern and the user's own tools give."""
+def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[str, OfferedTool]:
+    """The tools of the current model call by name: from context, pattern and the user's own."""
     context, pattern = state["context"], state["pattern"]
     assert context is not None
     assert pattern is not None
     tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
     return {
-        tool.name: Known(tool, kind_of(tool), _refuses(tool, state, config, settings))
+        tool.name: OfferedTool(tool, kind_of(tool), _refuses(tool, state, config, settings))
         for tool in tools
     }
 
@@ -172,7 +176,7 @@ def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[st
 def _refuses(
     tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """By the tool's own `why_not`, where its metadata has one."""
+    """The check of the tool's own `why_not`, if its metadata has one."""
     why_not = (tool.metadata or {}).get("why_not")
     if why_not is None:
         return lambda args: False

@@ -1,4 +1,4 @@
-"""Running the tool calls of one model answer: in order, each seeing what the one before it did."""
+"""Run the tool calls of one model answer in order; each sees what the call before it changed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ from memory.text import shortened
 from tools.execution.results import error_text, failure, problem_of, read, size_of, tidied
 from tools.registry import BUILT_IN, ToolCategory, ToolKind, kind_of
 
-MOST = 50
-"""Answers kept, the newest."""
+MOST_CACHED = 50
+"""Cached answers, the newest."""
 
-
-LONGEST = 20_000
-"""Characters of an answer that is kept."""
+LONGEST_CACHED = 20_000
+"""Characters of an answer that is cached."""
 
 
 def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping[str, Any]) -> str:
-    """A digest of the tool, its arguments but for the reasoning, and the state keys it reads."""
+    """A digest of the tool, its arguments without `reasoning`, and the state keys that it reads."""
     asked = {key: value for key, value in args.items() if key != "reasoning"}
     read = {key: state.get(key) for key in kind.reads}
     text = json.dumps([name, asked, read], sort_keys=True, ensure_ascii=True)
@@ -44,7 +43,7 @@ def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping
 def cached(
     cache: Mapping[str, CachedAnswer], key: str, *, tick: int, now: datetime
 ) -> CachedAnswer | None:
-    """The answer under `key`, where it still holds in this tick and at this time (UTC)."""
+    """The answer under `key` if it is still valid in this tick and at this time (UTC)."""
     entry = cache.get(key)
     return entry if entry is not None and _holds(entry, tick, now) else None
 
@@ -58,7 +57,7 @@ def with_answer(
     tick: int,
     now: datetime,
 ) -> dict[str, CachedAnswer]:
-    """`cache` with one more answer, as its newest, and without those that no longer hold."""
+    """`cache` with a new answer, and without the answers that expired."""
     assert kind.cache is not None
     entry: CachedAnswer = {
         "content": content,
@@ -67,7 +66,7 @@ def with_answer(
         "expires": None if kind.ttl is None else (now + timedelta(seconds=kind.ttl)).isoformat(),
     }
     kept = {k: one for k, one in cache.items() if k != key and _holds(one, tick, now)}
-    newest = list(kept.items())[-(MOST - 1) :]
+    newest = list(kept.items())[-(MOST_CACHED - 1) :]
     return {**dict(newest), key: entry}
 
 
@@ -78,12 +77,12 @@ def _holds(entry: CachedAnswer, tick: int, now: datetime) -> bool:
 
 
 MOST_ARGUMENTS = 100_000
-"""Characters of a call's arguments, as JSON, that are run."""
+"""Characters of a call's arguments as JSON; longer calls are refused."""
 
 
 @dataclass
 class Executed:
-    """What the calls answered and changed."""
+    """The answers of calls, and what the calls changed."""
 
     messages: list[ToolMessage] = field(default_factory=list)
     update: dict[str, Any] = field(default_factory=dict)
@@ -92,14 +91,14 @@ class Executed:
     written: list[str] = field(default_factory=list)
     """Ids of journal entries and facts."""
     usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
-    """Model work that tools did themselves."""
+    """Model calls that tools made themselves."""
     raised: int = 0
-    """Tools that raised or came too late: failures by ruling 19, which a wrong call is not."""
+    """Tools that raised or timed out. Ruling 19 counts these as failures, and wrong calls not."""
     calls: list[CallRecord] = field(default_factory=list)
 
     @property
     def succeeded(self) -> int:
-        """How many of the calls did what they were asked for."""
+        """Number of calls that succeeded."""
         return sum(outcome["ok"] for outcome in self.outcomes)
 
 
@@ -125,15 +124,19 @@ async def execute(
 ) -> Executed:
     """Run `calls` one after the other; every call gets exactly one answer.
 
-    Siblings of one answer are not run side by side: a rollup or a project swap must see what the
-    call before it did. A tool that raises or comes too late (after `seconds`, or its own timeout),
-    an unknown tool and bad arguments answer the model. What a tool raises to be cancelled, or to
-    interrupt the graph by itself, passes; with the latter, the calls before it run again when the
-    graph is resumed.
+    Calls do not run in parallel, because a rollup or a project swap must see what the call before
+    it changed. A tool that raises or times out, an unknown tool and bad arguments become errors
+    that the model reads. Cancellation and an interrupt of the graph pass through; when the graph is
+    resumed after such an interrupt, the calls before it run again.
 
     Args:
-        now: when cached answers expire, UTC; default the tick's own time.
-        clock: seconds of a monotonic clock, for durations.
+        calls: the model's calls, in order.
+        tools: the tools offered.
+        state: the state that tools see; it is not changed.
+        config: of the run.
+        seconds: a tool's time limit, unless it has its own.
+        now: time for the expiry of cached answers, UTC; default the tick's time.
+        clock: a monotonic clock in seconds, for durations.
     """
     done = Executed()
     offered = {tool.name: tool for tool in tools}
@@ -156,9 +159,9 @@ async def execute(
 
 
 def limit_of(kind: ToolKind, seconds: float) -> float | None:
-    """Seconds that a call may take: its tool's own, else `seconds`.
+    """A call's time limit in seconds: the tool's own, else `seconds`.
 
-    A tool that calls a model or an outside store is awaited as long as it takes.
+    A tool that calls a model or an outside store has no limit.
     """
     if kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED:
         return kind.timeout
@@ -174,7 +177,7 @@ def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
 
 
 def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
-    """An answer that came by another way than a run of the tool: nothing of it is to be logged."""
+    """The answer to a call that did not run here, such as a sub-agent's; it is not logged."""
     return Executed(
         messages=[_message(call, content, "success" if ok else "error")],
         outcomes=[ToolOutcome(name=call["name"], ok=ok)],
@@ -184,7 +187,7 @@ def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
 def _refusal(
     call: ToolCall, tool: BaseTool | None, offered: dict[str, BaseTool]
 ) -> _Answered | None:
-    """The answer to a call that cannot be run."""
+    """The answer to a call that cannot run, or None."""
     if tool is None:
         known = ", ".join(sorted(offered)) or "none"
         name = shortened(call["name"], 64)
@@ -206,7 +209,7 @@ async def _answered(
     seconds: float,
     now: datetime | None,
 ) -> _Answered:
-    """The cached answer where there is one, else the tool's own, which may be kept."""
+    """The cached answer, or else the tool's own, which is cached if possible."""
     kind = kind_of(tool)
     if kind.cache is None or now is None:
         return await _run(call, tool, working, config, limit_of(kind, seconds))
@@ -217,17 +220,17 @@ async def _answered(
         message.artifact = {"cached": True}
         return _Answered(message, cached=True)
     answered = await _run(call, tool, working, config, limit_of(kind, seconds))
-    if _can_be_kept(answered):
+    if _cacheable(answered):
         content = str(answered.message.content)
         cache = with_answer(cache, key, content, kind, tick=tick, now=now)
         answered.update = {"tool_cache": cache}
     return answered
 
 
-def _can_be_kept(answered: _Answered) -> bool:
-    """Whether the answer is all that the tool did: a short text, and nothing changed beside it."""
+def _cacheable(answered: _Answered) -> bool:
+    """Whether the answer can be cached: a short text from a tool that changed nothing."""
     message = answered.message
-    plain = isinstance(message.content, str) and len(message.content) <= LONGEST
+    plain = isinstance(message.content, str) and len(message.content) <= LONGEST_CACHED
     return plain and message.status != "error" and not answered.update and message.artifact is None
 
 
@@ -238,7 +241,7 @@ async def _run(
     config: RunnableConfig,
     limit: float | None,
 ) -> _Answered:
-    """Run the tool. One that hangs in a thread is answered for; its thread ends by itself."""
+    """Run the tool. After a timeout, a tool in a thread goes on until it ends by itself."""
     errors: list[Exception] = []
 
     def failed(error: Exception) -> str:
@@ -264,10 +267,9 @@ async def _run(
 
 
 def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
-    """The call as the tool takes it.
+    """The call without `reasoning` if the tool's JSON schema does not have it.
 
-    Models learn from the built-in tools to say why; a form that is no pydantic model drops nothing
-    by itself, and another program may refuse an argument that it does not know.
+    Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
     """
     form, args = tool.args_schema, call["args"]
     if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
@@ -276,7 +278,7 @@ def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
-    """What is wrong with a change of the state that a user's tool returns."""
+    """The problem with a change of the state by a user's tool, or None."""
     unknown = [key for key in update if key not in State.__annotations__]
     if unknown:
         return f"there is no key {unknown[0]!r}"

@@ -1,4 +1,4 @@
-"""What a tool gave back, brought into the form that the model and the state can hold. Pure."""
+"""Results of tools, in the form that the model reads and the state can hold. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from memory.text import safe, shortened
 LONGEST_ANSWER = 50_000
 """Characters of an answer of a user's tool that the model is shown."""
 
-
 _NO_OUTPUT = json.dumps({"success": True, "message": "The tool gave no output"})
 
 
 def read(output: Any, call: ToolCall) -> tuple[ToolMessage, dict[str, Any]]:
-    """The answer to `call` in a ToolNode's output, and the change of the state beside it.
+    """(the answer to `call`, the change of the state) in a ToolNode's output.
 
     The output is a dict with the message, or a list of Commands and such dicts. Other messages
-    that a tool adds are left out: the history is the loop's own.
+    from a tool are dropped: only the loop writes the history.
     """
     update: dict[str, Any] = {}
     messages: list[Any] = []
@@ -38,9 +37,9 @@ def read(output: Any, call: ToolCall) -> tuple[ToolMessage, dict[str, Any]]:
 
 
 def tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
-    """The answer of a user's or a server's tool: a text, bounded, bound to the call, and no more.
+    """The answer of a user's or an MCP server's tool as a bounded text for this call.
 
-    An artifact is dropped: it would be checkpointed, and may be anything.
+    An artifact is dropped: it may be anything, and would be checkpointed.
     """
     text = _text(message.content).encode("utf-8", "replace").decode()
     if text in ("", "null"):
@@ -55,7 +54,7 @@ def tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
 
 
 def failure(error: Exception) -> str:
-    """The answer to a call that raised, or whose arguments do not fit; the run goes on."""
+    """The answer to a call that raised or whose arguments do not fit."""
     if isinstance(error, ToolInvocationError):
         found = error.filtered_errors or error.source.errors()
         wrong = explained(found)
@@ -69,13 +68,13 @@ def failure(error: Exception) -> str:
 
 
 def error_text(error: str, suggestion: str) -> str:
-    """An error as every tool answers it (JSON)."""
+    """The JSON of an error, the same for every tool."""
     told = {"success": False, "error": error, "suggestion": suggestion}
     return json.dumps(told, ensure_ascii=False)
 
 
 def problem_of(message: ToolMessage) -> str | None:
-    """What went wrong, on one line; None where nothing did."""
+    """The error on one line, or None."""
     if message.status != "error":
         return None
     told = _object(str(message.content)) or {}
@@ -83,7 +82,7 @@ def problem_of(message: ToolMessage) -> str | None:
 
 
 def size_of(args: Mapping[str, Any]) -> int | None:
-    """Characters of the arguments as JSON; None where they are nested too deeply to be written."""
+    """Characters of the arguments as JSON; None if they are nested too deeply for JSON."""
     try:
         return len(json.dumps(args, ensure_ascii=False))
     except (RecursionError, ValueError, TypeError):
@@ -91,7 +90,7 @@ def size_of(args: Mapping[str, Any]) -> int | None:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """What a task group's error is about."""
+    """The first error within nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -104,7 +103,7 @@ def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
 
 
 def _block(block: Mapping[str, Any]) -> str:
-    """A content block as text. What is no text is named and left out."""
+    """A content block as text; other media are only named."""
     match block.get("type"):
         case "text":
             return str(block.get("text", ""))
@@ -123,7 +122,7 @@ def _bounded(text: str) -> str:
 
 
 def _says_failure(text: str) -> bool:
-    """Whether the answer is an object that says so itself, as built-in tools do."""
+    """Whether the answer is a JSON object with `success: false`, as of built-in tools."""
     return (_object(text) or {}).get("success") is False
 
 

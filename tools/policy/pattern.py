@@ -1,4 +1,4 @@
-"""The execution pattern: how a call may act, composed of layers that only narrow (ruling 4).
+"""The execution pattern: what a model call may do, composed of layers that only narrow (ruling 4).
 
 Static settings, then the context, then an assessment: each is a set of limits, and their meet is
 the pattern (architecture-context-system, section 3).
@@ -18,7 +18,6 @@ from tools.policy.contexts import SLEEP_CONTEXTS, ContextConfig, ExecutionMode
 
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
 """Narrowest first."""
-
 
 T = TypeVar("T")
 
@@ -41,10 +40,7 @@ class Limits:
 SINGLE_ACTION = Limits(mode="single_action", max_iterations=1, multi_tool_enabled=False)
 """One tool call at most, then the answer (ruling 5)."""
 
-
 _AT_MOST_TWO = Limits(max_iterations=2)
-
-
 _CONFIRM = Limits(dangerous_requires_confirm=True)
 
 
@@ -75,9 +71,9 @@ def context_pattern(config: ContextConfig) -> Limits:
 
 
 def limits_of(assessment: Assessment) -> Limits:
-    """Layer 3: what an assessment recommends, and the page's table of signals.
+    """Layer 3: an assessment's recommendation, and the specification's table of signals.
 
-    A missing signal says nothing.
+    A missing signal narrows nothing.
     """
     signals = assessment["signals"]
     pressure, event_class = signals.get("token_pressure"), signals.get("event_class")
@@ -95,7 +91,7 @@ def limits_of(assessment: Assessment) -> Limits:
 
 
 def narrower(measured: Assessment, judged: Assessment) -> Assessment:
-    """`judged`, recommending no more than `measured` does and with its measurements."""
+    """`judged` with the measurements of `measured`, and recommending no more than that."""
     both = meet(_recommended(measured), _recommended(judged))
     modes = (measured["recommended_mode"], judged["recommended_mode"])
     return {
@@ -123,21 +119,6 @@ def meet(a: Limits, b: Limits) -> Limits:
     )
 
 
-def within(a: Limits, b: Limits) -> bool:
-    """Whether `a` allows nothing that `b` does not (a <= b)."""
-    return all(
-        (
-            MODES.index(a.mode) <= MODES.index(b.mode),
-            a.max_iterations <= b.max_iterations,
-            _subset(a.allowed_categories, b.allowed_categories),
-            a.terminal_ends_loop >= b.terminal_ends_loop,
-            a.dangerous_requires_confirm >= b.dangerous_requires_confirm,
-            a.multi_tool_enabled <= b.multi_tool_enabled,
-            a.sub_agents_enabled <= b.sub_agents_enabled,
-        )
-    )
-
-
 def select_execution_pattern(
     settings: Settings, context: ContextConfig, assessment: Limits | None = None
 ) -> PatternState:
@@ -152,7 +133,7 @@ def select_execution_pattern(
 
 
 def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
-    """`pattern` within what the settings allow by now; `source_layers` tells what changed."""
+    """`pattern` within the limits of the current settings; `source_layers` names what changed."""
     categories = pattern["allowed_categories"]
     limits = Limits(
         mode=pattern["mode"],
@@ -216,7 +197,3 @@ def _common(a: frozenset[T] | None, b: frozenset[T] | None) -> frozenset[T] | No
     if a is None or b is None:
         return b if a is None else a
     return a & b
-
-
-def _subset(a: frozenset[T] | None, b: frozenset[T] | None) -> bool:
-    return b is None or (a is not None and a <= b)

@@ -48,10 +48,11 @@ from memory.models import (
     model_name,
     retrying,
 )
-from memory.prompt import load_extensions, registered
+from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
 from memory.settings import Deployment
 from memory.storage.sqlite import quick_check
+from tools.extensions import load_extensions
 from tools.files import folder_tools
 from tools.mcp import mcp_tools
 from tools.registry import BUILT_IN, checked_tools

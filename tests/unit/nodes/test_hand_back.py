@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ async def test_a_message_that_was_compacted_does_not_come_back_when_it_is_sent_a
 async def test_a_conversation_that_was_dropped_does_not_come_back(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("nodes.tick.record"), "OPEN_CONVERSATIONS", 3)
+    monkeypatch.setattr(sys.modules["nodes.tick.record"], "OPEN_CONVERSATIONS", 3)
     people = [f"person {number}" for number in range(5)]
     times = [clock.advance(minutes=1).isoformat() for _ in people]
     events = [

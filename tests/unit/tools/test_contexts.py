@@ -15,7 +15,6 @@ from memory.text.templates import check_template
 from memory.text.tokens import approximate_tokens
 from tools.policy.contexts import (
     CONTEXTS,
-    OURS,
     REFLECT,
     ContextConfig,
     context_type_for,
@@ -58,8 +57,6 @@ LAYER_2: dict[str, tuple[str, bool, bool]] = {
 # Section 5, "Component Overrides".
 OVERRIDES = {"reflection": {"system_prompt"}}
 
-NAMES = {"context_type", "name", "description"}
-
 
 def on_the_page(context: str) -> dict[str, Any]:
     """The cells that the page gives of a context, by field."""
@@ -89,17 +86,6 @@ def test_a_row_of_the_table_is_as_the_page_gives_it(context: str) -> None:
 
 def test_the_table_holds_the_seven_contexts_and_no_others() -> None:
     assert list(CONTEXTS) == list(SUMMARY)
-
-
-def test_the_cells_that_the_page_leaves_open_are_marked_as_ours() -> None:
-    open_cells = {
-        (context, field.name)
-        for context in SUMMARY
-        for field in fields(ContextConfig)
-        if field.name not in NAMES | set(on_the_page(context))
-        and not (field.name == "component_overrides" and context in OVERRIDES)
-    }
-    assert open_cells == OURS
 
 
 def test_what_is_ours_is_as_it_was_decided() -> None:

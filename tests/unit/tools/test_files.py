@@ -292,7 +292,7 @@ def test_a_folder_that_will_not_do_is_one_clear_error(
 
 def test_the_library_is_imported_only_where_there_is_a_folder(root: Path) -> None:
     script = (
-        "import sys, pathlib, graph.agent, tools.files\n"
+        "import sys, pathlib, graph.api, tools.files\n"
         "assert 'langchain_community' not in sys.modules\n"
         "tools.files.folder_tools(pathlib.Path(sys.argv[1]), data=pathlib.Path(sys.argv[2]))\n"
         "assert 'langchain_community' in sys.modules\n"

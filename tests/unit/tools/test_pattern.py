@@ -22,7 +22,6 @@ from tools.policy.pattern import (
     narrower,
     select_execution_pattern,
     static_pattern,
-    within,
 )
 
 UNIVERSE = [
@@ -35,6 +34,25 @@ UNIVERSE = [
         product((False, True), repeat=2),
     )
 ]
+
+
+def within(a: Limits, b: Limits) -> bool:
+    """Whether `a` allows nothing that `b` does not (a <= b)."""
+    return all(
+        (
+            MODES.index(a.mode) <= MODES.index(b.mode),
+            a.max_iterations <= b.max_iterations,
+            _subset(a.allowed_categories, b.allowed_categories),
+            a.terminal_ends_loop >= b.terminal_ends_loop,
+            a.dangerous_requires_confirm >= b.dangerous_requires_confirm,
+            a.multi_tool_enabled <= b.multi_tool_enabled,
+            a.sub_agents_enabled <= b.sub_agents_enabled,
+        )
+    )
+
+
+def _subset(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:
+    return b is None or (a is not None and a <= b)
 
 
 def test_the_meet_allows_only_what_both_allow() -> None:

@@ -14,7 +14,14 @@ from langgraph.types import Command
 from memory.state.schema import State
 from tests.support.executing import executed, wanted
 from tests.support.tool_calls import NOW, tick_state
-from tools.execution.execute import LONGEST, MOST, Executed, cache_key, cached, with_answer
+from tools.execution.execute import (
+    LONGEST_CACHED,
+    MOST_CACHED,
+    Executed,
+    cache_key,
+    cached,
+    with_answer,
+)
 from tools.registry import BUILT_IN, ToolKind, registered
 
 CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))
@@ -37,7 +44,7 @@ def look(what: str, reasoning: str | None = None) -> str:
     ASKED.append(what)
     if what == "fog":
         raise OSError("nothing to be seen")
-    return "long" * LONGEST if what == "sky" else f"{what} {len(ASKED)}"
+    return "long" * LONGEST_CACHED if what == "sky" else f"{what} {len(ASKED)}"
 
 
 def after(done: Executed, **changes: Any) -> State:
@@ -143,12 +150,12 @@ async def test_an_edit_of_projects_by_hand_drops_it_too() -> None:
 
 def test_the_fifty_newest_answers_are_kept() -> None:
     cache: dict[str, Any] = {}
-    for at in range(MOST + 10):
+    for at in range(MOST_CACHED + 10):
         cache = with_answer(cache, f"k{at}", "x", SESSION, tick=1, now=NOW)
-    assert list(cache) == [f"k{at}" for at in range(10, MOST + 10)]
+    assert list(cache) == [f"k{at}" for at in range(10, MOST_CACHED + 10)]
     again = with_answer(cache, "k20", "y", SESSION, tick=1, now=NOW)
     assert list(again)[-1] == "k20"
-    assert len(again) == MOST
+    assert len(again) == MOST_CACHED
 
 
 def test_what_no_longer_holds_makes_room() -> None:

@@ -14,7 +14,7 @@ from memory.records.records import JournalEntry, RecallHit
 from memory.settings import Settings
 from memory.state.schema import State
 from tests.support.tool_calls import NOW, SCOPE, Bench, night, tick_state
-from tools.builtin import facts as recall_tool
+from tools.builtin import memory as recall_tool
 
 
 async def entries(bench: Bench) -> list[JournalEntry]:

@@ -7,24 +7,25 @@ from typing import Any
 import pytest
 
 from memory.entities.changes import after, changed
-from memory.night.attributes import (
-    MOST_ATTRIBUTES,
-    MOST_REPLACED,
-    Consolidated,
-    Synthesis,
-    consolidated,
-    ripe,
-)
+from memory.night import ripe
 from memory.records.profiles import Attribute, EntityProfile
 from memory.records.records import Operation
+from nodes.night.consolidate_entities import (
+    MOST_ATTRIBUTES,
+    MOST_REPLACED,
+    AttributeGiven,
+    Consolidated,
+    consolidated,
+)
+from tests.support.night_answers import attribute_given
 from tests.support.night_memories import ADA, NOW, ada, noticed, observation
 
 FIVE = [observation(n) for n in range(1, 6)]
-TEA = Synthesis("Preference  Drink", " Prefers\ntea. ", ["o1", "o2"])
+TEA = attribute_given("Preference  Drink", " Prefers\ntea. ", ["o1", "o2"])
 
 
 def made_of(
-    *given: Synthesis, profile: EntityProfile | None = None, prune: bool = False
+    *given: AttributeGiven, profile: EntityProfile | None = None, prune: bool = False
 ) -> Consolidated:
     one = profile or ada(*FIVE)
     return consolidated(one, ripe(one, 5), given, now=NOW, prune=prune)
@@ -57,17 +58,17 @@ def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (Synthesis("home", "Lives in Oslo.", []), "home: no evidence among"),
-        (Synthesis("home", "Lives in Oslo.", ["o9"]), "home: no evidence among"),
-        (Synthesis("home", "Lives in Oslo.", ["o6"]), "home: no evidence among"),
-        (Synthesis(" ", "Lives in Oslo.", ["o1"]), "without a name"),
-        (Synthesis("home", "\n", ["o1"]), "without a name or a value"),
-        (Synthesis("bond", "The assistant helped Ada.", ["o1"]), "speaks of the assistant"),
+        (attribute_given("home", "Lives in Oslo.", []), "home: no evidence among"),
+        (attribute_given("home", "Lives in Oslo.", ["o9"]), "home: no evidence among"),
+        (attribute_given("home", "Lives in Oslo.", ["o6"]), "home: no evidence among"),
+        (attribute_given(" ", "Lives in Oslo.", ["o1"]), "without a name"),
+        (attribute_given("home", "\n", ["o1"]), "without a name or a value"),
+        (attribute_given("bond", "The assistant helped Ada.", ["o1"]), "speaks of the assistant"),
     ],
     ids=["none", "unknown", "not shown", "no name", "no value", "assistant"],
 )
 def test_attributes_without_evidence_or_about_the_assistant_are_refused(
-    given: Synthesis, why: str
+    given: AttributeGiven, why: str
 ) -> None:
     before = ada(*FIVE, observation(6, consolidated=True))
     made = made_of(given, profile=before)
@@ -80,7 +81,7 @@ def test_a_broken_answer_settles_no_observation() -> None:
 
 
 def test_one_refused_attribute_does_not_take_the_others_with_it() -> None:
-    made = made_of(Synthesis("home", "Oslo", ["ghost"]), TEA)
+    made = made_of(attribute_given("home", "Oslo", ["ghost"]), TEA)
     assert list(applied(made.operation)["attributes"]) == ["preference_drink"]
     assert len(made.refused) == 1
 
@@ -107,7 +108,7 @@ def test_an_attribute_keeps_its_newest_earlier_values() -> None:
 
 def test_a_full_profile_accepts_only_known_attributes() -> None:
     full = {f"a{n}": attribute("x", "o0") for n in range(MOST_ATTRIBUTES)}
-    made = made_of(TEA, Synthesis("a3", "y", ["o3"]), profile=ada(*FIVE, attributes=full))
+    made = made_of(TEA, attribute_given("a3", "y", ["o3"]), profile=ada(*FIVE, attributes=full))
     assert "there are 40 attributes already" in made.refused[0]
     assert made.operation is not None
     assert list(made.operation["after"]["attributes"]) == ["a3"]

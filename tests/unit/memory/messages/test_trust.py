@@ -51,9 +51,7 @@ OPENING = re.compile(
 
 
 @given(st.sampled_from(OWN_TAGS), TEXTS, TEXTS)
-def test_a_block_has_one_closing_tag_at_its_end(
-    tag: str, text: str, name: str
-) -> None:
+def test_a_block_has_one_closing_tag_at_its_end(tag: str, text: str, name: str) -> None:
     shown = as_data(tag, text, name=name)
     assert [match.start() for match in CLOSING.finditer(shown)] == [len(shown) - len(f"</{tag}>")]
     assert shown.endswith(f"\n</{tag}>")

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memory.records.records import RecallHit
-from nodes.night.reflect import LEAST, MOST, Insight, Reflected, insights, questions
+from nodes.night.reflect import LEAST, MOST, InsightGiven, Reflected, insights, questions
+from tests.support.night_answers import insight
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
 
@@ -27,7 +28,7 @@ def hit(id_: str, *sources: str) -> RecallHit:
 SHOWN = {"f1": hit("f1", "e1", "e2"), "f2": hit("f2", "e2", "e3")}
 
 
-def reflected(*given: Insight) -> Reflected:
+def reflected(*given: InsightGiven) -> Reflected:
     return insights(given, SHOWN, night="night_1", now=NOW)
 
 
@@ -61,7 +62,7 @@ def test_a_question_about_other_assistants_and_machines_may_be_asked(asked: str)
 
 def test_an_insight_is_an_entry_with_evidence_and_events() -> None:
     [added, *_] = reflected(
-        Insight("Ada grows more\nthan she eats.", ["f1", "f2", "f1"], 9)
+        insight("Ada grows more\nthan she eats.", ["f1", "f2", "f1"], 9)
     ).operations
     entry = added["after"]
     assert (entry["content"], entry["evidence"]) == ("Ada grows more than she eats.", ["f1", "f2"])
@@ -75,7 +76,7 @@ def test_an_insight_is_an_entry_with_evidence_and_events() -> None:
 
 
 def test_an_insight_is_linked_to_its_evidence() -> None:
-    [added, *links] = reflected(Insight("Ada grows beans.", ["f1", "f2"], 8)).operations
+    [added, *links] = reflected(insight("Ada grows beans.", ["f1", "f2"], 8)).operations
     assert [(one["kind"], one["target"], one["after"]["other"]) for one in links] == [
         ("link", added["target"], "f1"),
         ("link", added["target"], "f2"),
@@ -86,15 +87,15 @@ def test_an_insight_is_linked_to_its_evidence() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (Insight("Ada grows beans.", [], 8), "no evidence among the memories shown"),
-        (Insight("Ada grows beans.", ["ghost"], 8), "no evidence among the memories shown"),
-        (Insight(" \n", ["f1"], 8), "an empty insight"),
-        (Insight("The assistant helped Ada with beans.", ["f1"], 8), "speaks of the assistant"),
-        (Insight("I understand Ada better now.", ["f1"], 8), "first person"),
+        (insight("Ada grows beans.", [], 8), "no evidence among the memories shown"),
+        (insight("Ada grows beans.", ["ghost"], 8), "no evidence among the memories shown"),
+        (insight(" \n", ["f1"], 8), "an empty insight"),
+        (insight("The assistant helped Ada with beans.", ["f1"], 8), "speaks of the assistant"),
+        (insight("I understand Ada better now.", ["f1"], 8), "first person"),
     ],
 )
 def test_an_insight_without_evidence_or_of_the_assistant_is_refused(
-    given: Insight, why: str
+    given: InsightGiven, why: str
 ) -> None:
     made = reflected(given)
     assert made.operations == []
@@ -102,20 +103,20 @@ def test_an_insight_without_evidence_or_of_the_assistant_is_refused(
 
 
 def test_unknown_evidence_beside_known_is_left_out() -> None:
-    [added, *links] = reflected(Insight("Ada grows beans.", ["ghost", "f2"], 8)).operations
+    [added, *links] = reflected(insight("Ada grows beans.", ["ghost", "f2"], 8)).operations
     assert added["after"]["evidence"] == ["f2"]
     assert len(links) == 1
 
 
 @pytest.mark.parametrize(("given", "kept"), [(-5, LEAST), (8, 8), (9, 9), (10, MOST), (99, MOST)])
 def test_importance_is_8_or_9(given: int, kept: int) -> None:
-    [added, *_] = reflected(Insight("Ada grows beans.", ["f1"], given)).operations
+    [added, *_] = reflected(insight("Ada grows beans.", ["f1"], given)).operations
     assert added["after"]["importance"] == kept
 
 
 def test_insight_ids_come_from_night_and_position() -> None:
     def ids(*texts: str, night: str = "night_1") -> list[str]:
-        given = [Insight(text, ["f1"], 8) for text in texts]
+        given = [insight(text, ["f1"], 8) for text in texts]
         made = insights(given, SHOWN, night=night, now=NOW).operations
         return [one["target"] for one in made if one["kind"] == "add_entry"]
 
@@ -126,6 +127,6 @@ def test_insight_ids_come_from_night_and_position() -> None:
 
 
 def test_unknown_evidence_is_dropped_and_counted() -> None:
-    made = reflected(Insight("Ada said something of f1.", ["f1", "nobody"], 8))
+    made = reflected(insight("Ada said something of f1.", ["f1", "nobody"], 8))
     assert made.refused == ["unknown id: nobody"]
     assert made.operations[0]["after"]["evidence"] == ["f1"]

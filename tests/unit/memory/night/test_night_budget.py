@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, calls_left, used_up
+from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, used_up
 from memory.night.record import new_night
 from memory.records.records import NightRecord, PlanRecord
 from memory.settings import Settings
@@ -49,14 +49,8 @@ def test_above_the_minimum_no_night_exceeds_its_share(entries: int) -> None:
     assert calls == LEAST_CALLS or calls * 100 <= 15 * entries
 
 
-def test_calls_left_are_never_negative() -> None:
-    assert calls_left([plan(llm_calls=3)], 15) == 12
-    assert calls_left([plan(llm_calls=40)], 15) == 0
-
-
 def test_compaction_does_not_count_towards_the_night_budget() -> None:
     free = [plan("extract_facts", llm_calls=50, tokens=10**6), plan("compact", llm_calls=50)]
-    assert calls_left(free, 15) == 15
     assert used_up(free, HUNDRED, Settings(night_tokens=10, night_minutes=1.0)) is None
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from memory.night.plans import Plans
-from memory.night.record import new_night, plans_of
+from memory.night.record import Plans, new_night, plans_of
 from memory.night.steps import NightContext, Thought
 from memory.night.steps import plan as make_plan
 from memory.operations.apply import entries_after
@@ -95,7 +94,7 @@ def test_each_plan_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         read.append(len(operations))
         return of(entries, operations)
 
-    monkeypatch.setattr("memory.night.plans.entries_after", counted)
+    monkeypatch.setattr("memory.night.record.entries_after", counted)
     plans = Plans((), ENTRIES)
     for order, (id_, one) in enumerate(ENTRIES.items()):
         plans.extend([plan(order, "compacting", mark_entry(one, "consolidated", "told"))])

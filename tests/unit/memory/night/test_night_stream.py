@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memory.night.plans import Plans
-from memory.night.progress import NightEvent, is_night_event, tell_progress
-from memory.night.record import new_night
+from memory.night.record import Plans, new_night
+from memory.night.steps import NightEvent, is_night_event, tell_progress
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.night.pruning import open_keys, open_words, prunable, stale
+from memory.night import stale
 from memory.records.records import Conversation, Goal, JournalEntry, Projects
 from memory.settings import Settings
+from nodes.night.prune import open_keys, open_words, prunable
 from tests.support.night_memories import entry
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Claim, Context, Relation, evolve, settle
+from nodes.night.dream import Pair, Relation, evolve, settle
+from tests.support.night_answers import described, pair
 
 NOW = "2026-05-03T02:00:00+00:00"
 
@@ -38,7 +39,7 @@ NEW = fact("new", "Ana lives in Oslo now.", valid_from="2026-05-02T00:00:00+00:0
 
 
 def settled(one: Fact, other: Fact, relation: Relation) -> list[Operation]:
-    claims = [Claim(one["op"], other["op"], relation, "because")]
+    claims = [pair(one["op"], other["op"], relation, "because")]
     return settle(claims, {f["op"]: f for f in (one, other)}, [NEW["op"]], now=NOW).operations
 
 
@@ -111,12 +112,12 @@ def test_other_speakers_and_other_words_are_not_merged(other: Fact) -> None:
 @pytest.mark.parametrize(
     ("claim", "why"),
     [
-        (Claim("new", "ghost", "relates", ""), "unknown id: ghost"),
-        (Claim("new", "new", "relates", ""), "related to itself"),
-        (Claim("old", "third", "supersedes", ""), "neither old nor third is new"),
+        (pair("new", "ghost", "relates", ""), "unknown id: ghost"),
+        (pair("new", "new", "relates", ""), "related to itself"),
+        (pair("old", "third", "supersedes", ""), "neither old nor third is new"),
     ],
 )
-def test_claims_about_unknown_ids_are_refused(claim: Claim, why: str) -> None:
+def test_claims_about_unknown_ids_are_refused(claim: Pair, why: str) -> None:
     shown = {one["op"]: one for one in (NEW, OLD, fact("third", "Ana likes tea."))}
     made = settle([claim], shown, ["new"], now=NOW)
     assert made.operations == []
@@ -127,10 +128,10 @@ def test_a_pair_counts_once_and_a_superseded_fact_supersedes_nothing() -> None:
     third = fact("third", "Ana lives in Paris.")
     shown = {one["op"]: one for one in (NEW, OLD, third)}
     claims = [
-        Claim("new", "old", "supersedes", ""),
-        Claim("old", "new", "contradicts", ""),
-        Claim("old", "third", "duplicates", ""),
-        Claim("new", "old", "duplicates", ""),
+        pair("new", "old", "supersedes", ""),
+        pair("old", "new", "contradicts", ""),
+        pair("old", "third", "duplicates", ""),
+        pair("new", "old", "duplicates", ""),
     ]
     made = settle(claims, shown, ["new", "third"], now=NOW)
     assert [o["kind"] for o in made.operations] == ["link", "change_fact"]
@@ -140,7 +141,7 @@ def test_a_pair_counts_once_and_a_superseded_fact_supersedes_nothing() -> None:
 def test_a_new_context_keeps_the_earlier_one() -> None:
     known = fact("new", "Ana lives in Oslo.", context="Where Ana lives", tags=["home"])
     shown = {"new": known}
-    given = [Context("new", "Ana moved for her work", ["Home", "work", "home"])]
+    given = [described("new", "Ana moved for her work", ["Home", "work", "home"])]
     made = evolve(given, shown, now=NOW, night="night_1")
     [operation] = made.operations
     assert operation["after"]["tags"] == ["home", "work"]
@@ -152,8 +153,8 @@ def test_a_new_context_keeps_the_earlier_one() -> None:
 
 def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
     known = fact("new", "Ana lives in Oslo.", context="Where Ana lives", tags=["home"])
-    same = Context("new", "Where Ana lives", ["home"])
-    made = evolve([same, Context("ghost", "x", [])], {"new": known}, now=NOW, night="n")
+    same = described("new", "Where Ana lives", ["home"])
+    made = evolve([same, described("ghost", "x", [])], {"new": known}, now=NOW, night="n")
     assert made.operations == []
     assert made.refused == ["unknown id: ghost"]
 
@@ -165,10 +166,10 @@ def test_claims_build_on_the_claims_before_them() -> None:
         "new": fact("new", "Ana lives in Bergen!", importance=8, valid_from=later),
         "third": fact("third", "Ana lives in Bergen, still.", importance=7, valid_from=later),
     }
-    claims = [Claim("new", "old", "duplicates", "same"), Claim("third", "new", "duplicates", "")]
+    claims = [pair("new", "old", "duplicates", "same"), pair("third", "new", "duplicates", "")]
     made = settle(claims, shown, ["new", "third"], now=NOW)
     assert made.refused == ["one of third and new no longer holds"]
-    claims[1] = Claim("third", "old", "duplicates", "same")
+    claims[1] = pair("third", "old", "duplicates", "same")
     made = settle(claims, shown, ["new", "third"], now=NOW)
     kept = changed(made.operations)
     assert kept["old"]["source_events"] == ["event-old", "event-new", "event-third"]
@@ -179,7 +180,7 @@ def test_claims_build_on_the_claims_before_them() -> None:
 
 def test_every_contradiction_of_a_fact_is_kept() -> None:
     shown = {op: fact(op, f"Ana lives in {op}.") for op in ("a", "b", "c")}
-    claims = [Claim("a", "b", "contradicts", ""), Claim("a", "c", "contradicts", "")]
+    claims = [pair("a", "b", "contradicts", ""), pair("a", "c", "contradicts", "")]
     operations = settle(claims, shown, ["a"], now=NOW).operations
     assert changed(operations)["a"] == {"disputed": ["b", "c"]}
     assert len({one["id"] for one in operations}) == len(operations)

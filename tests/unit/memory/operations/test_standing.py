@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.undo import inverse
 from memory.records.operations import (
     add_entry,
@@ -24,8 +24,10 @@ from memory.records.operations import (
     supersede_fact,
 )
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Claim, settle
+from nodes.night.consolidate_entities import consolidated
+from nodes.night.dream import settle
 from tests.support.facts import draft, memory_at
+from tests.support.night_answers import attribute_given, pair
 from tests.support.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation
 
 E0, E1 = "event_20260402_e0", "event_20260402_e1"
@@ -53,7 +55,7 @@ async def night(memory: Memory) -> list[Operation]:
     """Operations of every kind, on existing and on new memories."""
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
-    likes = [Synthesis("drink", "Likes tea.", ["o1"])]
+    likes = [attribute_given("drink", "Likes tea.", ["o1"])]
     made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
     assert made is not None
     scored = entry(E0, importance=7, scoring_method="llm")
@@ -131,7 +133,7 @@ async def test_new_observations_do_not_conflict_and_changed_attributes_do(
     assert await memory.conflicts(operations) == []
     profile = await memory.ada()
     assert profile is not None
-    other = [Synthesis("drink", "Likes cocoa.", ["o9"])]
+    other = [attribute_given("drink", "Likes cocoa.", ["o9"])]
     made = consolidated(profile, ripe(profile, 5), other, now=LATER, prune=False).operation
     assert made is not None
     await memory.apply([made])
@@ -140,7 +142,7 @@ async def test_new_observations_do_not_conflict_and_changed_attributes_do(
 
 async def test_added_sources_do_not_conflict(memory: Memory) -> None:
     beans, bergen = await memory.fact("beans"), await memory.fact("bergen")
-    claim = [Claim("beans", "bergen", "duplicates", "same")]
+    claim = [pair("beans", "bergen", "duplicates", "same")]
     shown: dict[str, Fact] = {
         "beans": {**beans, "speaker": "Ada"},
         "bergen": {**bergen, "speaker": "Ada"},

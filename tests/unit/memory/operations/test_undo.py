@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
-from memory.night.attributes import Synthesis, consolidated, ripe
+from memory.night import ripe
 from memory.night.undo import built_on, inverse
 from memory.operations import apply
 from memory.records.operations import (
@@ -30,8 +30,10 @@ from memory.records.operations import (
     unlink,
 )
 from memory.records.records import Operation
-from nodes.night.dream import Claim, settle
+from nodes.night.consolidate_entities import consolidated
+from nodes.night.dream import settle
 from tests.support.facts import draft, memory_at
+from tests.support.night_answers import attribute_given, pair
 from tests.support.night_deeds import AT, DEEDS, Night, before_a_night
 from tests.support.night_memories import NOW, Memory, ada, entry, fact, noticed, observation
 
@@ -53,7 +55,7 @@ def each_kind() -> list[Operation]:
     """An operation of each kind that has an inverse."""
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
-    likes = [Synthesis("drink", "Likes tea.", ["o1"])]
+    likes = [attribute_given("drink", "Likes tea.", ["o1"])]
     made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
     assert made is not None
     return [
@@ -62,7 +64,7 @@ def each_kind() -> list[Operation]:
         mark_entry(entry("event_20260502_e0"), "consolidated", "settled"),
         prune_entry(entry("event_20260502_e1"), "old"),
         add_fact(draft("new", "Ada grows kale."), "told"),
-        *settle([Claim("one", "other", "duplicates", "same")], facts, ["one"], now=NOW).operations,
+        *settle([pair("one", "other", "duplicates", "same")], facts, ["one"], now=NOW).operations,
         settle_fact("one", "seen"),
         unlink("id-one", "gone", {"relation": "relates", "reason": "", "created": AT}, "gone"),
         noticed(TEA),
@@ -217,7 +219,7 @@ async def test_an_undo_of_attributes_keeps_later_observations(
     await memory.apply([noticed(observation(n)) for n in range(1, 6)])
     profile = await memory.ada()
     assert profile is not None
-    likes = [Synthesis("drink", "Likes tea.", ["o1"])]
+    likes = [attribute_given("drink", "Likes tea.", ["o1"])]
     made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
     assert made is not None
     await memory.apply([made])

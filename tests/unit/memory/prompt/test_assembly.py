@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memory.prompt import assembly
-from memory.prompt.assembly import Material
-from memory.prompt.components import GIVES_WAY_FIRST, SHARE, STATIC, component
+from memory.prompt.assembly import GIVES_WAY_FIRST, SHARE, Material
+from memory.prompt.components import STATIC, component
 from memory.records.records import Event, RecallHit
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 
 from memory.prompt import rendering
-from memory.prompt.components import GIVES_WAY_FIRST
+from memory.prompt.assembly import GIVES_WAY_FIRST
 from memory.records.records import Conversation, Event, Goal, Projects, RecallHit, SessionMemory
 from memory.settings import Settings
 from memory.state.schema import fresh_state

@@ -15,8 +15,9 @@ from memory.night.pending_view import Changes, PendingFacts, profiles_after
 from memory.operations.apply import facts_after, fields_after
 from memory.records.operations import add_fact, change_entity, change_fact, supersede_fact
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Claim, settle
+from nodes.night.dream import settle
 from tests.support.facts import draft, memory_at
+from tests.support.night_answers import pair
 from tests.support.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
 
 LATER = "2026-05-02T08:00:00+00:00"
@@ -126,7 +127,7 @@ async def test_the_sources_of_all_duplicates_are_kept(
     a, b, c = await memory.hold(drafts)
     batches = [
         settle(
-            [Claim("a", other["op"], "duplicates", "same")],
+            [pair("a", other["op"], "duplicates", "same")],
             {"a": a, other["op"]: other},
             ["a", other["op"]],
             now=NOW,
@@ -197,8 +198,8 @@ async def dreamt(memory: Memory) -> list[Operation]:
     added = [add_fact(one, "made from this entry") for one in NEW]
     facts = facts_after(stored, added)
     claims = [
-        Claim("oslo", "bergen", "supersedes", "she lives there now"),
-        Claim("peas", "beans", "contradicts", "one plot"),
+        pair("oslo", "bergen", "supersedes", "she lives there now"),
+        pair("peas", "beans", "contradicts", "one plot"),
     ]
     operations = settle(claims, facts, ["oslo", "peas", "ferry"], now=NOW).operations
     context = change_fact(facts["ferry"], {"context": "Of ships.", "tags": ["ferry"]}, [], "seen")

@@ -1,0 +1,119 @@
+"""The work of dreaming, fixed once compacting is over, so that a night is repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
+
+from memory import entities, journal
+from memory.night import record as night
+from memory.night.steps import NightContext
+from memory.operations import UNDREAMED, last_reflection
+from memory.records import (
+    REFLECTION,
+    Conversation,
+    EntityProfile,
+    JournalEntry,
+    Observation,
+    Scope,
+)
+from memory.settings import Settings
+from memory.state import State
+from memory.storage import list_items
+
+DREAMT = ("settle_fact", "change_entity", "reflected")
+"""Kinds of operations that mark a fact, an entity or the reflection as done."""
+
+
+class DreamWork(TypedDict):
+    """The inputs of dreaming, as the night's record keeps them."""
+
+    facts: list[str]
+    """Operation ids of facts that no night has compared with their neighbours."""
+    entities: list[str]
+    reflect: bool
+
+
+async def work_waits(
+    state: State, store: BaseStore, scope: Scope, settings: Settings, now: datetime
+) -> bool:
+    """Whether a night has work beside pending entries."""
+    decided = await _decided_already(store, scope)
+    undreamed = await list_items(store, scope.namespace(UNDREAMED))
+    if any(item.key not in decided for item in undreamed):
+        return True
+    if stale(state["conversations"], now=now, settings=settings):
+        return True
+    profiles = await entities.everyone(store, scope)
+    ripened = (one for one in profiles if ripe(one, settings.min_observations))
+    if any(one["id"] not in decided for one in ripened):
+        return True
+    if REFLECTION in decided:
+        return False
+    counted = await counted_entries(store, scope, await last_reflection(store, scope))
+    return sum(entry["importance"] for entry in counted) >= settings.reflection_threshold
+
+
+async def work_of(context: NightContext) -> DreamWork:
+    """The work of dreaming after compacting."""
+    store, scope, settings = context.store, context.scope, context.settings
+    undreamed = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
+    profiles = await context.pending_view().everyone()
+    decided = await _decided_already(store, scope)
+    ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
+    since = await last_reflection(store, scope)
+    counted = context.entries_after(await counted_entries(store, scope, since))
+    total = sum(entry["importance"] for entry in counted if journal.counts(entry))
+    facts = dict.fromkeys([*undreamed, *context.added_facts()])
+    return {
+        "facts": [op for op in facts if op not in decided],
+        "entities": [id_ for id_ in ripened if id_ not in decided],
+        "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
+    }
+
+
+async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
+    """The entries after `since` that count towards a reflection (ruling 2).
+
+    Insights, archives and the assistant's entries about itself do not.
+    """
+    entries = await journal.since(store, scope, since)
+    return [entry for entry in entries if journal.counts(entry)]
+
+
+async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
+    """Facts, entities and reflection that held nights have decided about.
+
+    They wait until a person applies or discards that night, so that they are not paid for twice. A
+    held night that can no longer be applied does not count.
+    """
+    found: set[str] = set()
+    for record in await night.records(store, scope):
+        if record.get("status") == "held" and not (
+            record.get("reduced") or record.get("forgotten")
+        ):
+            plans = await night.plans_of(store, scope, record["id"])
+            dreamt = plans.operations("dreaming")
+            found |= {one["target"] for one in dreamt if one["kind"] in DREAMT}
+    return found
+
+
+def ripe(profile: EntityProfile, least: int) -> list[Observation]:
+    """The observations that wait to be consolidated, if there are at least `least`; else []."""
+    waiting = [one for one in profile["observations"] if not one["consolidated"]]
+    return waiting if len(waiting) >= least else []
+
+
+def stale(
+    conversations: Mapping[str, Conversation], *, now: datetime, settings: Settings
+) -> list[str]:
+    """The keys of conversations that are idle for long and have no pending action."""
+    before = now - timedelta(hours=settings.stale_conversation_hours)
+    return [
+        key
+        for key, one in conversations.items()
+        if datetime.fromisoformat(one["last_at"]) < before and not one["pending_actions"]
+    ]

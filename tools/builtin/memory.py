@@ -1,0 +1,481 @@
+"""Tools of long-term memory: write and read the journal, store and recall facts with sources.
+
+Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Annotated, Any, NamedTuple
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+from memory import entities, journal, records
+from memory import events as memory_events
+from memory.compaction import covered_events
+from memory.errors import Refusal
+from memory.guards import (
+    OWN,
+    cited_in_vain,
+    from_elsewhere,
+    is_courtesy,
+    said_in,
+    share,
+    speaker_of,
+    violation,
+)
+from memory.journal import TRUST
+from memory.operations import Collector, PlanCollector, collector_of
+from memory.recall import probes, recall
+from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.text import name_key
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.evidence import (
+    RECALLED,
+    WHERE_FROM,
+    grounds,
+    heard,
+    in_sight,
+    is_extracting,
+    origin_of,
+    shared_words,
+    shown,
+)
+
+EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
+"""First positions of entries per loop, so that entries of two loops never share an id."""
+
+REFLECTIONS = frozenset({"reflection", "reflection_cont"})
+"""The contexts in which the assistant looks at its own work."""
+
+
+@tool
+@refusals_answered
+async def add_journal_entry(
+    content: Annotated[str, Field(description="What happened or was learned, with dates.")],
+    runtime: Runtime,
+    importance: Annotated[
+        int | None, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
+    ] = None,
+    tags: list[str] | None = None,
+    source_entity: Annotated[str | None, Field(description="Whom it is from.")] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Write an entry into the journal. A night makes long-term facts of what matters."""
+    if not content.strip():
+        raise Refusal("Nothing to journal", "Give the entry's content as a sentence.")
+    if importance is not None and not 1 <= importance <= 10:
+        raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
+    collector = collector_of(runtime.config, runtime.store)
+    basis = _basis(content, source_entity, runtime, collector)
+    known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
+    write = partial(
+        journal.entry_by_tool,
+        content=content.strip(),
+        importance=importance,
+        tags=_tags(tags or [], runtime),
+        source_entity=basis.speaker,
+        trust=basis.trust,
+        source_events=_sources(content, runtime, collector),
+        origin=origin_of(runtime, collector),
+        now=now_of(runtime),
+        known_entities=[*journal.known_entities(runtime.state), *known],
+    )
+    position = _position(runtime, collector)
+    if isinstance(collector, PlanCollector):
+        entry = write(position=position)
+    else:
+        tries = (write(position=one) for one in count(position))
+        entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
+    written = await collector.write([add_entry(entry, "add_journal_entry")])
+    result = {
+        "entry_id": entry["id"],
+        "importance": entry["importance"],
+        "scoring_method": entry["scoring_method"],
+    }
+    return answer(runtime, result, artifact={"written": written})
+
+
+@tool
+@refusals_answered
+async def review_journal(
+    runtime: Runtime,
+    query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
+    tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
+    limit: int = 10,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Read the newest journal entries, newest first."""
+    if limit < 1:
+        raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
+    entries = await journal.newest(
+        store_of(runtime),
+        scope_of(runtime.config),
+        query=query,
+        tags=tags,
+        limit=limit,
+        include_self=_reflecting(runtime),
+    )
+    rows = [_shown(entry) for entry in entries]
+    return answer(runtime, {"entries": rows, "count": len(rows)})
+
+
+def _shown(entry: JournalEntry) -> dict[str, Any]:
+    keys = ("id", "timestamp", "content", "source_entity", "importance", "tags")
+    return {key: value for key, value in entry.items() if key in keys}
+
+
+def _tags(given: list[str], runtime: Runtime) -> list[str]:
+    """The given tags without reserved ones; notes on the assistant's own work are tagged `self`."""
+    kept = [one for one in given if " ".join(one.casefold().split()) not in journal.OURS]
+    own = [records.SELF] if _reflecting(runtime) and records.SELF not in kept else []
+    return [*kept, *own]
+
+
+class _Basis(NamedTuple):
+    """The speaker that a note rests on, and the trust (0..1)."""
+
+    speaker: str | None
+    trust: float
+
+
+def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
+    """What the note rests on: the nearest entry in words, or else the answer of a tool.
+
+    Raises:
+        Refusal: the note repeats a memory or a rule.
+    """
+    if _reflecting(runtime):
+        return _Basis(None, TRUST["inference"])
+    entries = in_sight(runtime, settings_of(runtime.context), collector)
+    beside, said = shown(runtime), grounds(entries)
+    if is_courtesy(content) or beside.recalls(content, said):
+        raise Refusal(RECALLED, WHERE_FROM)
+    if beside.returns(content, said):
+        return _Basis(None, TRUST["environmental"])
+    near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
+    if not any(near) and len(entries) != 1:
+        return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))
+    nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
+    who = speaker_of(content, given, said_in(nearest))
+    return _Basis(who, min(one["source_trust"] for one in nearest))
+
+
+def _reflecting(runtime: Runtime) -> bool:
+    return runtime.state["context"]["context_type"] in REFLECTIONS
+
+
+def _position(runtime: Runtime, collector: Collector) -> int:
+    """In a night the call's place in its loop; awake the first place of the loop.
+
+    A night never repeats a call with other words, because its plan is stored first. A tick may, so
+    awake the entry takes the first place that is free or holds the same content.
+    """
+    if not isinstance(collector, PlanCollector):
+        return EXTRACTION if is_extracting(runtime) else 0
+    exchange = runtime.state.get("exchange") or []
+    earlier = sum(isinstance(message, ToolMessage) for message in exchange)
+    first = CONSOLIDATION if collector.shown else NIGHT_EXTRACTION
+    return first + earlier + len(collector.operations)
+
+
+def _sources(content: str, runtime: Runtime, collector: Collector) -> list[str]:
+    """The ids of the events that the entry comes from, the nearest in words first."""
+    event = event_of(runtime)
+    if collector.shown:
+        return _nearest(
+            content, ((one["content"], one["sources"]) for one in collector.shown.values())
+        )
+    if collector.shown is not None or is_extracting(runtime):
+        messages = runtime.state["messages"]
+        people = [one for one in messages if isinstance(one, HumanMessage)]
+        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
+        return list(dict.fromkeys([*nearest, *covered_events(messages)]))
+    return [event["id"]] if event is not None else []
+
+
+def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
+    """The event ids of `texts`, ordered by the number of words shared with `content`."""
+    ranked = sorted(texts, key=lambda text: -shared_words(content, text[0]))
+    return list(dict.fromkeys(event for _, events in ranked for event in events))
+
+
+PLACES = 16
+"""Places looked up in one query."""
+
+SUGGESTION = (
+    "Mend the rejected facts and store them again: cite ids that were shown; write about the "
+    "world, people or events in the third person; name the speaker of what one says of oneself."
+)
+
+
+class FactGiven(BaseModel):
+    """One fact as the model gives it."""
+
+    text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
+    source_ids: list[str] = Field(
+        default_factory=list,
+        description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
+    )
+    speaker: str | None = Field(None, description="The person who said it.")
+    entities: list[str] = Field(
+        default_factory=list, description="The people, places and things it is about."
+    )
+
+
+@tool
+@refusals_answered
+async def store_memory(
+    facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Store facts about the world, people and events in long-term memory, each with its sources."""
+    if not facts:
+        raise Refusal("No facts were given", "Give at least one fact, or call noop.")
+    collector = collector_of(runtime.config, runtime.store)
+    sources = await _known_sources(facts, runtime, collector)
+    event = event_of(runtime)
+    default = [event["id"]] if event is not None else []
+    others = shown(runtime).everything
+    places = _Places(runtime, collector)
+    operations: dict[str, Operation] = {}
+    rejected: list[dict[str, str]] = []
+    for fact in facts:
+        ids = fact.source_ids or default
+        if error := _unsourced(ids, sources) or _problem(
+            fact, ids, sources, others, runtime, collector
+        ):
+            rejected.append({"text": fact.text, "error": error})
+        else:
+            draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
+            operation = await places.operation(draft)
+            operations[operation["id"]] = operation
+    written = await collector.write([*operations.values()]) if operations else []
+    result = _result([*operations.values()], len(written), rejected, collector)
+    return answer(runtime, result, artifact={"written": written})
+
+
+class _Places:
+    """Operation ids for facts, made from their origin, their sources and a place.
+
+    Places count from 0 among the facts with the same origin and sources. A place that holds the
+    same text is that fact, so that a repeated call gives the same ids. A place with other text, as
+    from an earlier try of the tick, is skipped, so that no fact is dropped.
+    """
+
+    def __init__(self, runtime: Runtime, collector: Collector) -> None:
+        self._runtime = runtime
+        self._origin = origin_of(runtime, collector)
+        self._planned = isinstance(collector, PlanCollector)
+        operations = collector.operations if isinstance(collector, PlanCollector) else []
+        added = [one for one in operations if one["kind"] == "add_fact"]
+        self._texts: dict[str, str] = {one["id"]: one["after"]["text"] for one in added}
+        """Texts by operation id, planned ones included."""
+
+    async def operation(self, draft: FactDraft) -> Operation:
+        """The operation that adds `draft`."""
+        sources = sorted([*draft["source_entries"], *draft["source_events"]])
+        first = 0
+        while True:
+            places = range(first, first + PLACES)
+            ops = [operation_id("fact", self._origin, *sources, str(place)) for place in places]
+            standing = await self._standing(ops)
+            for op in ops:
+                if standing.get(op, draft["text"]) == draft["text"]:
+                    self._texts[op] = draft["text"]
+                    return add_fact({**draft, "op": op}, "store_memory")
+            first += PLACES
+
+    async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
+        """The texts under the ids `ops`: awake from semantic memory, in a night from its plan."""
+        if self._planned:
+            return self._texts
+        config = self._runtime.config
+        found = await resources_of(config).semantic.by_op(scope_of(config), ops)
+        return {op: fact["text"] for op, fact in found.items()} | self._texts
+
+
+def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
+    """The fact with speaker, trust and importance from its sources, never from the model.
+
+    It is valid from the time of its newest source.
+    """
+    text = " ".join(fact.text.split())
+    speaker = speaker_of(text, _person(fact), said_in(entries))
+    vain = cited_in_vain(text, speaker, entries)
+    entries = [one for one in entries if one["id"] not in vain]
+    events = dict.fromkeys(event for entry in entries for event in entry["sources"])
+    return {
+        "op": "",
+        "text": text,
+        "source_entries": [entry["id"] for entry in entries],
+        "source_events": list(events),
+        "speaker": speaker,
+        "entities": list(dict.fromkeys(name.strip() for name in fact.entities if name.strip())),
+        "trust": min(entry["source_trust"] for entry in entries),
+        "importance": max(entry["importance"] for entry in entries),
+        "created": now,
+        "valid_from": max(entry["timestamp"] for entry in entries),
+    }
+
+
+def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:
+    """Why these ids cannot be sources, or None."""
+    if not ids:
+        return "It names no source: give source_ids"
+    if unknown := [one for one in ids if one not in sources]:
+        return f"Unknown source_ids: {', '.join(unknown)}"
+    if exempt := [one for one in ids if sources[one]["consolidation"] == "exempt"]:
+        return f"Never made into facts (archives, insights, notes on oneself): {', '.join(exempt)}"
+    return None
+
+
+def _problem(
+    fact: FactGiven,
+    ids: Sequence[str],
+    sources: Mapping[str, JournalEntry],
+    others: Sequence[str],
+    runtime: Runtime,
+    collector: Collector,
+) -> str | None:
+    """Why this fact is not stored, or None."""
+    if not fact.text.strip():
+        return "The text is empty"
+    entries = _entries(ids, sources)
+    people = {one["source_entity"] for one in entries}
+    said = grounds(entries)
+    if from_elsewhere(fact.text, said, others):
+        return f"{RECALLED}, not in what it cites"
+    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, collector)):
+        return "It is what somebody else said: cite that"
+    return violation(fact.text, _in_own_words(fact, entries))
+
+
+def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | None:
+    """The named speaker if the text is in their own words: a model writes "I" of itself."""
+    given, speaker = _person(fact), speaker_of(fact.text, _person(fact), said_in(entries))
+    if given is None or speaker is None or name_key(given) != name_key(speaker):
+        return None
+    own = [
+        one["content"]
+        for one in entries
+        if one["source_entity"] == speaker and one["source_type"] not in journal.CONCLUDED
+    ]
+    return speaker if share(fact.text, own) >= OWN else None
+
+
+def _entries(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> list[JournalEntry]:
+    return [sources[one] for one in dict.fromkeys(ids)]
+
+
+def _uncited(
+    people: Collection[str | None],
+    sources: Mapping[str, JournalEntry],
+    runtime: Runtime,
+    collector: Collector,
+) -> list[str]:
+    """The shown words of everyone but `people`."""
+    if collector.shown is not None:
+        return [one["content"] for one in sources.values() if one["source_entity"] not in people]
+    others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
+    return others
+
+
+def _person(fact: FactGiven) -> str | None:
+    """The speaker that the model named. Prompts show an unknown speaker as `-`."""
+    return (fact.speaker or "").strip(" -") or None
+
+
+async def _known_sources(
+    facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
+) -> dict[str, JournalEntry]:
+    """Sources that may be cited, by id: asleep the shown entries, awake events and the journal."""
+    if collector.shown is not None:
+        return dict(collector.shown)
+    event = event_of(runtime)
+    events = [*runtime.state["context_buffer"], *([event] if event else [])]
+    cited = {one for fact in facts for one in fact.source_ids}
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    found = await journal.read_many(store, scope, sorted(cited))
+    familiar = await entities.familiar(store, scope, events)
+    return found | {
+        one["id"]: memory_events.entry_in(runtime.state, one, settings_of(runtime.context), known)
+        for one, known in zip(events, familiar, strict=True)
+    }
+
+
+def _result(
+    operations: Sequence[Operation],
+    stored: int,
+    rejected: Sequence[dict[str, str]],
+    collector: Collector,
+) -> dict[str, Any]:
+    """The answer to the model. `stored`: number of facts that this call stored, each once."""
+    cited = {one for operation in operations for one in operation["after"]["source_entries"]}
+    result: dict[str, Any] = {
+        "success": bool(operations),
+        "stored": stored,
+        "rejected": list(rejected),
+        "not_cited": [one for one in collector.shown or () if one not in cited],
+    }
+    if not operations:
+        result["error"] = "No fact was stored; see rejected"
+    if rejected:
+        result["suggestion"] = SUGGESTION
+    return result
+
+
+MOST = 100
+"""Largest limit of a recall."""
+
+
+@tool
+@refusals_answered
+async def recall_memories(
+    query: Annotated[str, Field(description="What to look for, in plain words.")],
+    runtime: Runtime,
+    limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
+    include_superseded: Annotated[
+        bool, Field(description="Also what is no longer held to be true.")
+    ] = False,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Recall long-term memories near a query, best first, each with its sources."""
+    if not query.strip():
+        raise Refusal("Nothing to look for", "Give a query in plain words.")
+    if not 1 <= limit <= MOST:
+        raise Refusal(f"Limit {limit} is out of range", f"Give 1 to {MOST}.")
+    resources, scope = resources_of(runtime.config), scope_of(runtime.config)
+    asleep = collector_of(runtime.config, runtime.store).shown is not None
+    settings, now, store = settings_of(runtime.context), now_of(runtime), store_of(runtime)
+    memories = await recall(
+        query,
+        scope=scope,
+        now=now,
+        semantic=resources.semantic,
+        store=store,
+        settings=settings,
+        limit=limit,
+        max_tokens=settings.recall_tokens,
+        include_superseded=include_superseded,
+        facts_only=asleep,
+    )
+    if not asleep:  # A night may be a preview, which leaves no trace.
+        await probes.note_use(
+            query,
+            memories,
+            store=store,
+            semantic=resources.semantic,
+            scope=scope,
+            now=now,
+            settings=settings,
+        )
+    # Without the parts of the scores, which would take more room than the memories.
+    shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
+    return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})
