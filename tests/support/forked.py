@@ -1,9 +1,10 @@
-"""A `python` for tests that has the product imported: it forks, so that a start takes milliseconds.
+"""One process that has the product imported and forks the others: a start takes milliseconds.
 
-`forked_python()` is the path of an executable that takes what `python` takes: `-c CODE` or
-`-m MODULE`, with arguments, an environment and a working folder. It hands them, with its standard
-streams, to a server that forks a process for them, and ends as that process ends; killed, it takes
-that process with it. Not for tests of imports, nor for signals other than SIGKILL.
+`forks()` is the multiprocessing context for functions of the tests. `forked_python()` is the path
+of an executable that takes what `python` takes: `-c CODE` or `-m MODULE`, with arguments, an
+environment and a working folder. It hands them, with its standard streams, to a forked process, and
+ends as that one ends; killed, it takes that process with it. It passes no signal on: a test that
+sends one starts a `ForkedPython`. Neither is for tests of imports.
 """
 
 from __future__ import annotations
@@ -11,24 +12,35 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import importlib
+import gc
+import importlib.util
 import json
+import multiprocessing
 import os
 import runpy
 import select
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import traceback
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from tests.support.source_files import ROOT
+import pytest
 
-PRELOADED = ("graph.cli.app", "graph.agent", "memory.facts.mem0", "memory.models")
+PRELOADED = (
+    "graph.cli.app",
+    "graph.agent",
+    "memory.facts.mem0",
+    "memory.models",
+    "tests.support.crash_worker",
+    "tests.support.writers",
+)
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
 asking = socket.socket(socket.AF_UNIX)
@@ -47,38 +59,101 @@ os._exit(status)
 
 
 @functools.cache
+def forks() -> ForkServerContext:
+    """The context whose processes are forked from the one with everything imported."""
+    # The server itself ignores a module that it cannot import.
+    assert all(importlib.util.find_spec(name) for name in PRELOADED)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*PRELOADED])
+    with pytest.MonkeyPatch.context() as patch:
+        # One test's settings are not those of every process that is forked later.
+        for name in [name for name in os.environ if name.startswith("CIRCADIAN_")]:
+            patch.delenv(name)
+        for name, value in (
+            ("MEM0_TELEMETRY", "False"),  # read when Mem0 is imported
+            ("OPENBLAS_NUM_THREADS", "1"),
+            ("OMP_NUM_THREADS", "1"),
+        ):
+            patch.setenv(name, value)
+        forkserver.ensure_running()
+    return context
+
+
+@functools.cache
 def forked_python() -> str:
-    """The executable; its server is started with it and ends with this process."""
+    """The executable; what serves it is started with it and ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="circadian-fork-"))
     address, client = folder / "socket", folder / "python"
     client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
     client.chmod(0o700)
-    # One test's settings are not those of every process that is forked later.
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("CIRCADIAN_")}
-    variables = {"MEM0_TELEMETRY": "False", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.forked", str(address)],
-        cwd=ROOT,
-        env={**kept, **variables},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n", "the server of forked processes did not start"
-    atexit.register(server.communicate)
+    started, starts = forks().Pipe(duplex=False)
+    forks().Process(target=serve, args=(str(address), starts), daemon=True).start()
+    starts.close()
+    assert started.poll(60), "the server of forked processes did not start"
+    started.close()
     return str(client)
 
 
-def serve(address: str) -> None:
-    """Fork a process for each connection, until the standard input ends."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+class ForkedPython:
+    """A forked `python` as `subprocess.Popen` would start it; it takes any signal."""
+
+    def __init__(self, arguments: list[str], variables: dict[str, str] | None = None) -> None:
+        (out, out_end), (err, err_end) = (forks().Pipe(duplex=False) for _ in range(2))
+        given = (out_end, err_end, arguments, {**os.environ, **(variables or {})}, os.getcwd())
+        self._process = forks().Process(target=_become, args=given, daemon=True)
+        self._process.start()
+        self.stdout, self.stderr = (os.fdopen(os.dup(end.fileno())) for end in (out, err))
+        for end in (out, out_end, err, err_end):
+            end.close()
+
+    def send_signal(self, sent: signal.Signals) -> None:
+        """Send a signal, or do nothing once the process has ended."""
+        if self.poll() is None:
+            assert self._process.pid is not None
+            os.kill(self._process.pid, sent)
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while the process runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the exit status. Raises AssertionError when the process does not end."""
+        self._process.join(seconds)
+        status = self.poll()
+        assert status is not None, f"the process did not end in {seconds} s"
+        return status
+
+    def close(self) -> None:
+        """Kill the process if it still runs, and close its streams."""
+        self._process.kill()
+        self._process.join(60)
+        self.stdout.close()
+        self.stderr.close()
+
+
+def _become(
+    out: Connection, err: Connection, arguments: list[str], variables: dict[str, str], folder: str
+) -> None:
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run(
+        [os.open(os.devnull, os.O_RDONLY), out.fileno(), err.fileno()], arguments, variables, folder
+    )
+
+
+def serve(address: str, starts: Connection) -> None:
+    """Fork a process for each connection, until the process that started this one ends."""
+    gc.freeze()  # no forked process looks for garbage in what was imported
+    parent = multiprocessing.parent_process()
+    assert parent is not None
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that supervise
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
-        os.write(1, b"ready\n")
-        while listening.fileno() in select.select([listening.fileno(), 0], [], [])[0]:
+        starts.send(None)
+        starts.close()
+        waited = [listening.fileno(), parent.sentinel]
+        while listening.fileno() in select.select(waited, [], [])[0]:
             connection, _ = listening.accept()
             if os.fork() == 0:
                 listening.close()
@@ -149,7 +224,3 @@ def interpret(arguments: list[str]) -> int:
     names = {"__name__": "__main__", "__builtins__": __builtins__}
     exec(compile(what, "<string>", "exec"), names)
     return 0
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1])
