@@ -66,8 +66,8 @@ def test_offline_needs_nothing() -> None:
 
 def test_importing_the_registry_and_using_offline_loads_no_provider() -> None:
     code = (
-        "import sys; from memory.models.seam import choose_model, choose_embedder\n"
-        "import memory.models.ask; choose_model('offline'); choose_embedder(None, offline=True)\n"
+        "import sys; from memory.models.registry import choose_model, choose_embedder\n"
+        "import memory.models.client; choose_model('offline'); choose_embedder(None, offline=True)\n"
         "heavy = {'langchain_openai', 'openai', 'tiktoken', 'mem0', 'faiss', 'langchain'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -215,7 +215,7 @@ def test_vectors_are_normal_deterministic_and_alike_for_questions_and_documents(
 
 def test_a_vector_is_the_same_in_another_process() -> None:
     code = (
-        "from memory.models.hashing import HashingEmbeddings\n"
+        "from memory.models.embed import HashingEmbeddings\n"
         "print(HashingEmbeddings().embed_query('walnut')[:9])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
