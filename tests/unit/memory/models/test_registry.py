@@ -67,8 +67,8 @@ def test_offline_needs_nothing() -> None:
 def test_importing_the_registry_and_using_offline_loads_no_provider() -> None:
     code = (
         "import sys; from memory.models.registry import choose_model, choose_embedder\n"
-        "import memory.models.client; choose_model('offline')\n"
-        "choose_embedder(None, offline=True)\n"
+        "import memory.models.client\n"
+        "choose_model('offline'); choose_embedder(None, offline=True)\n"
         "heavy = {'langchain_openai', 'openai', 'tiktoken', 'mem0', 'faiss', 'langchain'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
