@@ -227,7 +227,7 @@ async def test_an_interrupted_preview_is_finished_first_and_paid_for_once(
     async with copy_of(lived, "broken", clock, model) as agent:
         stood = await whole(agent)
         with monkeypatch.context() as patched:
-            patched.setattr(night, "end_puts", broken)
+            patched.setattr("memory.night.end_puts", broken)
             with pytest.raises(CircadianError, match="the disk is full"):
                 await agent.sleep(dry_run=True)
         assert await whole(agent) == stood
@@ -255,7 +255,7 @@ async def test_a_night_follows_an_interrupted_preview(
 
     async with copy_of(lived, "broken", clock, dreamer()) as agent:
         with monkeypatch.context() as patched:
-            patched.setattr(night, "end_puts", broken)
+            patched.setattr("memory.night.end_puts", broken)
             with pytest.raises(CircadianError, match="the disk is full"):
                 await agent.sleep(dry_run=True)
         slept = await agent.sleep()
