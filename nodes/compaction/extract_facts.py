@@ -42,7 +42,8 @@ EMERGENCY_ITERATIONS = 3
 INSTRUCTION = (
     f"{prompt_lines.EXTRACTION} The older part of this conversation is about to be summarised. "
     "Journal the facts that must not be lost, one entry each, with the date where it matters, "
-    "and note what you learned of people, places and things. Call noop when nothing more is worth keeping."
+    "and note what you learned of people, places and things. Call noop when nothing more is "
+    "worth keeping."
 )
 
 
