@@ -27,7 +27,7 @@ from mem0.utils.factory import EmbedderFactory, LlmFactory, VectorStoreFactory
 from mem0.vector_stores.base import VectorStoreBase
 from mem0.vector_stores.configs import VectorStoreConfig
 
-from memory.errors import MemoryStoreError, ModelError
+from memory.errors import InputError, MemoryStoreError, ModelError
 from memory.facts.table import History, MemoryTable, Vector, unit
 from memory.storage.sqlite import compact, use_wal
 
@@ -144,11 +144,13 @@ class FactStore(VectorStoreBase):
         return Hit(rows[0].id, rows[0].payload) if rows else None
 
     def _refuse(self, *args: Any, **settings: Any) -> NoReturn:
-        raise NotImplementedError(
+        raise InputError(
             "facts are searched, listed and removed through SemanticMemory, not through Mem0"
         )
 
-    create_col = search = list_cols = delete_col = col_info = list = reset = _refuse
+    create_col = search = keyword_search = list_cols = delete_col = col_info = list = reset = (
+        _refuse
+    )
 
 
 def _kept(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,8 @@ The newer one is this code's own, with the form of what it keeps counted further
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sqlite3
-import subprocess
-import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,8 +19,6 @@ from memory.errors import MemoryStoreError, NewerError, StateError
 from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import said
 from tests.support.homes import KINDS
-from tests.support.source_files import ROOT
-from tests.unit.memory.installation.test_upgrade import FIXTURE, all_is_there
 
 NEWER = "newer Circadian"
 OPENING = """
@@ -148,23 +141,3 @@ async def test_a_newer_thread_is_left_as_it_is(place: Place) -> None:
         values = (await agent.aget_state()).values
         assert (values["schema_version"], values["tick"]) == (99, 1)
         assert [one["event"]["id"] for one in await waiting(agent)] == ["e2"]
-
-
-def test_two_that_bring_an_old_folder_up_to_date_at_once_both_find_all(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with tarfile.open(FIXTURE) as archive:
-        archive.extractall(data, filter="data")
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPENING, str(data), name],
-            cwd=ROOT,
-            env={**os.environ, "CIRCADIAN_OFFLINE": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("one", "two")
-    ]
-    told = [process.communicate(timeout=120) for process in running]
-    assert [out.strip() for out, _ in told] == ["1", "1"], told
-    asyncio.run(all_is_there(data))

@@ -142,14 +142,14 @@ _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", r
 
 
 @dataclass(frozen=True)
-class Decision:
+class OfflineAnswer:
     """What the model says and calls."""
 
     text: str
     calls: tuple[Call, ...] = ()
 
 
-def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
+def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAnswer:
     """The answer to a prompt, given the names of the bound tools. The same in, the same out."""
     prompt = read_prompt(messages)
     names = sorted(tools)
@@ -157,39 +157,39 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> Decision:
         if form in tools:
             return _called(Call(form, answered(prompt)))
     if prompt.system.startswith(prompt_lines.SUMMARISE):
-        return Decision(night.summary(prompt.human))
+        return OfflineAnswer(night.summary(prompt.human))
     if "store_memory" in tools and prompt_lines.ENTRIES in prompt.human.splitlines():
         calls = night.consolidation(prompt, names)
-        return _called(*calls) if calls else Decision("The batch is settled.")
+        return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
     if reflection.is_asked(prompt, tools):
         calls = reflection.calls(messages, tools)
-        return _called(*calls) if calls else Decision(reflection.reply(messages))
+        return _called(*calls) if calls else OfflineAnswer(reflection.reply(messages))
     if prompt.human.startswith(prompt_lines.EXTRACTION):
         calls = night.extraction(prompt, names)
-        return _called(*calls) if calls else Decision("Nothing more is worth keeping.")
+        return _called(*calls) if calls else OfflineAnswer("Nothing more is worth keeping.")
     if prompt.human.startswith(prompt_lines.TICK):
         return _tick(prompt, tools)
     return _conversation(prompt, tools)
 
 
-def _called(*calls: Call) -> Decision:
-    return Decision("", calls)
+def _called(*calls: Call) -> OfflineAnswer:
+    return OfflineAnswer("", calls)
 
 
-def _tick(prompt: Prompt, tools: Collection[str]) -> Decision:
+def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     """A tick of its own: the next open goal in a sentence; it has no hands to work on it."""
     said = next_step(prompt.goals)
     if "noop" in tools and not prompt.done:
         return _called(Call("noop", {"reasoning": said}))
-    return Decision(said)
+    return OfflineAnswer(said)
 
 
-def _conversation(prompt: Prompt, tools: Collection[str]) -> Decision:
+def _conversation(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     wishes = read_wishes(prompt, tools)
     made = [(done.name, done.args) for done in prompt.done]
     left = [call for call in wishes.calls if (call.tool, call.args) not in made]
     left = _one_project_call(left)
-    return _called(*left) if left else Decision(_reply(prompt, wishes))
+    return _called(*left) if left else OfflineAnswer(_reply(prompt, wishes))
 
 
 def _one_project_call(calls: Sequence[Call]) -> list[Call]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory.errors import MemoryStoreError
+from memory.errors import InputError, MemoryStoreError
 from memory.facts.semantic import settle_mem0
 from memory.facts.table import MemoryTable
 from tests.support.tables import DIMENSION, direction, payload, scope
@@ -73,7 +73,7 @@ def test_there_is_one_collection(mem0_store: ModuleType) -> None:
 
 def test_mem0_neither_searches_nor_lists(filled: Any) -> None:
     for refused in (filled.search, filled.list, filled.reset):
-        with pytest.raises(NotImplementedError, match="SemanticMemory"):
+        with pytest.raises(InputError, match="SemanticMemory"):
             refused()
 
 
