@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_doctor_names_what_the_server_lacks(
     says: str,
 ) -> None:
     seen = Examined("host/db", "18.0", vector, connections, 100, 0.01)
-    monkeypatch.setattr(installation, "examine", lambda url: seen)
+    monkeypatch.setattr(import_module("graph.cli.commands.doctor"), "examine", lambda url: seen)
     found = checks(circadian(capsys, "doctor", "--json"))["database"]
     assert (found["ok"], says in found["detail"]) == (ok, True)
 

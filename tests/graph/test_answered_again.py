@@ -58,7 +58,7 @@ async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> N
         await run({"resume": {"decision": "approve", "id": moon}})
         again = await run({"resume": {"decision": "approve", "id": moon}})
         [asked] = again["__interrupt__"]
-        assert asked.value["problem"] == f"that answers {moon}, and this is {mars}"
+        assert asked.value["problem"] == f"that answers {moon}, but the question is {mars}"
         assert launched(job) == ["the moon"]
         await run({"resume": {"decision": "approve", "id": mars}})
     assert launched(job) == ["the moon", "Mars"]

@@ -78,7 +78,7 @@ import asyncio, json, logging, sys, threading, warnings
 warnings.simplefilter("error")
 logging.basicConfig(level=logging.INFO)
 from pathlib import Path
-from tests.support.facts import ANA, draft, memory_at
+from tests.support.facts import nearest_facts, ANA, draft, memory_at
 memory = memory_at(Path(sys.argv[1]))
 async def read():
     await nearest_facts(memory, ANA, "fox", 1)

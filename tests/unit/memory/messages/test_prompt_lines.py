@@ -97,6 +97,7 @@ def test_a_turn_of_a_conversation(name: str | None) -> None:
 
 def goal(id_: str, text: str, parent: str | None = None) -> Goal:
     fields: Any = {"status": "active", "progress": 40, "priority": "high", "parent_id": parent}
+    fields["subtask_ids"] = []
     made: Goal = record(id=id_, description=text, created="2026-05-04", **fields)
     return made
 

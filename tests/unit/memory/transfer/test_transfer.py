@@ -181,7 +181,7 @@ WRONG: list[tuple[str, str]] = [
         "message",
     ),
     ('{"type": "state", "values": {"tick": 1}}', "schema_version"),
-    ('{"type": "end", "lines": 3}', "cut|behind"),
+    ('{"type": "end", "lines": 3}', "cut|follows"),
 ]
 
 
@@ -207,7 +207,7 @@ async def test_a_file_that_is_no_export_is_refused(lines: list[str], empty: Asyn
         (changed(lines, 0, version=2), "version 2, and this Circadian reads 1"),
         (lines[:-1], "the file is cut"),
         ([*lines[:5], *lines[6:]], "the file is cut"),
-        ([*lines, lines[3]], "behind the last line"),
+        ([*lines, lines[3]], "follows the last line"),
         ([*lines[:2], lines[1], *lines[2:]], "a second state"),
     ):
         with pytest.raises(InputError, match=problem):
