@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 
@@ -62,6 +62,7 @@ class Agent:
             target=self._loop.run_forever, name="circadian", daemon=True
         )
         self._agent: AsyncAgent | None = None
+        self._running: set[asyncio.Task[Any]] = set()
 
     @property
     def handle(self) -> AsyncAgent:
@@ -94,7 +95,7 @@ class Agent:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` in the agent's event loop and wait for it; Ctrl-C cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._tracked(work), self._loop)
         try:
             return future.result()
         except KeyboardInterrupt:
@@ -107,7 +108,7 @@ class Agent:
         """As `invoke`, yielding LangGraph's stream. The next run resumes one left early."""
         parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
         source = self.handle.astream(input, config, **options)
-        future = asyncio.run_coroutine_threadsafe(_pour(source, parts), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._tracked(_pour(source, parts)), self._loop)
         try:
             while (part := parts.get()) is not _DONE:
                 yield part
@@ -140,13 +141,23 @@ class Agent:
     discard_night = _blocking(AsyncAgent.discard_night)
     undo_night = _blocking(AsyncAgent.undo_night)
 
+    async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
+        task = cast(asyncio.Task[Any], asyncio.current_task())
+        self._running.add(task)
+        try:
+            return await work
+        finally:
+            self._running.discard(task)
+
     async def _drain(self) -> None:
-        """Cancel what still runs and wait for it, then close the agent."""
-        mine = asyncio.current_task()
-        others = [task for task in asyncio.all_tasks() if task is not mine]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        """Cancel the calls that still run and wait for them, then close the agent.
+
+        Tasks of pools and locks are left alone: closing the agent ends them.
+        """
+        calls = self._running - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
         await self._opening.__aexit__(None, None, None)
         await self._loop.shutdown_asyncgens()
 
