@@ -143,7 +143,7 @@ async def done(agent: AsyncAgent, deed: str) -> None:
     }
     for name in reversed(await night.all_ids(agent.store, agent.scope)):
         try:
-            await deeds[deed](agent, name)
+            await deeds[deed](agent.context, name)
         except (ConflictError, InputError):
             continue
         return
