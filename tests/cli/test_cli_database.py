@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from graph.api.open import open_agent
-from memory import installation
 from memory.installation.database import Examined
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft
