@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory.models.offline.model import Decision, decide
+from memory.models.offline.model import OfflineAnswer, decide
 from memory.models.offline.requests import RULES
 
 TOOLS = sorted({rule.tool for rule in RULES} | {"noop", "store_memory"})
@@ -55,17 +55,17 @@ def say(
     tools: Sequence[str] = TOOLS,
     system: str = SYSTEM,
     before: Sequence[AnyMessage] = (),
-) -> Decision:
+) -> OfflineAnswer:
     """What the model decides on a message, with what followed it."""
     messages = [SystemMessage(system), *before, HumanMessage(text, name=name), *after]
     return decide(messages, tools)
 
 
-def asked(decision: Decision) -> list[tuple[str, dict[str, Any]]]:
+def asked(decision: OfflineAnswer) -> list[tuple[str, dict[str, Any]]]:
     return [(call.tool, call.args) for call in decision.calls]
 
 
-def results(decision: Decision, *given: dict[str, Any]) -> list[AnyMessage]:
+def results(decision: OfflineAnswer, *given: dict[str, Any]) -> list[AnyMessage]:
     """The answer as a message, and a result for each of its calls."""
     calls = [
         {"name": call.tool, "args": call.args, "id": f"c{at}{call.tool}", "type": "tool_call"}

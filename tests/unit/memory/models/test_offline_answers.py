@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from memory.guards.persona import violation
 from memory.messages.trust import as_model_sees
-from memory.models.offline.model import Decision, decide
+from memory.models.offline.model import OfflineAnswer, decide
 from memory.models.offline.sentences import third_person
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
@@ -113,7 +113,7 @@ def test_recalled_memories_are_quoted_with_id_date_and_speaker() -> None:
     ],
 )
 def test_other_messages_get_a_short_reply(text: str, reply: str) -> None:
-    assert say(text) == Decision(reply)
+    assert say(text) == OfflineAnswer(reply)
 
 
 def test_an_image_does_not_break_a_reply() -> None:
@@ -129,8 +129,10 @@ def test_an_autonomous_tick_names_the_next_open_goal() -> None:
     sentence = "Next is goal goal_1_2 [high]: Paint the door (0% done)."
     first = say("[autonomous tick] Nothing is pending.", name=None)
     assert asked(first) == [("noop", {"reasoning": sentence})]
-    assert say("[autonomous tick] Go on.", *results(first, {}), name=None) == Decision(sentence)
-    assert say("[autonomous tick] Go on.", tools=[]) == Decision(sentence)
+    assert say("[autonomous tick] Go on.", *results(first, {}), name=None) == OfflineAnswer(
+        sentence
+    )
+    assert say("[autonomous tick] Go on.", tools=[]) == OfflineAnswer(sentence)
     assert say("[autonomous tick] Go on.", tools=[], system="").text == "No goal is open."
 
 

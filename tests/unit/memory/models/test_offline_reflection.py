@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AnyMessage, SystemMessage
 
 from memory.events.rules import reflection_event
-from memory.models.offline.model import Decision, decide
+from memory.models.offline.model import OfflineAnswer, decide
 from memory.models.offline.reflection import NOTHING
 from memory.settings import Settings
 from tests.support.offline_prompts import TOOLS, asked, results, say
@@ -22,7 +22,7 @@ def text(failed: int = 0) -> str:
     return reflection_event(25, NOW, Settings(), since=25, calls=47, failed=failed)["text"]
 
 
-def look(human: str, *after: AnyMessage, tools: list[str] = REFLECTING) -> Decision:
+def look(human: str, *after: AnyMessage, tools: list[str] = REFLECTING) -> OfflineAnswer:
     return say(human, *after, name=None, tools=tools)
 
 
@@ -61,7 +61,7 @@ def test_what_failed_or_came_up_again_is_noted_once(
     before = reviewed(text(failed), *rows)
     noting = look(text(failed), *before)
     assert asked(noting) == [("add_journal_entry", {"content": line})]
-    assert look(text(failed), *before, *results(noting, {})) == Decision(line)
+    assert look(text(failed), *before, *results(noting, {})) == OfflineAnswer(line)
 
 
 def test_one_line_is_noted_where_several_would_do() -> None:
@@ -81,7 +81,7 @@ def test_with_nothing_to_note_it_says_so(rows: list[dict[str, Any]]) -> None:
     before = reviewed(text(), *rows)
     idle = look(text(), *before)
     assert asked(idle) == [("noop", {"reasoning": NOTHING})]
-    assert look(text(), *before, *results(idle, {})) == Decision(NOTHING)
+    assert look(text(), *before, *results(idle, {})) == OfflineAnswer(NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_its_continuation_may_be_shown_without_the_event() -> None:
 
 
 def test_without_tools_it_answers_in_words() -> None:
-    assert look(text(failed=2), *reviewed(text()), tools=[]) == Decision(NOTHING)
+    assert look(text(failed=2), *reviewed(text()), tools=[]) == OfflineAnswer(NOTHING)
 
 
 def test_words_like_the_events_are_no_reflection_where_other_tools_are_at_hand() -> None:
