@@ -69,12 +69,12 @@ async def test_a_connection_lost_during_commit_is_reported_as_uncertain(
 async def test_callers_wait_for_each_other_without_a_timeout(
     home: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "TIMEOUT", 0.3)
+    monkeypatch.setattr(pools, "TIMEOUT", 1.5)
     async with Pool(address_of(SecretStr(home.address.conninfo))) as pool:
 
         async def one() -> None:
             async with transaction(pool) as cursor:
-                await cursor.execute("SELECT pg_sleep(0.2)")
+                await cursor.execute("SELECT pg_sleep(0.5)")
 
         await asyncio.gather(*(one() for _ in range(4 * pools.SIZE)))
 
