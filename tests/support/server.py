@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -149,8 +151,15 @@ class Server:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """A port below those that the kernel hands out by itself.
+
+    A server takes seconds to listen. Meanwhile the kernel may give a port of its own range to
+    another test's server, which would then answer in place of this one.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), k=100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise RuntimeError("no free port between 20000 and 32000")
 
 
 @pytest.fixture(scope="session")
