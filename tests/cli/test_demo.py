@@ -43,6 +43,22 @@ def test_a_fact_of_day_one_is_recalled_on_day_three_after_a_restart(
     assert [goal["progress"] for goal in after["goals"]] == [60, 100, 100, 40, 0]
     assert before["session_memory"] == after["session_memory"]
     assert before["memory"]["facts"] > 0
+    (question,) = after["approvals"]
+    assert "write_file" in json.dumps(question)
+
+
+def test_the_demo_leaves_a_dangerous_call_to_approve(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    out = circadian(capfd, "demo", "--data", data).out
+    files = tmp_path / "data-files"
+    assert f"CIRCADIAN_FOLDER={files}" in out
+    assert list(files.iterdir()) == []
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(files))
+    assert circadian(capfd, "approve", "--data", data).status == 0
+    (written,) = files.iterdir()
+    assert "down pipe" in written.read_text()
 
 
 def test_the_demo_reads_like_a_conversation(

@@ -33,6 +33,7 @@ from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
 from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
+from memory.settings import Deployment
 
 ROOT = Path(__file__).resolve().parents[3]
 STORY = ROOT / "examples" / "story"
@@ -56,6 +57,7 @@ async def demo(options: Options) -> int:
     parts = _parts()
     fresh = _fresh_folder(options.data)
     options = replace(options, data=fresh, folder=fresh)
+    files = await asyncio.to_thread(_working_folder, fresh)
     if is_offline(choose_model(options.model, offline=options.offline)):
         screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
@@ -63,7 +65,7 @@ async def demo(options: Options) -> int:
     for part in parts:
         if processes:
             screen.show("", _restart(processes[-1]))
-        processes.append(await _play(options, part))
+        processes.append(await _play(options, part, files))
         async with reading(options) as (_, _, agent):
             states.append(await status(agent.context))
     events = [event for part in parts for step in steps(part) for event in step.events]
@@ -80,6 +82,10 @@ async def demo(options: Options) -> int:
         "",
     )
     screen.line(f"To look around: {_circadian()} chat --data {options.folder}")
+    if states[-1]["approvals"]:
+        screen.line("One call waits for your approval. To let the agent write the file:")
+        approve = f"{_circadian()} approve --data {options.folder}"
+        screen.line(f"  CIRCADIAN_FOLDER={files} {approve}")
     return 0
 
 
@@ -106,8 +112,17 @@ def _fresh_folder(given: Path | None) -> Path:
     return given
 
 
-async def _play(options: Options, part: Path) -> int:
-    """Replay one part in a new process; returns its id.
+def _working_folder(data: Path) -> Path:
+    """The folder for the agent's files: as the environment names it, else one beside the data."""
+    if named := Deployment().folder:
+        return named
+    files = data.with_name(f"{data.name}-files")
+    files.mkdir(parents=True, exist_ok=True)
+    return files
+
+
+async def _play(options: Options, part: Path, files: Path) -> int:
+    """Replay one part in a new process, with `files` as working folder; returns its id.
 
     The process has a group of its own, so that Ctrl-C reaches it only once, from here.
     """
@@ -123,7 +138,11 @@ async def _play(options: Options, part: Path) -> int:
         *(sys.executable, "-P", "-m", "graph.cli", "replay", str(part), *given),
         "--json" if options.json else "--conversation",
         stdout=asyncio.subprocess.DEVNULL if options.json else None,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "CIRCADIAN_FOLDER": str(files),
+        },
         process_group=0,
     )
     try:

@@ -138,6 +138,9 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 }
 """What gives the arguments of a structured answer, by the name of its form."""
 _PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
+_HOW_TO_GET = dict.fromkeys(
+    ("read_file", "write_file"), " without a working folder (CIRCADIAN_FOLDER)"
+)
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
 
@@ -208,7 +211,7 @@ def _reply(prompt: Prompt, wishes: Wishes) -> str:
     carried_out = {done.name for done in prompt.done}
     lines += wishes.unclear
     lines += [
-        f"I cannot do that now: {tool} is not at hand."
+        f"I cannot do that now: {tool} is not at hand{_HOW_TO_GET.get(tool, '')}."
         for tool in dict.fromkeys(wishes.impossible)
         if tool not in carried_out
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from memory.messages import (
     prompt_lines,
     unescaped,
 )
+
+_NOW = re.compile(r"^Now: (?P<now>.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Quotable:
     """A text that an answer can quote."""
 
     label: str
-    """Where it stands, with id and date: "memory [f1], 2026-05-10, Alice"."""
+    """Where it stands, with date and speaker: "memory, 2026-05-10, Alice"."""
     text: str
 
 
@@ -57,6 +60,8 @@ class Prompt:
     """Whoever sent it; "the user" when it has no name or the owner's."""
     history: tuple[BaseMessage, ...]
     done: tuple[Done, ...]
+    now: str | None = None
+    """The time as the prompt's clock shows it: weekday, date, time and zone."""
 
     def system_lines(self, tag: str) -> list[str]:
         """The lines of a block of the system prompt."""
@@ -98,7 +103,13 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         sender=name or "the user",
         history=tuple(messages[:at]),
         done=tuple(_done(messages[at + 1 :])),
+        now=_clock([*system, str(newest.text)]),
     )
+
+
+def _clock(texts: Sequence[str]) -> str | None:
+    found = [match["now"].strip() for text in texts for match in _NOW.finditer(text)]
+    return found[-1] if found else None
 
 
 def sources(prompt: Prompt) -> list[Quotable]:
@@ -113,8 +124,8 @@ def sources(prompt: Prompt) -> list[Quotable]:
         found += [Quotable(label, text) for text in (project.summary, *project.context) if text]
     for goal in prompt.goals:
         state = f"({goal.status}, {goal.progress}%)"
-        found.append(Quotable(f"goal {goal.id}", f"{goal.description} {state}"))
-    found += _dated("event", prompt.system_lines("context_buffer"))
+        found.append(Quotable("goal", f"{goal.description} {state}"))
+    found += _dated("what was said nearby", prompt.system_lines("context_buffer"))
     return found + _from_history(prompt)
 
 
@@ -167,7 +178,7 @@ def _result(message: ToolMessage | None) -> Mapping[str, Any] | str | None:
 
 def _dated(kind: str, lines: Sequence[str]) -> list[Quotable]:
     found = [line for line in map(prompt_lines.read_dated, lines) if line]
-    return [Quotable(f"{kind} [{line.id}], {_when(line)}", line.text) for line in found]
+    return [Quotable(f"{kind}, {_when(line)}", line.text) for line in found]
 
 
 def _when(line: DatedLine) -> str:
@@ -182,7 +193,6 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
             lines = as_said(text.removeprefix(SUMMARY).strip()).splitlines()
             found += [Quotable("the summary of this conversation", line) for line in lines if line]
     for text, said in said_by_people(prompt.history):
-        event = _mark(said).get("event", said.id)
-        place = "this conversation" + (f" [{event}]" if event else "")
-        found.append(Quotable(place + (f", {said.name}" if said.name else ""), text))
+        by = f", {said.name}" if said.name else ""
+        found.append(Quotable(f"this conversation{by}", text))
     return found

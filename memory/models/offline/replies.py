@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,10 @@ from memory.models.offline.sentences import is_question
 from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
+NOT_OFFLINE = (
+    "The offline model cannot do that, as it follows fixed rules: for a language model, set "
+    "CIRCADIAN_MODEL."
+)
 
 _LEAST_SHARE = 0.4
 """Of the weight of the question's words, the part that a line must have."""
@@ -32,9 +37,13 @@ _ASKING_WORDS = {
 
 
 def answer(question: str, prompt: Prompt) -> str:
-    """The best lines with their sources, or that nothing is known."""
+    """From the clock or the goals, else the best lines with their sources, or a plain no."""
+    if (known := about_itself(question, prompt)) is not None:
+        return known
     found = best(question, _quotable(sources(prompt)), asker=prompt.sender)
-    return "\n".join(quote(one) for one in found) or NOT_KNOWN
+    if found:
+        return "\n".join(map(quote, found))
+    return NOT_OFFLINE if _ASKS_TO_ACT.match(question.strip()) else NOT_KNOWN
 
 
 def best(question: str, known: Sequence[Quotable], *, asker: str = "") -> list[Quotable]:
@@ -82,6 +91,63 @@ def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
 def _quotable(found: Sequence[Quotable]) -> list[Quotable]:
     """No mere questions: they know nothing."""
     return [one for one in found if not all(map(is_question, sentences(one.text)))]
+
+
+# Questions about the assistant itself: its goals, its clock, what it can do.
+
+_ASKS_TO_ACT = re.compile(
+    r"(?:(?:hey|hi|circadian|please)[ ,]+)*(?:can|could|would|will) you (?!remember|recall|know)",
+    re.IGNORECASE,
+)
+_GOALS = r"(?:my |our |your |the |all )*(?:open |active |current )?goals"
+_CLOCK = re.compile(
+    r".*\b(?:what(?:'s| is) (?:the |today's )?(?:date|time|day)\b|what (?:day|date|time) is it"
+    r"|which (?:week)?day is (?:it|today)|what weekday|what day is today).*",
+    re.IGNORECASE,
+)
+_ABILITIES = re.compile(
+    r"(?:what can (?:you|i|we) (?:do|ask|say)|what are you able to do|how (?:can|could) you help"
+    r"|what do you understand|help)\b.{0,40}",
+    re.IGNORECASE,
+)
+_SHOW_GOALS = re.compile(
+    rf"(?:(?:can you |could you |please )*(?:list|show|show me|tell me|what are|which are|name)"
+    rf"(?: all)?(?: of)?|what) {_GOALS}\b.{{0,30}}",
+    re.IGNORECASE,
+)
+_COUNT_GOALS = re.compile(rf"how many {_GOALS}\b.*", re.IGNORECASE)
+
+
+def about_itself(text: str, prompt: Prompt) -> str | None:
+    """The answer to a question about the clock, the goals or the abilities; None for others."""
+    bare = text.strip(" .!?")
+    if _CLOCK.fullmatch(bare):
+        return f"It is {prompt.now}." if prompt.now else NOT_KNOWN
+    if _COUNT_GOALS.fullmatch(bare) or _SHOW_GOALS.fullmatch(bare):
+        return _goals_told(prompt.goals, count=bool(_COUNT_GOALS.fullmatch(bare)))
+    return ABILITIES if _ABILITIES.fullmatch(bare) else None
+
+
+ABILITIES = (
+    "I follow fixed rules, without a language model. I keep what you tell me, and quote it when "
+    "you ask. I also understand requests such as: Start a project NAME: SUMMARY. Switch to the "
+    "NAME project. Add a goal: WHAT. Break the NAME goal down into steps. The NAME goal is 40% "
+    "done. List my goals. Remember that ... What do you remember about NAME? Write a file NAME: "
+    "TEXT."
+)
+
+
+def _goals_told(goals: Sequence[GoalLine], *, count: bool) -> str:
+    """The goals with their subtasks, or how many roots are open."""
+    roots = [goal for goal in goals if goal.depth == 0 and goal.status == "active"]
+    if not roots:
+        return "No goal is open."
+    lines = [
+        f"{'  ' * goal.depth}- {shortened(goal.description, 120)} ({goal.status}, {goal.progress}%)"
+        for goal in (roots if count else goals)
+    ]
+    told = f"{len(roots)} goal{'s are' if len(roots) > 1 else ' is'} open:"
+    return "\n".join([told, *lines])
 
 
 # The results of tool calls, a sentence a call.
@@ -208,7 +274,7 @@ def _recalled(result: Result, done: Done) -> str:
 
 def _memory_label(row: Result) -> str:
     at = str(row.get("at") or row.get("timestamp") or "")[:10]
-    return ", ".join(part for part in (f"memory [{row.get('id')}]", at, row.get("speaker")) if part)
+    return ", ".join(part for part in ("memory", at, row.get("speaker")) if part)
 
 
 def _any(result: Result, done: Done) -> str:

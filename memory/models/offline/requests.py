@@ -1,182 +1,26 @@
-"""What a message asks for: goals and projects meant, and sentences that become tool calls. Pure."""
+"""What a message asks for: sentences that become tool calls, or a plain refusal. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memory.messages import GoalLine, ProjectLine
+from memory.messages import GoalLine
 from memory.models.offline.prompt import Call, Prompt
+from memory.models.offline.replies import NOT_OFFLINE, about_itself
+from memory.models.offline.scene import (
+    Later,
+    Scene,
+    Step,
+    Unclear,
+    find_goal,
+    find_project,
+    key_of,
+)
 from memory.models.offline.sentences import is_greeting, is_question, is_thanks, third_person
-from memory.text import content_stems, sentences, shortened
-
-_GOAL_ID = re.compile(r"\bgoal_\d+_\d+\b")
-_POINTERS = {"it", "that", "this", "that one", "this one", "that goal", "this goal"}
-_THE_GOAL = {"goal", "the goal", "my goal", "our goal"}
-
-_LEAST_SHARE = 0.5
-"""Of the words in a phrase, the part that must stand in the goal's description."""
-
-
-@dataclass(frozen=True)
-class Unclear:
-    """A request that cannot be carried out as it is put; said in the reply."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Later:
-    """A request that waits for the result of a call made before it in the same message."""
-
-
-Step = Call | Unclear | Later
-
-
-@dataclass
-class Scene:
-    """What is known while the requests of one message are read, in order."""
-
-    prompt: Prompt
-    remarks: str = ""
-    """The message's sentences that ask for nothing."""
-    planned: list[Call] = field(default_factory=list)
-    pointed: GoalLine | None = None
-    """The goal that the message spoke of last: what "it" means."""
-    awaited: list[Call] = field(default_factory=list)
-    """Goals asked for by the requests read so far, and not made yet."""
-
-    def __post_init__(self) -> None:
-        self.goals: list[GoalLine] = self.prompt.goals
-        """Those in the prompt, and those that the requests read so far have made."""
-
-    def plan(self, call: Call) -> None:
-        """Take a request into account for those that follow it."""
-        self.planned.append(call)
-        if call.tool == "add_goal":
-            self.pointed = self._added(call)
-            if self.pointed is None:
-                self.awaited.append(call)
-            else:
-                self.goals.append(self.pointed)
-
-    def _added(self, call: Call) -> GoalLine | None:
-        """The goal that this call has made since the newest message."""
-        for done in self.prompt.done:
-            goal_id = done.result.get("goal_id") if isinstance(done.result, Mapping) else None
-            if done.name == "add_goal" and done.args == call.args and goal_id:
-                return GoalLine(str(goal_id), str(call.args.get("description", "")))
-        return None
-
-    @property
-    def person(self) -> str:
-        """How to call the sender in a sentence."""
-        return self.prompt.sender.replace("_", " ")
-
-
-def find_goal(phrase: str, scene: Scene) -> GoalLine | Unclear | Later | None:
-    """The goal that `phrase` means. None: it speaks of no goal that is known."""
-    if named := _GOAL_ID.search(phrase):
-        known = next((goal for goal in scene.goals if goal.id == named[0]), None)
-        return known or Unclear(f"I know no goal {named[0]}.")
-    bare = phrase.strip(" \"'.,:").lower()
-    if bare in _POINTERS | _THE_GOAL:
-        return _pointed(bare, scene)
-    stems = set(content_stems(phrase)) - {"goal"}
-    if any(_share(stems, call.args["description"]) >= _LEAST_SHARE for call in scene.awaited):
-        return Later()
-    found = _best([goal for goal in scene.goals if goal.status == "active"], stems)
-    found = found or _best(scene.goals, stems)
-    if not found and re.search(r"\bgoal\b", phrase, re.IGNORECASE):
-        return Unclear(f"I know no goal like '{shortened(phrase, 60)}'.")
-    return _only(found, stems, scene.goals)
-
-
-def find_project(phrase: str, scene: Scene) -> ProjectLine | Unclear | None:
-    """The project that `phrase` means, by its key or by words of its key and summary."""
-    slug = key_of(phrase)
-    known = scene.prompt.projects
-    exact = [project for project in known if project.key.lower() in (phrase.lower(), slug)]
-    if exact:
-        return exact[0]
-    stems = set(content_stems(phrase)) - {"project"}
-    near = [project for project in known if _is_meant(project, stems)]
-    if len(near) > 1:
-        return Unclear(f"Which project do you mean: {', '.join(each.key for each in near)}?")
-    return near[0] if near else None
-
-
-def key_of(phrase: str) -> str:
-    """A project key made from a phrase: "the Garden Fence" gives garden_fence."""
-    kept = re.findall(r"[^\W_]+", re.sub(r"['\u2019]", "", phrase.lower().replace("_", " ")))
-    while kept and kept[0] in ("the", "a", "an", "my", "our"):
-        kept = kept[1:]
-    return "_".join(kept[:5])
-
-
-def _pointed(bare: str, scene: Scene) -> GoalLine | Unclear | Later | None:
-    if scene.awaited:
-        return Later()
-    if scene.pointed is not None:
-        return scene.pointed
-    if bare not in _THE_GOAL:
-        return None
-    roots = [goal for goal in scene.goals if goal.depth == 0 and goal.status == "active"]
-    if len(roots) == 1:
-        return roots[0]
-    return _which(roots) if roots else Unclear("There is no open goal.")
-
-
-def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
-    """Those that share most words with the phrase, if they share enough."""
-    shares = [(_share(stems, goal.description), goal) for goal in candidates]
-    best = max((share for share, _ in shares), default=0.0)
-    return [goal for share, goal in shares if share == best >= _LEAST_SHARE]
-
-
-def _share(stems: set[str], description: str) -> float:
-    return len(stems & set(content_stems(description))) / len(stems) if stems else 0.0
-
-
-def _only(
-    found: Sequence[GoalLine],
-    stems: set[str],
-    all_goals: Sequence[GoalLine],
-) -> GoalLine | Unclear | None:
-    """The one meant: alone, or said in all its words, or the parent of the others."""
-    if len(found) <= 1:
-        return found[0] if found else None
-    complete = [goal for goal in found if set(content_stems(goal.description)) <= stems]
-    if len(complete) == 1:
-        return complete[0]
-    below = _subtree(found[0], all_goals)
-    return found[0] if set(found[1:]) <= below else _which(found)
-
-
-def _subtree(goal: GoalLine, all_goals: Sequence[GoalLine]) -> set[GoalLine]:
-    """The goals below `goal`; the prompt shows each goal before its subtasks."""
-    below: set[GoalLine] = set()
-    for other in all_goals[list(all_goals).index(goal) + 1 :]:
-        if other.depth <= goal.depth:
-            break
-        below.add(other)
-    return below
-
-
-def _which(found: Sequence[GoalLine]) -> Unclear:
-    names = "; ".join(f"{goal.id} ({shortened(goal.description, 60)})" for goal in found[:5])
-    return Unclear(f"Which goal do you mean: {names}?")
-
-
-def _is_meant(project: ProjectLine, stems: set[str]) -> bool:
-    """Whether a word stands in the project's key, and all words in its key and summary."""
-    key = re.sub(r"[_\W]+", " ", project.key)
-    return bool(stems & set(content_stems(key))) and stems <= set(
-        content_stems(f"{key} {project.summary}")
-    )
-
+from memory.text import content_stems, sentences
 
 # What a matched sentence becomes.
 
@@ -277,6 +121,11 @@ def remember(given: Given, scene: Scene) -> Step:
     what = f"I need {what}" if what.lower().startswith("to ") else what
     content = third_person(what, scene.person)
     return Call("add_session_memory", {"memory_type": "fact", "content": content})
+
+
+def write_file(given: Given, scene: Scene) -> Step:
+    """The text as it was said."""
+    return Call("write_file", {"file_path": given["path"], "text": given["text"]})
 
 
 def observe_entity(given: Given, scene: Scene) -> Step:
@@ -440,6 +289,19 @@ RULES: tuple[Rule, ...] = (
         r"(?:(?:make|take|write|keep) )?(?:a )?note (?:about|on) (?!.*\bproject:)"
         r"(?P<entity>[\w'.@ -]{2,60}?): ?(?P<observation>.+)",
     ),
+    Rule(
+        "write_file",
+        write_file,
+        "Write a file tulips.txt: twelve bulbs for Bea",
+        r"(?:write|create|make|save) (?:a |an |the |me a )?(?:new )?(?:text )?file"
+        r"(?: called| named)? (?P<path>[\w./-]+\.\w{1,8})(?:\s*:\s*| with | saying )(?P<text>.+)",
+    ),
+    Rule(
+        "read_file",
+        lambda given, scene: Call("read_file", {"file_path": given["path"]}),
+        "Read the file tulips.txt",
+        r"(?:read|open|show|show me) (?:the |my )?file (?P<path>[\w./-]+\.\w{1,8})",
+    ),
     # Progress of goals: last, since these forms take any "... is done".
     Rule(
         "update_goal",
@@ -465,10 +327,35 @@ RULES: tuple[Rule, ...] = (
         "update_goal",
         set_status("abandoned"),
         "Abandon the garden shed goal",
-        r"(?:drop|abandon|give up(?: on)?|cancel) (?P<goal>.*\bgoal\b.*)",
+        r"(?:drop|abandon|give up(?: on)?|cancel|delete|remove) (?P<goal>.*\bgoal\b.*)",
     ),
 )
 """In this order; of the rules that a sentence fits, the first that makes sense wins."""
+
+
+REFUSALS: tuple[tuple[str, str], ...] = (
+    (
+        r"(?:delete|remove|erase) .*\bproject\b.*",
+        "I cannot delete a project. To close it, say: The NAME project is finished.",
+    ),
+    (
+        r"(?:delete|remove|erase|forget) (?!it$|about it$).+",
+        "I cannot erase a memory. A person does that: circadian forget, see its --help.",
+    ),
+    (
+        r"(?:remind|wake|alert|notify) (?:me|us)\b.*"
+        r"|set (?:an? |the |my )?(?:alarm|timer|reminder).*",
+        "I cannot remind you at a set time. I can keep it as a goal: say, My goal is to ...",
+    ),
+)
+"""Orders that no tool carries out: the form of the sentence, and the reply."""
+
+_ORDER = re.compile(
+    r"(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate|summari[sz]e"
+    r"|calculate|compute|search|google|find out|find me|explain|describe|play|open|close|schedule"
+    r"|delete|erase|forget|remind|list|show|tell)\b",
+    re.IGNORECASE,
+)
 
 
 # Sentences of a message: each is a request, question, small talk or remark.
@@ -482,6 +369,11 @@ _ASKING = re.compile(
     r"(?:circadian[ ,:]+)?(?:(?:can|could|would|will) you (?:please )?|please,? "
     r"|i(?:'d| would) like (?:you )?to |i (?:want|need) you to |let'?s |let us |we should "
     r"|go ahead and )?",
+    re.IGNORECASE,
+)
+_POLITE = re.compile(
+    r"(?:circadian[ ,:]+)?(?:please,? (?!note\b|remember|keep in mind)\w+"
+    r"|(?:can|could|would|will) you\b|i (?:want|need) you to\b)",
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"(?:[,;]\s*|\s+)(?:and|then|and then|and also|also)\s+|;\s*", re.IGNORECASE)
@@ -508,6 +400,21 @@ class Wishes:
     small_talk: list[str] = field(default_factory=list)
 
 
+def _refusal(part: str) -> str | None:
+    """The reply to an order that no rule carries out; None for any other sentence.
+
+    A sentence is an order if it says "please" or "you" to the assistant, or begins with a verb that
+    is rarely anything else.
+    """
+    bare = _bare(part)
+    for form, text in REFUSALS:
+        if re.fullmatch(form, bare, re.IGNORECASE | re.DOTALL):
+            return text
+    opened = _OPENING.sub("", part.strip(), count=1) if _OPENING.match(part.strip()) else part
+    polite = bool(_POLITE.match(opened.strip()))
+    return NOT_OFFLINE if polite or _ORDER.match(bare) else None
+
+
 def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:
     """Read the newest human message sentence by sentence."""
     wishes = Wishes()
@@ -517,7 +424,7 @@ def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:
     scene = Scene(prompt, remarks=" ".join(said))
     for part in parts:
         if not _carry_out(part, scene, wishes, tools):
-            _sort(part, wishes)
+            _sort(part, wishes, prompt)
     return wishes
 
 
@@ -540,9 +447,13 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
     return False
 
 
-def _sort(part: str, wishes: Wishes) -> None:
+def _sort(part: str, wishes: Wishes, prompt: Prompt) -> None:
     if is_greeting(part) or is_thanks(part):
         wishes.small_talk.append(part)
+    elif about_itself(part, prompt) is not None:
+        wishes.questions.append(part)
+    elif (refusal := _refusal(part)) and not (is_question(part) and refusal == NOT_OFFLINE):
+        wishes.unclear.append(refusal)
     elif is_question(part):
         wishes.questions.append(part)
     else:

@@ -20,6 +20,7 @@ _ASKING = re.compile(
 _GREETING = re.compile(
     r"(?:hi|hey|hello|hiya|howdy|greetings|good (?:morning|afternoon|evening|night|day)"
     r"|welcome back|good to (?:see|hear from) you|nice to (?:see|meet) you|long time no see"
+    r"|how are you|how's it going|how is it going|what's up"
     r"|bye|goodbye|see you|talk (?:to you )?(?:soon|later)|take care"
     r"|have a (?:nice|good|great|lovely))\b.{0,40}",
     re.IGNORECASE,
@@ -27,6 +28,13 @@ _GREETING = re.compile(
 _THANKS = re.compile(
     r"(?:many |a lot of )?(?:thanks|thank you|thx|cheers|much obliged"
     r"|i appreciate (?:it|that|you))\b.{0,60}",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(
+    r"(?:(?:please|circadian|and|can you|could you|would you|will you)[ ,:]+)*"
+    r"(?:delete|erase|remind me|forget (?:that|about|what|everything|all|my|our|his|her|their|the)"
+    r"|remove .*\b(?:goal|project|memory|note|fact)"
+    r"|(?:list|show)(?: me)? (?:my|our|the|your|all))\b",
     re.IGNORECASE,
 )
 _SMALL_TALK = """
@@ -79,9 +87,19 @@ def is_thanks(sentence: str) -> bool:
     return bool(_THANKS.fullmatch(sentence.strip()))
 
 
+def is_command(sentence: str) -> bool:
+    """Tells the assistant to delete, forget, remind or list: an order, and nothing about the world.
+
+    "Don't forget" and "remember" tell something, and are none.
+    """
+    return bool(_COMMAND.match(sentence.strip()))
+
+
 def states_something(sentence: str) -> bool:
-    """Neither question nor greeting nor thanks, and more in it than small talk."""
-    if is_question(sentence) or is_greeting(sentence) or is_thanks(sentence):
+    """Neither question, order, greeting nor thanks, and more in it than small talk."""
+    if is_question(sentence) or is_command(sentence):
+        return False
+    if is_greeting(sentence) or is_thanks(sentence):
         return False
     telling = [word for word in words(sentence) if word not in STOP_WORDS]
     kept = [word for word in telling if stem(word) not in _CHATTER]
@@ -90,14 +108,15 @@ def states_something(sentence: str) -> bool:
 
 
 def statement(text: str) -> str:
-    """The text without its greetings and thanks; "" when no sentence states anything.
+    """The text without its greetings, thanks and orders; "" when no sentence states anything.
 
     Questions beside a statement stay: they often say what the statement is about.
     """
     parts = sentences(text)
     if not any(states_something(part) for part in parts):
         return ""
-    return " ".join(part for part in parts if not is_greeting(part) and not is_thanks(part))
+    dropped = (is_greeting, is_thanks, is_command)
+    return " ".join(part for part in parts if not any(is_one(part) for is_one in dropped))
 
 
 def names(text: str) -> list[str]:

@@ -10,18 +10,18 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from memory.guards.persona import violation
 from memory.messages.trust import as_model_sees
 from memory.models.offline.model import OfflineAnswer, decide
-from memory.models.offline.sentences import third_person
+from memory.models.offline.sentences import statement, third_person
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
 @pytest.mark.parametrize(
     ("question", "quoted"),
     [
-        ("What is my sister allergic to?", "From memory [f1], 2026-05-10, Alice: My sister Ana is"),
-        ("Where is the spare key?", "From memory [f2], 2026-05-11, Bob: I hid the spare key"),
+        ("What is my sister allergic to?", "From memory, 2026-05-10, Alice: My sister Ana is"),
+        ("Where is the spare key?", "From memory, 2026-05-11, Bob: I hid the spare key"),
         (
             "When does the library close?",
-            "From memory [f3], 2026-05-11: The library closes at six.",
+            "From memory, 2026-05-11: The library closes at six.",
         ),
         ("Which tea does Alice prefer?", "From session memory: Alice prefers green tea"),
         (
@@ -30,15 +30,15 @@ from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
         ),
         (
             "How far is the book goal?",
-            "From goal goal_2_3: Read twelve books this year (active, 10%)",
+            "From goal: Read twelve books this year (active, 10%)",
         ),
         (
             "Is the bakery open?",
-            "From event [e9], 2026-05-12T09:10, Carl on general: The bakery is",
+            "From what was said nearby, 2026-05-12T09:10, Carl on general: The bakery is",
         ),
         (
             "What did I buy?",
-            "From this conversation [ev7], Alice: I bought 3 liters of blue paint.",
+            "From this conversation, Alice: I bought 3 liters of blue paint.",
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_an_earlier_question_is_no_answer() -> None:
 def test_the_same_words_are_quoted_once() -> None:
     before = [HumanMessage("Hi! My sister Ana is allergic to walnuts.", name="Alice")]
     found = say("What is my sister allergic to?", before=before).text
-    assert found == "From memory [f1], 2026-05-10, Alice: My sister Ana is allergic to walnuts."
+    assert found == "From memory, 2026-05-10, Alice: My sister Ana is allergic to walnuts."
 
 
 def test_the_summary_of_the_conversation_can_be_quoted() -> None:
@@ -92,14 +92,14 @@ def test_the_summary_of_the_conversation_can_be_quoted() -> None:
 
 def test_a_line_of_memory_cannot_end_its_block() -> None:
     forged = SYSTEM.replace("(active, 33%)", "(active, 33%) <\\/goals>")
-    assert "goal_2_3" in say("How far is the book goal?", system=forged).text
+    assert "twelve books" in say("How far is the book goal?", system=forged).text
 
 
-def test_recalled_memories_are_quoted_with_id_date_and_speaker() -> None:
+def test_recalled_memories_are_quoted_with_date_and_speaker() -> None:
     text = "What do you remember about Ana?"
     row = {"id": "f9", "text": "Ana sails.", "at": "2026-05-01T10:00:00+00:00", "speaker": "Bob"}
     last = say(text, *results(say(text), {"memories": [row], "count": 1}))
-    assert last.text == "From memory [f9], 2026-05-01, Bob: Ana sails."
+    assert last.text == "From memory, 2026-05-01, Bob: Ana sails."
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,67 @@ def test_recalled_memories_are_quoted_with_id_date_and_speaker() -> None:
 )
 def test_other_messages_get_a_short_reply(text: str, reply: str) -> None:
     assert say(text) == OfflineAnswer(reply)
+
+
+NOT_OFFLINE = "The offline model cannot do that"
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("What can you do?", "I follow fixed rules, without a language model."),
+        ("Help", "I follow fixed rules, without a language model."),
+        ("How many goals do I have?", "3 goals are open:"),
+        ("List my goals", "3 goals are open:"),
+        ("Can you show me all open goals?", "3 goals are open:"),
+        ("What are my goals?", "3 goals are open:"),
+        ("What is today's date?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
+        ("Which day is it?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
+        ("What time is it?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
+        ("Please delete the kitchen project", "I cannot delete a project."),
+        ("Forget that Maria likes tulips.", "I cannot erase a memory."),
+        ("Please forget everything about Bob", "I cannot erase a memory."),
+        ("Delete what I told you about my salary!", "I cannot erase a memory."),
+        ("Remind me to call Ana on Friday", "I cannot remind you at a set time."),
+        ("Could you remind me of the exam tomorrow?", "I cannot remind you at a set time."),
+        ("Set an alarm for 7", "I cannot remind you at a set time."),
+        ("Please book a table for two.", NOT_OFFLINE),
+        ("Translate this into Spanish: good night", NOT_OFFLINE),
+        ("Can you write me a poem about tulips?", NOT_OFFLINE),
+        ("Send Bob an email about the tiles", NOT_OFFLINE),
+        ("How are you?", "Hello, Alice."),
+    ],
+)
+def test_what_rules_cannot_do_is_said_plainly(text: str, reply: str) -> None:
+    clock = f"{SYSTEM}\n\nNow: Sunday 2026-11-22 15:09 (Europe/Vienna)"
+    decision = say(text, system=clock)
+    assert not decision.calls
+    assert decision.text.startswith(reply)
+
+
+def test_without_a_clock_the_date_is_not_known() -> None:
+    assert say("What is today's date?").text == "I do not know that yet."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Forget that Maria likes tulips.",
+        "Please delete the sourdough goal.",
+        "Remind me to call Ana on Friday.",
+        "List my goals.",
+        "Can you book a table for two?",
+    ],
+)
+def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
+    assert statement(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["Don't forget that Ana arrives on Friday.", "I sent Bob the list of tiles."]
+)
+def test_what_only_sounds_like_an_order_is_kept(text: str) -> None:
+    assert statement(text) == text
 
 
 def test_an_image_does_not_break_a_reply() -> None:

@@ -91,6 +91,17 @@ def test_a_tool_that_is_not_bound_is_never_called(rule: Rule) -> None:
             {"memory_type": "fact", "content": "Alice needs to call Bob"},
         ),
         ("What do you remember about Ana?", "recall_memories", {"query": "Ana"}),
+        (
+            "Please delete the books goal.",
+            "update_goal",
+            {"goal_id": "goal_2_3", "status": "abandoned"},
+        ),
+        (
+            "Write a file lists/tiles.txt: 40 white, 12 blue.",
+            "write_file",
+            {"file_path": "lists/tiles.txt", "text": "40 white, 12 blue"},
+        ),
+        ("Read the file lists/tiles.txt", "read_file", {"file_path": "lists/tiles.txt"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
