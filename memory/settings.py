@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory.text import known_zone, machine_zone
 
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
@@ -230,7 +232,11 @@ class Settings(BaseModel):
     sleep_duration_hours: float = Field(
         4.0, gt=0, le=23, description="Hours after which it wakes, if it fell asleep at its hour."
     )
-    time_zone: str = Field("UTC", description="The time zone of its hours, such as Europe/Berlin.")
+    time_zone: str | None = Field(
+        None,
+        description="The time zone in which times are shown and hours are meant, such as "
+        "Europe/Vienna. None: the machine's own.",
+    )
     fatigue_threshold: float | None = Field(
         None,
         gt=0,
@@ -308,12 +314,15 @@ class Settings(BaseModel):
 
     @field_validator("time_zone")
     @classmethod
-    def _known_zone(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"no time zone is called {name!r}; one is Europe/Berlin") from error
+    def _known_zone(cls, name: str | None) -> str | None:
+        if name is not None:
+            known_zone(name)
         return name
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone. Raises InputError if the machine's own cannot be told."""
+        return machine_zone() if self.time_zone is None else known_zone(self.time_zone)
 
 
 class Deployment(BaseSettings):
