@@ -19,7 +19,8 @@ GROUPS = {
     "assemble_context": "user_prompt persona owners max_context_tokens context_buffer_size"
     " context_buffer_tokens recall_tokens recall_limit recall_weight_recency"
     " recall_weight_importance recall_weight_trust recall_weight_links min_source_trust"
-    " project_tokens session_memory_tokens entity_tokens goals_tokens conversation_history_tokens",
+    " project_tokens session_memory_tokens entity_tokens page_tokens goals_tokens"
+    " conversation_history_tokens channel_privacy",
     "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
     "use_tools": "tool_timeout",
     "confirm": "dangerous_requires_confirm max_questions",
@@ -65,6 +66,10 @@ Verdict = Literal["act", "context", "ignore"]
 """An event is answered, taken as context only, or ignored."""
 
 
+Audience = Literal["private", "public"]
+"""Who reads what is said on a channel."""
+
+
 class Settings(BaseModel):
     """How the agent behaves. Names and defaults are the specification's."""
 
@@ -95,6 +100,11 @@ class Settings(BaseModel):
     )
     channels: dict[str, Verdict] = Field(
         {}, description="Channel -> act | context | ignore, for what is said there to nobody."
+    )
+    channel_privacy: dict[str, Audience] = Field(
+        {},
+        description="Channel -> private | public: whether what an owner told in private may be "
+        "told there. Default: private where an owner writes, public where somebody else does.",
     )
     room_default: Verdict = Field(
         "context",
@@ -150,6 +160,11 @@ class Settings(BaseModel):
     )
     observations_kept: int = Field(
         100, ge=10, le=1_000, description="Observations kept of one person, place or thing."
+    )
+    page_tokens: int = Field(
+        1_200,
+        ge=0,
+        description="At most this many tokens of pages on people and projects in a prompt.",
     )
     goals_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of goals in a prompt."

@@ -95,16 +95,18 @@ _DATE = re.compile(
 """2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without."""
 
 
-def with_nearness(text: str, at: str, zone: tzinfo, *, said: str) -> str:
+def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:
     """`text` with ` (today)`, ` (tomorrow)` or ` (in N days)` after each date within three days.
 
     Args:
         text: of a goal or a memory.
         at: now.
         zone: whose days count.
-        said: when the text was written. A date without a year is the first such day since.
+        said: when the text was written: a date without a year is the first such day since.
+            None: unknown, and only dates with a year count.
     """
-    today, since = local(at, zone).date(), _date_of(said, zone)
+    today = local(at, zone).date()
+    since = _date_of(said, zone) if said else None
 
     def replaced(found: re.Match[str]) -> str:
         day = _meant(found, since)
@@ -113,15 +115,15 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str) -> str:
     return _DATE.sub(replaced, text)
 
 
-def _meant(found: re.Match[str], since: date) -> date | None:
+def _meant(found: re.Match[str], since: date | None) -> date | None:
     """The date that the match of _DATE means; None if there is no such day."""
     part = {key[0]: value for key, value in found.groupdict().items() if value is not None}
     month = _MONTH.get(part["m"]) or int(part["m"])
-    years = [int(part["y"])] if "y" in part else [since.year, since.year + 1]
-    for year in years:
+    first = since or date.max
+    for year in [int(part["y"])] if "y" in part else [first.year, first.year + 1]:
         with suppress(ValueError):
             day = date(year, month, int(part["d"]))
-            if "y" in part or day >= since:
+            if "y" in part or day >= first:
                 return day
     return None
 
