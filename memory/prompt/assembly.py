@@ -316,8 +316,10 @@ def _blocks(
     """The blocks by component key. `texts`: by the names of `_lists` and `_own_parts`."""
     found = Blocks({}, {})
     for one in shown:
-        if one.id == components.CHARACTER_CONTEXT:
+        if one.id == components.CHARACTER_CONTEXT and material.override(one.key) is None:
             made = _character(material, texts)
+            if material.settings.persona:
+                found.same[one.key] = as_data("persona", material.settings.persona)
         elif one.is_static:
             made = _static(one, material, texts)
         else:
@@ -326,8 +328,6 @@ def _blocks(
         part = found.changing if one.changes else found.same
         if made:
             part[one.key] = made
-        if one.id == components.CHARACTER_CONTEXT and material.settings.persona:
-            found.same[one.key] = as_data("persona", material.settings.persona)
     return found
 
 
@@ -355,7 +355,8 @@ def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) ->
         asked = [parked["question"] for parked in material.state["parked"]]
         factor = material.state["calibration"]
         return [rendering.open_questions(asked, material.settings, factor)]
-    return [texts[name] for name in one.bounded_by]
+    persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
+    return [*persona, *(texts[name] for name in one.bounded_by)]
 
 
 def _instructions(text: str, guidelines: str) -> str:
