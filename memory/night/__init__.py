@@ -1,6 +1,14 @@
 """A night: its record and plans, the order of its steps, memory with pending changes, and undo."""
 
-from memory.night.dream_work import counted_entries, ripe, stale, work_of, work_waits
+from memory.night.dream_work import (
+    assistant_names,
+    counted_entries,
+    ripe,
+    stale,
+    unread,
+    work_of,
+    work_waits,
+)
 from memory.night.order import (
     account,
     below_threshold,
@@ -63,6 +71,7 @@ __all__ = [
     "Thought",
     "account",
     "applied",
+    "assistant_names",
     "begin_puts",
     "below_threshold",
     "built_on",
@@ -104,6 +113,7 @@ __all__ = [
     "to_score",
     "unfinished",
     "unfinished_undo",
+    "unread",
     "unwant_preview",
     "used_up",
     "want_preview",

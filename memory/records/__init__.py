@@ -3,6 +3,7 @@
 from memory.records.operations import (
     BLANK,
     REFLECTION,
+    add_entity,
     add_entry,
     add_fact,
     change_entity,
@@ -21,6 +22,7 @@ from memory.records.operations import (
     supersede_fact,
     told,
     unlink,
+    write_page,
 )
 from memory.records.profiles import (
     MOST_ALIASES,
@@ -29,6 +31,8 @@ from memory.records.profiles import (
     EntityProfile,
     Familiar,
     Observation,
+    Page,
+    PageLine,
     bonus_of,
     entity_id,
     is_blank,
@@ -156,6 +160,8 @@ __all__ = [
     "Observation",
     "Operation",
     "OperationKind",
+    "Page",
+    "PageLine",
     "ParkedTick",
     "PatternState",
     "PlanRecord",
@@ -175,6 +181,7 @@ __all__ = [
     "TickReport",
     "ToolOutcome",
     "Usage",
+    "add_entity",
     "add_entry",
     "add_fact",
     "after_answer",
@@ -210,4 +217,5 @@ __all__ = [
     "thread_id",
     "told",
     "unlink",
+    "write_page",
 ]
