@@ -144,9 +144,15 @@ def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | Non
         "attributes": {name: value for name, value in attributes.items() if value is not None},
         "observations": sorted(left, key=lambda held: held["at"]),
     }
-    if "read_until" in given and profile.get("read_until") == before.get("read_until"):
-        after["read_until"] = given["read_until"]
+    if "read_until" in given and profile.get("read_until") == before["read_until"]:
+        return _read_until(after, given["read_until"])
     return after
+
+
+def _read_until(profile: EntityProfile, at: str | None) -> EntityProfile:
+    if at is not None:
+        return {**profile, "read_until": at}
+    return cast(EntityProfile, {key: one for key, one in profile.items() if key != "read_until"})
 
 
 _CONFLICT = "conflict"

@@ -98,7 +98,7 @@ class EntityProfile(TypedDict):
     relationship: Relationship
     created: str
     updated: str
-    read_until: NotRequired[str | None]
+    read_until: NotRequired[str]
     """When the newest fact was made that a night has read for attributes."""
 
 
