@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory.text import known_zone, machine_zone
 
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
@@ -17,7 +19,8 @@ GROUPS = {
     "assemble_context": "user_prompt persona owners max_context_tokens context_buffer_size"
     " context_buffer_tokens recall_tokens recall_limit recall_weight_recency"
     " recall_weight_importance recall_weight_trust recall_weight_links min_source_trust"
-    " project_tokens session_memory_tokens entity_tokens goals_tokens conversation_history_tokens",
+    " project_tokens session_memory_tokens entity_tokens page_tokens goals_tokens"
+    " conversation_history_tokens channel_privacy",
     "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
     "use_tools": "tool_timeout",
     "confirm": "dangerous_requires_confirm max_questions",
@@ -63,6 +66,10 @@ Verdict = Literal["act", "context", "ignore"]
 """An event is answered, taken as context only, or ignored."""
 
 
+Audience = Literal["private", "public"]
+"""Who reads what is said on a channel."""
+
+
 class Settings(BaseModel):
     """How the agent behaves. Names and defaults are the specification's."""
 
@@ -93,6 +100,11 @@ class Settings(BaseModel):
     )
     channels: dict[str, Verdict] = Field(
         {}, description="Channel -> act | context | ignore, for what is said there to nobody."
+    )
+    channel_privacy: dict[str, Audience] = Field(
+        {},
+        description="Channel -> private | public: whether what an owner told in private may be "
+        "told there. Default: private where an owner writes, public where somebody else does.",
     )
     room_default: Verdict = Field(
         "context",
@@ -148,6 +160,11 @@ class Settings(BaseModel):
     )
     observations_kept: int = Field(
         100, ge=10, le=1_000, description="Observations kept of one person, place or thing."
+    )
+    page_tokens: int = Field(
+        1_200,
+        ge=0,
+        description="At most this many tokens of pages on people and projects in a prompt.",
     )
     goals_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of goals in a prompt."
@@ -230,7 +247,11 @@ class Settings(BaseModel):
     sleep_duration_hours: float = Field(
         4.0, gt=0, le=23, description="Hours after which it wakes, if it fell asleep at its hour."
     )
-    time_zone: str = Field("UTC", description="The time zone of its hours, such as Europe/Berlin.")
+    time_zone: str | None = Field(
+        None,
+        description="The time zone in which times are shown and hours are meant, such as "
+        "Europe/Vienna. None: the machine's own.",
+    )
     fatigue_threshold: float | None = Field(
         None,
         gt=0,
@@ -308,12 +329,15 @@ class Settings(BaseModel):
 
     @field_validator("time_zone")
     @classmethod
-    def _known_zone(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"no time zone is called {name!r}; one is Europe/Berlin") from error
+    def _known_zone(cls, name: str | None) -> str | None:
+        if name is not None:
+            known_zone(name)
         return name
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone. Raises InputError if the machine's own cannot be told."""
+        return machine_zone() if self.time_zone is None else known_zone(self.time_zone)
 
 
 class Deployment(BaseSettings):

@@ -13,6 +13,7 @@ from langchain_core.tools import InjectedToolArg
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import Field, GetPydanticSchema, PlainSerializer
+from pydantic.json_schema import SkipJsonSchema
 
 from memory.errors import Refusal
 from memory.records import Event
@@ -27,9 +28,19 @@ Runtime: TypeAlias = Annotated[ToolRuntime[Any, Any], InjectedToolArg, _AS_IT_IS
 """State, settings, store and config of the call. Injected; the model never sees it."""
 
 Answer: TypeAlias = Command[str]
+Absent: TypeAlias = SkipJsonSchema[None]
+"""None for an argument that is left out. The schema that the model reads does not name it."""
+
 Reasoning: TypeAlias = Annotated[
-    str | None, Field(description="Why you call this tool now, in one sentence.")
+    SkipJsonSchema[str | None], Field(description="Why you call this tool now, in one sentence.")
 ]
+"""Why a tool is called. Every tool accepts it, and the audit log keeps it; the schema that the
+model reads does not name it, because nothing depends on it."""
+
+Stated: TypeAlias = Annotated[
+    str | Absent, Field(description="Why you call this tool now, in one sentence.")
+]
+"""The same for tools that use it."""
 
 
 def answer(

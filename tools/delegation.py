@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 
 from memory.messages import one_line
 from memory.planning import tree
-from memory.prompt import block, goals
+from memory.prompt import assembly, block, goals
 from memory.records import CallRecord, DelegateResult, Goal, PatternState, Projects, Usage
 from memory.runtime import Resources
 from memory.settings import Settings
@@ -127,7 +127,7 @@ def requester(state: State) -> Requester:
     """The requester, from its state."""
     context, messages, calibration = state["context"], state["messages"], state["calibration"]
     assert context is not None
-    prompt = [SystemMessage(context["system"]), *messages]
+    prompt = assembly.whole(context, messages)
     return {
         "mode": state["mode"],
         "used": calibrated(approximate_tokens(prompt), calibration),

@@ -112,8 +112,8 @@ def shown(runtime: Runtime) -> ShownTexts:
     """The texts of the call's prompt that are no evidence."""
     made = ShownTexts()
     context = runtime.state.get("context")
-    if context is not None and context["system"]:
-        made.own.append(context["system"])
+    if context is not None:
+        made.own += [one for one in (context["system"], context.get("front", "")) if one]
     exchange: list[AnyMessage] = runtime.state.get("exchange") or []
     for message in (*runtime.state["messages"], *exchange):
         text = str(message.text)

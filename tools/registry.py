@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from memory.errors import InputError
 from memory.records import PatternState
 from memory.state import State
+from memory.text import approximate_tokens, sentences, shortened
 from tools.builtin import (
     add_goal,
     add_journal_entry,
@@ -36,6 +37,7 @@ from tools.builtin import (
     update_goal,
     update_project,
     update_system_prompt,
+    use_tool,
 )
 from tools.policy import ContextConfig
 
@@ -183,6 +185,7 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             recall_memories,
             get_system_status,
             noop,
+            use_tool,
         ),
         ToolCategory.TERMINAL: (send_message, go_to_sleep),
         ToolCategory.DANGEROUS: (update_system_prompt,),
@@ -191,6 +194,65 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
     for tool in tools
 }
 """The built-in tools by name, each with its category."""
+
+
+CORE = frozenset(
+    {
+        "add_goal",
+        "add_journal_entry",
+        "add_session_memory",
+        "create_project",
+        "delegate_task",
+        "noop",
+        "recall_memories",
+        "send_message",
+        "store_memory",
+        "update_entity_observation",
+        "update_goal",
+        "update_project",
+    }
+)
+"""The built-in tools whose schemas every tick shows. `use_tool` calls the others."""
+
+EXTRA_TOKENS = 1_500
+"""Tokens of schemas of the user's own tools that every tick shows; `use_tool` calls the rest."""
+
+LONGEST_LINE = 120
+"""Characters of a tool's description in that of `use_tool`."""
+
+
+def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
+    """The tools whose schemas a call shows, of those that it offers.
+
+    Where `use_tool` is among them these are the core, the first of the user's own within
+    EXTRA_TOKENS, and `use_tool`, whose description lists the others. The same tools give the same
+    schemas, so that a provider's cache holds.
+    """
+    if not any(one.name == use_tool.name for one in tools):
+        return list(tools)
+    shown: list[BaseTool] = []
+    rare: list[BaseTool] = []
+    room = EXTRA_TOKENS
+    for one in tools:
+        if one.name == use_tool.name:
+            continue
+        if one.name not in BUILT_IN:
+            room -= approximate_tokens([], tools=[one])
+        fits = one.name in CORE if one.name in BUILT_IN else room >= 0
+        (shown if fits else rare).append(one)
+    if not rare:
+        return shown
+    listed = "\n".join([use_tool.description, *map(_signature, rare)])
+    return [*shown, use_tool.model_copy(update={"description": listed})]
+
+
+def _signature(tool: BaseTool) -> str:
+    """`- name(argument, other?): the first sentence of what it does`."""
+    given = ", ".join(
+        name if "default" not in schema else f"{name}?" for name, schema in tool.args.items()
+    )
+    told = next(iter(sentences(" ".join(tool.description.split()))), "")
+    return f"- {tool.name}({given}): {shortened(told, LONGEST_LINE)}"
 
 
 def tools_for(

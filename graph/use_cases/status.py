@@ -27,7 +27,7 @@ from memory.state import State
 from memory.storage import count_items, list_items
 from memory.text import approximate_tokens, calibrated
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
-from tools.registry import tools_for
+from tools.registry import shown_tools, tools_for
 
 ENTITIES = "entities"
 """The namespace of entity profiles, below `(user, thread)`."""
@@ -125,7 +125,7 @@ def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dic
     )
     shown = history(state, settings, "tick_event")
     pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
-    tools = tools_for(CONTEXTS["tick_event"], pattern, resources.tools)
+    tools = shown_tools(tools_for(CONTEXTS["tick_event"], pattern, resources.tools))
     return {
         **parts,
         HISTORY: calibrated(approximate_tokens(shown), factor),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from memory.settings import Settings
 from memory.state import SleepCause, Slumber, State, filled
+from memory.text import zone_name
 
 RECOVERY = 0.05
 """Share of the context by which the history must grow before fatigue returns: otherwise a night
@@ -27,7 +27,7 @@ class Window(NamedTuple):
 
 def window_of(day: date, settings: Settings) -> Window:
     """The hours of sleep that begin on the local `day`."""
-    zone = ZoneInfo(settings.time_zone)
+    zone = settings.zone
     # fold=0 takes the first of two equal hours, and reads a skipped hour with the earlier offset,
     # which gives the first moment after the skip.
     start = datetime.combine(day, time(settings.sleep_start_hour), zone).astimezone(UTC)
@@ -38,7 +38,7 @@ def window_at(now: datetime, settings: Settings) -> Window | None:
     """The hours of sleep that contain `now`; None outside of them, or without a schedule."""
     if not settings.sleep_schedule_enabled:
         return None
-    today = now.astimezone(ZoneInfo(settings.time_zone)).date()
+    today = now.astimezone(settings.zone).date()
     for day in (today, today - timedelta(days=1)):
         window = window_of(day, settings)
         if window.start <= now < window.end:
@@ -48,7 +48,7 @@ def window_at(now: datetime, settings: Settings) -> Window | None:
 
 def next_start(now: datetime, settings: Settings) -> datetime:
     """The next beginning of the hours of sleep after `now`."""
-    today = now.astimezone(ZoneInfo(settings.time_zone)).date()
+    today = now.astimezone(settings.zone).date()
     starts = (window_of(today + timedelta(days=days), settings).start for days in range(3))
     return next(start for start in starts if start > now)
 
@@ -134,7 +134,7 @@ def _own_since(slumber: Slumber) -> str | None:
 def hours_named(settings: Settings) -> str:
     """`02:00 Europe/Berlin, 4 h`."""
     hours = f"{settings.sleep_duration_hours:g} h"
-    return f"{settings.sleep_start_hour:02d}:00 {settings.time_zone}, {hours}"
+    return f"{settings.sleep_start_hour:02d}:00 {zone_name(settings.zone)}, {hours}"
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -27,21 +27,29 @@ from memory.messages.history import (
 )
 from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
+    AUDIENCE,
+    FRONT,
     OWNER,
+    TRUST,
     TRUST_NOTE,
     as_data,
     as_model_sees,
     as_said,
     data_in,
     escaped,
+    event_text,
+    front_of,
     one_line,
     unescaped,
 )
 
 __all__ = [
+    "AUDIENCE",
     "EVENT_KEY",
+    "FRONT",
     "MARK",
     "OWNER",
+    "TRUST",
     "TRUST_NOTE",
     "DatedLine",
     "GoalLine",
@@ -52,7 +60,9 @@ __all__ = [
     "data_in",
     "escaped",
     "event_of",
+    "event_text",
     "for_model",
+    "front_of",
     "given_id",
     "history_share",
     "in_utc",

@@ -27,12 +27,15 @@ ENTRIES = "Entries:"
 """Line before the block of journal entries in a night's prompt."""
 
 OTHER_PROJECTS = "Other projects:"
-SESSION_MEMORY = "Session memory:"
 
 _NOBODY = "-"
 
 _DATED = re.compile(
     r"^(?:- )?\[(?P<id>[^\]]+)\] (?P<at>\d{4}-\d{2}-\d{2}\S*) "
+    r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
+)
+_SHOWN = re.compile(
+    r"^- (?:\[(?P<id>[^\]]+)\] )?(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?) "
     r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
 )
 _NEAR = re.compile(r" \(near: (?P<ids>[^()]*)\)$")
@@ -94,15 +97,24 @@ def observation_line(seen: Observation) -> str:
     return f"[{seen['id']}] {seen['at'][:10]} {who}: {one_line(seen['text'])}"
 
 
-def memory_line(hit: RecallHit, doubt: str = "") -> str:
-    """A recalled memory in an awake prompt: `- [id] day speaker: text`."""
-    who = one_line(hit["speaker"] or _NOBODY)
-    return f"- [{hit['id']}] {hit['at'][:10]} {who}{doubt}: {one_line(hit['text'])}"
+def memory_line(when: str, speaker: str | None, text: str, doubt: str = "") -> str:
+    """A recalled memory: `- Sun 2026-11-22 15:09 speaker: text`. Nothing cites it: it has no id."""
+    return f"- {when} {one_line(speaker or _NOBODY)}{doubt}: {one_line(text)}"
 
 
-def event_line(id_: str, at: str, who: str, text: str) -> str:
-    """An event of the context buffer: `- [id] time speaker: text`."""
-    return f"- [{one_line(id_)}] {at[:16]} {one_line(who)}: {one_line(text)}"
+def event_line(id_: str, when: str, who: str, text: str) -> str:
+    """An event of the context buffer: `- [id] Sun 2026-11-22 15:09 speaker: text`."""
+    return f"- [{one_line(id_)}] {when} {one_line(who)}: {one_line(text)}"
+
+
+def read_shown(line: str) -> DatedLine | None:
+    """Inverse of `memory_line` and `event_line`; a name may be misread as in `read_dated`."""
+    match = _SHOWN.match(line)
+    if match is None:
+        return None
+    who = (match["who"] or _NOBODY).strip()
+    speaker = None if who == _NOBODY else who
+    return DatedLine(match["id"] or "", match["at"], speaker, match["text"].strip())
 
 
 def hit_line(hit: RecallHit) -> str:
@@ -220,7 +232,7 @@ def project_line(key: str, status: str, summary: str) -> str:
 
 
 def read_projects(lines: Sequence[str]) -> list[ProjectLine]:
-    """The projects of a character context: the active one, if any, first and with its context."""
+    """The projects of their block: the active one, if any, first and with its context."""
     found: list[ProjectLine] = []
     for at, line in enumerate(lines):
         if active := _ACTIVE.match(line):
@@ -233,13 +245,13 @@ def read_projects(lines: Sequence[str]) -> list[ProjectLine]:
 
 
 def remembered_line(kind: str, text: str, said_by: str = "") -> str:
-    """A fact or pattern under SESSION_MEMORY."""
+    """A fact or pattern of session memory."""
     return f"- {kind}: {text}{said_by}"
 
 
 def read_session_memory(lines: Sequence[str]) -> list[str]:
-    """The facts and patterns of a character context."""
-    found = map(_REMEMBERED.match, _under(lines, SESSION_MEMORY))
+    """The facts and patterns of their block."""
+    found = map(_REMEMBERED.match, lines)
     return [match["text"] for match in found if match]
 
 
@@ -270,5 +282,5 @@ def _under(lines: Sequence[str], heading: str) -> list[str]:
 
 
 def _until_heading(lines: Sequence[str]) -> list[str]:
-    headings = [at for at, line in enumerate(lines) if line in (OTHER_PROJECTS, SESSION_MEMORY)]
+    headings = [at for at, line in enumerate(lines) if line == OTHER_PROJECTS]
     return list(lines[: headings[0]] if headings else lines)

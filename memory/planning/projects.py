@@ -6,11 +6,15 @@ A change that the rules do not allow raises Refusal.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
 from memory.records import CompletedTask, Project, Projects, ProjectStatus
+
+LONGEST_CONTEXT = 20_000
+"""Characters of a project's context: every checkpoint copies it."""
 
 
 class SwapResult(TypedDict):
@@ -20,6 +24,8 @@ class SwapResult(TypedDict):
     new_project: str
     new_project_summary: str
     new_project_context: str
+    replaced_context: NotRequired[str]
+    """The whole context of the old project, if it is gone."""
 
 
 def create(projects: Projects, key: str, summary: str, context: str, now: datetime) -> Projects:
@@ -51,15 +57,22 @@ def create(projects: Projects, key: str, summary: str, context: str, now: dateti
 
 
 def swap(
-    projects: Projects, key: str, current_project_update: str | None, now: datetime
+    projects: Projects,
+    key: str,
+    current_project_update: str | None,
+    now: datetime,
+    *,
+    replace: bool = False,
 ) -> tuple[Projects, SwapResult]:
-    """Page the active project out and `key` in; an update replaces the old project's context.
+    """Page the active project out and `key` in; an update joins the old project's context.
 
     The old project is always paused and stamped. A swap to the active project only saves the
     update.
 
+    With `replace` it replaces that context, and the result tells what is gone.
+
     Raises:
-        Refusal: there is no project `key`; lists the existing ones.
+        Refusal: there is no project `key`, which lists the existing ones; or the context is full.
     """
     old = projects["active"]
     key = key if key in projects["slots"] else key.strip()
@@ -71,30 +84,43 @@ def swap(
         )
     if key == old:
         given = _given(current_project_update)
-        after = update(projects, current_project_update, None, now)[0] if given else projects
+        after = (
+            update(projects, current_project_update, None, now, replace=replace)[0]
+            if given
+            else projects
+        )
     else:
         stamp = now.isoformat()
-        slots = _put_away(projects, current_project_update, stamp)
+        slots = _put_away(projects, current_project_update, stamp, replace=replace)
         slots[key] = {**slots[key], "status": "active", "last_active": stamp}
         after = {"active": key, "slots": slots}
     slot = after["slots"][key]
-    return after, {
+    result: SwapResult = {
         "old_project": old,
         "new_project": key,
         "new_project_summary": slot["summary"],
         "new_project_context": slot["context"],
     }
+    if old is not None and (gone := replaced(projects, after, old)) is not None:
+        result["replaced_context"] = gone
+    return after, result
 
 
 def update(
-    projects: Projects, context_update: str | None, status: ProjectStatus | None, now: datetime
+    projects: Projects,
+    context_update: str | None,
+    status: ProjectStatus | None,
+    now: datetime,
+    *,
+    replace: bool = False,
 ) -> tuple[Projects, CompletedTask | None]:
     """Change the active project; None or a blank update keeps its context.
 
-    A status other than active frees the active slot; `completed` also returns a completed task.
+    An update joins the context; with `replace` it replaces it. A status other than active frees the
+    active slot; `completed` also returns a completed task.
 
     Raises:
-        Refusal: no project is active, or there is nothing to change.
+        Refusal: no project is active, there is nothing to change, or the context is full.
     """
     key = projects["active"]
     if key is None or key not in projects["slots"]:
@@ -106,7 +132,7 @@ def update(
     if not _given(context_update) and status is None:
         raise Refusal("Nothing to change", "Give context_update, status, or both.")
     stamp = now.isoformat()
-    slot = _stamped(projects["slots"][key], context_update, stamp)
+    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace)
     slot = {**slot, "status": status or "active"}
     done: CompletedTask | None = None
     if slot["status"] == "completed":
@@ -115,18 +141,46 @@ def update(
     return {"active": active, "slots": {**projects["slots"], key: slot}}, done
 
 
-def _put_away(projects: Projects, context: str | None, stamp: str) -> dict[str, Project]:
+def replaced(before: Projects, after: Projects, key: str) -> str | None:
+    """The project's context as it was, if it is gone; None if all of it is still there."""
+    old = before["slots"][key]["context"]
+    kept = not old.strip() or old in after["slots"][key]["context"]
+    return None if kept else old
+
+
+def _put_away(
+    projects: Projects, context: str | None, stamp: str, *, replace: bool = False
+) -> dict[str, Project]:
     """All slots, with the active one paused and stamped."""
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:
-        slots[key] = {**_stamped(slots[key], context, stamp), "status": "paused"}
+        slots[key] = {
+            **_stamped(slots[key], context, stamp, replace=replace),
+            "status": "paused",
+        }
     return slots
 
 
-def _stamped(slot: Project, context: str | None, stamp: str) -> Project:
-    kept = context if context is not None and _given(context) else slot["context"]
-    return {**slot, "context": kept, "last_active": stamp}
+def _stamped(slot: Project, update: str | None, stamp: str, *, replace: bool) -> Project:
+    if update is None or not _given(update):
+        return {**slot, "last_active": stamp}
+    return {**slot, "context": _joined(slot["context"], update, replace), "last_active": stamp}
+
+
+def _joined(standing: str, update: str, replace: bool) -> str:
+    """The context with an update behind it. One that repeats the whole context stands for both."""
+    whole = replace or not standing.strip() or standing.strip() in update
+    if not whole and update.strip() in standing:
+        return standing
+    context = update if whole else f"{standing.rstrip()}\n{update}"
+    if len(context) > LONGEST_CONTEXT:
+        raise Refusal(
+            f"The project's context would have {len(context):,} characters, "
+            f"more than {LONGEST_CONTEXT:,}",
+            "Give a shorter account of where the whole project stands, with replace=true.",
+        )
+    return context
 
 
 def _given(text: str | None) -> bool:

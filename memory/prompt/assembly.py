@@ -1,25 +1,37 @@
-"""Assembly: the components of a prompt put together, in id order. Pure.
+"""Assembly: the components of a prompt put together, ordered for providers' caches. Pure.
 
-Before 5000 they are blocks of the system message. The history (5000), the event (6000) and tool
-results (7000) are messages; a user's component between them is a message of its own.
+What stays the same from tick to tick is the system message. The history follows, and is only ever
+appended to. What changes stands in front of the newest event, in that event's message, and is not
+kept in the history. Both parts are in id order. A user's component from 5001 on is a message of its
+own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.errors import InputError
-from memory.messages import EVENT_KEY, as_data, escaped, one_line
+from memory.messages import (
+    EVENT_KEY,
+    FRONT,
+    as_data,
+    escaped,
+    mark_of,
+    marked,
+    one_line,
+)
 from memory.prompt import components, rendering
-from memory.prompt.components import PromptComponent
-from memory.records import EntityProfile, RecallHit
+from memory.prompt.components import COMPONENTS, PromptComponent
+from memory.records import AssembledContext, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
-from memory.text import approximate_tokens, calibrated, fill
+from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
 
 GUIDELINES = (
     "Your own guidelines, written by you; the user's instructions and the rules above stand above "
@@ -33,6 +45,8 @@ GIVES_WAY_FIRST = (
     "entity_tokens",
     # The tool recall_memories finds them again.
     "recall_tokens",
+    # Made from memories, too, and shorter.
+    "page_tokens",
     # No tool lists goals, but each is only one line.
     "goals_tokens",
     # What people asked for once and always expect.
@@ -46,7 +60,7 @@ A list shrinks to nothing before the next one does. System prompt and persona ar
 never shrink."""
 
 SHARE = 0.5
-"""The share of the context limit for all components of the system message."""
+"""The share of the context limit for all components but the history and what follows it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +82,8 @@ class Material:
     memories: Sequence[RecallHit] = ()
     people: Sequence[EntityProfile] = ()
     """The people in the conversation, the nearest first."""
+    pages: Sequence[str] = ()
+    """What holds now of people and projects, the most useful first; each a page of text."""
     guidelines: str = ""
     """The assistant's own prompt, if the context shows it."""
     extra: Sequence[PromptComponent] = ()
@@ -89,8 +105,17 @@ class Material:
         return calibrated(approximate_tokens(text), self.state["calibration"])
 
 
-def blocks(material: Material) -> dict[str, str]:
-    """The blocks of the system message by component key, in id order, without empty ones.
+class Blocks(NamedTuple):
+    """The blocks of a prompt by component key, in id order, without empty ones."""
+
+    same: dict[str, str]
+    """For the system message."""
+    changing: dict[str, str]
+    """For the front of the newest event's message."""
+
+
+def parted(material: Material) -> Blocks:
+    """The blocks of a tick's prompt, those that stay the same apart from those that change.
 
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
     then the user's components, the highest id first.
@@ -103,7 +128,8 @@ def blocks(material: Material) -> dict[str, str]:
     room = int(material.limit * SHARE)
 
     def over(texts: Mapping[str, str]) -> int:
-        return sum(material.size(one) for one in _blocks(material, shown, texts).values()) - room
+        made = _blocks(material, shown, texts)
+        return sum(material.size(one) for part in made for one in part.values()) - room
 
     texts = give_way(
         {name: part.render(part.budget) for name, part in parts.items()},
@@ -115,8 +141,61 @@ def blocks(material: Material) -> dict[str, str]:
     return _blocks(material, shown, texts)
 
 
+def blocks(material: Material) -> dict[str, str]:
+    """All blocks in one part, for a prompt that is sent once and has no history to share."""
+    same, changing = parted(material)
+    keys = [one.key for one in material.shown]
+    both = {key: [part[key] for part in (same, changing) if key in part] for key in keys}
+    return {key: "\n\n".join(texts) for key, texts in both.items() if texts}
+
+
+def front(material: Material, changing: Mapping[str, str]) -> str:
+    """What stands in front of the newest event: the time, then the blocks that change."""
+    return "\n\n".join([clock_line(material.now, material.settings.zone), *changing.values()])
+
+
+def retimed(context: AssembledContext, now: str, zone: tzinfo) -> str:
+    """The front of a tick that goes on later, with the clock at `now`."""
+    _, line_end, rest = context.get("front", "").partition("\n")
+    return clock_line(now, zone) + line_end + rest
+
+
+def after(material: Material) -> str:
+    """What the context says after the event, if anything."""
+    return (material.override(COMPONENTS[components.PENDING_EVENT].key) or "").strip()
+
+
+def with_front(messages: Sequence[AnyMessage], front: str, after: str = "") -> list[AnyMessage]:
+    """The messages with `front` and `after` around the newest human message's content."""
+    event = next((n for n in reversed(range(len(messages))) if _is_human(messages[n])), None)
+    if event is None or not (front or after):
+        return list(messages)
+    human, before, behind = messages[event], f"{front}\n\n" if front else "", f"\n\n{after}"
+    content: str | list[Any] = human.content
+    if isinstance(content, str):
+        content = f"{before}{content}{behind if after else ''}"
+    else:
+        content = [*_text(before), *content, *_text(behind if after else "")]
+    told = marked(human, **{FRONT: len(before)}).model_copy(update={"content": content})
+    return [*messages[:event], told, *messages[event + 1 :]]
+
+
+def whole(context: AssembledContext, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The messages of a call: the system message, then the history with the front of its event."""
+    shown = with_front(messages, context.get("front", ""), context.get("after", ""))
+    return [*([SystemMessage(context["system"])] if context["system"] else []), *shown]
+
+
+def _is_human(message: AnyMessage) -> bool:
+    return isinstance(message, HumanMessage) and "component" not in mark_of(message)
+
+
+def _text(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text}] if text else []
+
+
 def system_message(parts: Mapping[str, str]) -> str:
-    """The text of the system message, of `blocks`."""
+    """The text of the system message, of its blocks."""
     return "\n\n".join(parts.values())
 
 
@@ -137,7 +216,7 @@ def late(material: Material) -> dict[int, HumanMessage]:
 
 
 def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The history with the messages of `late` before and after the event, or at the end.
+    """The messages with those of `late` before and after the event, or at the end.
 
     The event is the newest human message.
     """
@@ -156,7 +235,7 @@ def values(material: Material) -> dict[str, str]:
         **rendering.placeholders(material.settings),
         "owners": ", ".join(one_line(one) for one in material.owners),
         "tick": str(state["tick"]),
-        "now_date": material.now[:10],
+        "now_date": shown_day(material.now, material.settings.zone).partition(" ")[2],
         "sender": one_line(event["sender"]) if event else "",
         "channel": one_line(event["channel"] or "") if event else "",
         "context_type": material.context_type,
@@ -195,12 +274,19 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
                 material.people, state["conversations"], s, factor
             ),
             "recall_tokens": lambda s: rendering.semantic_memories(
-                material.memories, tokens=s.recall_tokens, calibration=factor
+                material.memories,
+                tokens=s.recall_tokens,
+                calibration=factor,
+                zone=s.zone,
+                now=material.now,
+            ),
+            "page_tokens": lambda s: rendering.pages(
+                material.pages, tokens=s.page_tokens, calibration=factor
             ),
             "context_buffer_tokens": lambda s: rendering.context_buffer(
                 state["context_buffer"], s, factor
             ),
-            "goals_tokens": lambda s: rendering.goals(state["goals"], s, factor),
+            "goals_tokens": lambda s: rendering.goals(state["goals"], s, factor, now=material.now),
         }.items()
     }
     bounding = {name for one in shown for name in one.bounded_by}
@@ -226,19 +312,29 @@ def _own_name(one: PromptComponent) -> str:
 
 def _blocks(
     material: Material, shown: Sequence[PromptComponent], texts: Mapping[str, str]
-) -> dict[str, str]:
+) -> Blocks:
     """The blocks by component key. `texts`: by the names of `_lists` and `_own_parts`."""
-    found: dict[str, str] = {}
+    found = Blocks({}, {})
     for one in shown:
-        if one.is_static:
-            block = _static(one, material, texts)
-        elif text := texts[_own_name(one)]:
-            block = as_data("component", text, name=one.key)
+        if one.id == components.CHARACTER_CONTEXT:
+            made = _character(material, texts)
+        elif one.is_static:
+            made = _static(one, material, texts)
         else:
-            block = ""
-        if block:
-            found[one.key] = block
+            text = texts[_own_name(one)]
+            made = as_data("component", text, name=one.key) if text else ""
+        part = found.changing if one.changes else found.same
+        if made:
+            part[one.key] = made
+        if one.id == components.CHARACTER_CONTEXT and material.settings.persona:
+            found.same[one.key] = as_data("persona", material.settings.persona)
     return found
+
+
+def _character(material: Material, texts: Mapping[str, str]) -> str:
+    """What changes of component 1000: the projects and session memory, each a block."""
+    known = {"projects": texts["project_tokens"], "session_memory": texts["session_memory_tokens"]}
+    return "\n\n".join(as_data(tag, text) for tag, text in known.items() if text)
 
 
 def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> str:
@@ -255,8 +351,11 @@ def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) 
 
 def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
     """The values of the component's own placeholders, in order."""
-    persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
-    return [*persona, *(texts[name] for name in one.bounded_by)]
+    if one.id == components.OPEN_QUESTIONS:
+        asked = [parked["question"] for parked in material.state["parked"]]
+        factor = material.state["calibration"]
+        return [rendering.open_questions(asked, material.settings, factor)]
+    return [texts[name] for name in one.bounded_by]
 
 
 def _instructions(text: str, guidelines: str) -> str:

@@ -1,4 +1,7 @@
-"""Prompt components: the building blocks of a prompt, in id order (architecture-context-system, 2).
+"""Prompt components: the building blocks of a prompt (architecture-context-system, 2).
+
+What stays the same from tick to tick stands in the system message, in id order; what changes stands
+in front of the newest event, in id order. A provider's cache then holds up to that event.
 
 The built-in ids are 1000 apart (1500 aside), which leaves room for a user's own between them:
 `component(1001, "house_rules", "Speak to {sender} politely.")`.
@@ -14,7 +17,7 @@ from typing import Any, Literal, TypeGuard
 from langchain_core.tools import BaseTool
 
 from memory.errors import InputError
-from memory.messages import TRUST_NOTE
+from memory.messages import TRUST
 from memory.prompt.health import TOOLS
 from memory.settings import Settings
 from memory.text import check_template
@@ -22,9 +25,11 @@ from memory.text import check_template
 SYSTEM_PROMPT = 0
 CHARACTER_CONTEXT = 1000
 ENTITY_CONTEXT = 1500
+PAGES = 1750
 SEMANTIC_MEMORIES = 2000
 CONTEXT_BUFFER = 3000
 GOALS = 4000
+OPEN_QUESTIONS = 4500
 CONVERSATION_HISTORY = 5000
 PENDING_EVENT = 6000
 TOOL_RESULT = 7000
@@ -45,7 +50,7 @@ PLACEHOLDERS = {
     "agent": "what the assistant is called",
     "owners": "the ids of its owners",
     "tick": "the number of the tick",
-    "now_date": "the tick's date (UTC), YYYY-MM-DD",
+    "now_date": "the tick's date in the time zone, YYYY-MM-DD",
     "sender": "who sent the event; empty in an autonomous tick",
     "channel": "where it was said; empty where there is none",
     "context_type": "the kind of model call, such as tick_event",
@@ -54,45 +59,53 @@ PLACEHOLDERS = {
 }
 """Placeholders of every component's template, with their meaning."""
 
+CHANGING = ("tick", "now_date", "sender", "channel", "context_type")
+"""Those whose value differs from tick to tick."""
+
 DATA = {
     "system_prompt": (),
     "character_context": ("persona", "projects", "session_memory"),
     "entity_context": ("people",),
+    "pages": ("pages",),
     "semantic_memories": ("memories",),
     "context_buffer": ("events",),
     "goals": ("goals",),
+    "open_questions": ("questions",),
     "conversation_history": ("messages",),
     "pending_event": ("event",),
     "tool_result": ("result",),
 }
 """Further placeholders of each built-in component's template and its overrides."""
 
-GUIDE = f"""What to keep, and where:
+GUIDE = f"""You work for the people who write to you, over months, and you have a memory.
+Each message from outside is an event: its block says who wrote it, whether that is an owner, who
+reads your answer, and when it came. Above the newest event stands what you know at this moment.
+
+Answer the newest event. Use tools where they help. Independent calls may go together; wait for a
+result before using it. When you rely on a memory, say whose words it is and from when; when you do
+not know, say so.
+
+{TRUST}
+
+What to keep, and where:
 - a person's preference, a fact that matters in every talk -> session memory (fact)
 - how people behave, what works with them -> session memory (pattern)
 - a fact about the world, useful for months -> long-term facts (store_memory)
 - what happened, a thought across projects -> journal (add_journal_entry)
 - what someone is like, how they stand to you or others -> profile (update_entity_observation)
-- the conversation in hand -> nothing: working memory holds it
-Session memory and goals are always in sight; recall_memories finds facts, review_journal the rest.
-Write into memory about the world and its people, never about yourself.
+- the conversation in hand -> nothing: you see it, and nights remember it
+Session memory, goals and projects are always in sight; recall_memories finds everything else.
+Write into memory about the world and its people, never about yourself; dates in full.
 
 Project or goal:
 - work over several sessions whose context must not be lost -> project; swap it when the work does
 - an outcome with progress or steps -> goal; decompose it when it is large, update it as it moves
 - long work with steps -> both: the project keeps the context, the goal the progress
-- a simple one-off request -> neither: do it
+- a simple one-off request -> neither: do it"""
+"""The instructions of every tick, with the decision tables (architecture-self-management, 6;
+original-system, 10). They stay the same, so that a provider's cache holds."""
 
-From 60 % context use (get_system_status) wrap up; from 80 % answer at once, without more tools.
-Use tools where they help, one thing at a time. When you rely on a memory, say where it comes from;
-when you do not know, say so.
-Your owners: {{owners}}.
-{TRUST_NOTE}"""
-"""The decision tables (architecture-self-management, 6; original-system, 10), for every tick."""
-
-DEFAULT_PROMPT = f"""{GUIDE}
-
-Answer the newest message."""
+DEFAULT_PROMPT = GUIDE
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ class PromptComponent:
     """One block of a prompt."""
 
     id: int
-    """Its place: blocks stand in id order."""
+    """Its place among those that stay the same, or among those that change."""
     key: str
     name: str
     description: str
@@ -115,6 +128,15 @@ class PromptComponent:
     """Tokens at most, or the names of the settings that bound it. None: no bound."""
     contexts: tuple[str, ...] = ()
     """Contexts that show a user's component. `tools/policy/contexts.py` lists the built-in ones."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether its text may differ from tick to tick. Of CHARACTER_CONTEXT the persona stays."""
+        if self.is_static:
+            return self.id != SYSTEM_PROMPT
+        return not isinstance(self.content, str) or any(
+            f"{{{name}}}" in self.content for name in CHANGING
+        )
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
@@ -152,23 +174,31 @@ STATIC: tuple[PromptComponent, ...] = (
     _static(
         ENTITY_CONTEXT,
         "entity_context",
-        "system",
+        "user",
         "People in the conversation, and open conversations",
         "{people}",
         "entity_tokens",
     ),
     _static(
+        PAGES,
+        "pages",
+        "user",
+        "What holds now of people and projects",
+        "What holds now:\n{pages}",
+        "page_tokens",
+    ),
+    _static(
         SEMANTIC_MEMORIES,
         "semantic_memories",
-        "system",
-        "Recalled facts",
-        "Recalled, the nearest first, as [id] date speaker: text\n{memories}",
+        "user",
+        "Recalled memories",
+        "You remember, the most fitting first, as time speaker: text\n{memories}",
         "recall_tokens",
     ),
     _static(
         CONTEXT_BUFFER,
         "context_buffer",
-        "system",
+        "user",
         "Unaddressed events",
         "Said around you and not to you, oldest first:\n{events}",
         "context_buffer_tokens",
@@ -176,10 +206,17 @@ STATIC: tuple[PromptComponent, ...] = (
     _static(
         GOALS,
         "goals",
-        "system",
+        "user",
         "Active goals with their subtasks",
         "Open goals, each above its subtasks:\n{goals}",
         "goals_tokens",
+    ),
+    _static(
+        OPEN_QUESTIONS,
+        "open_questions",
+        "user",
+        "What a person has yet to allow",
+        "You have asked for these, and a person has yet to answer:\n{questions}",
     ),
     _static(
         CONVERSATION_HISTORY,
@@ -192,7 +229,7 @@ STATIC: tuple[PromptComponent, ...] = (
     _static(PENDING_EVENT, "pending_event", "user", "What set this call off", "{event}"),
     _static(TOOL_RESULT, "tool_result", "tool", "Answers of the tools so far", "{result}"),
 )
-"""The nine built-in components, in id order."""
+"""The built-in components, in id order."""
 
 COMPONENTS: dict[int, PromptComponent] = {one.id: one for one in STATIC}
 """The same by id."""
@@ -211,7 +248,8 @@ def component(
 ) -> PromptComponent:
     """A user's component, placed between the built-in ones by its id.
 
-    Before 5000 it is a block of the system message. Above, it is a message of its own: before the
+    Before 5000 it is a block: of the system message if it is a text whose placeholders do not
+    change, else in front of the newest event. From 5000 it is a message of its own: before the
     event (5001..5999), after it (6001..6999) or at the very end (7001..7999).
 
     Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
@@ -24,12 +25,21 @@ from memory.records import (
     Observation,
     Project,
     Projects,
+    Question,
     RecallHit,
     SessionMemory,
     speaks_as,
 )
 from memory.settings import Settings
-from memory.text import approximate_tokens, calibrated, cut_to, fill
+from memory.text import (
+    approximate_tokens,
+    calibrated,
+    cut_to,
+    fill,
+    shown_day,
+    shown_time,
+    with_nearness,
+)
 
 LARGEST = 10
 """In a list that does not fit, a text gets at most one N-th of the budget."""
@@ -126,15 +136,24 @@ def placeholders(settings: Settings) -> dict[str, str]:
     }
 
 
-def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: float = 1.0) -> str:
+def semantic_memories(
+    hits: Sequence[RecallHit],
+    *,
+    tokens: int,
+    calibration: float = 1.0,
+    zone: tzinfo = UTC,
+    now: str | None = None,
+) -> str:
     """Component 2000: recalled memories, best first, at most `tokens` tokens.
 
     Each gets at most half of the tokens left, the last one all. A longer one is shortened, or left
-    out if less than 60 tokens are left.
+    out if less than 60 tokens are left. Times are in `zone`; dates near `now` stand out.
     """
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
-        line = prompt_lines.memory_line(hit, _doubt(hit))
+        text = with_nearness(hit["text"], now, zone, said=hit["at"]) if now else hit["text"]
+        when = shown_time(hit["at"], zone)
+        line = prompt_lines.memory_line(when, hit["speaker"], text, _doubt(hit))
         left = tokens - sum(line_tokens(each, calibration) for each in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
         if line_tokens(line, calibration) > min(most, left):
@@ -159,7 +178,8 @@ def context_buffer(
     def line(event: Event, most: int) -> str:
         place = f" on {event['channel']}" if event["channel"] else ""
         text = cut_to(one_line(event["text"]), most, calibration)
-        return prompt_lines.event_line(event["id"], event["at"], f"{event['sender']}{place}", text)
+        when = shown_time(event["at"], settings.zone)
+        return prompt_lines.event_line(event["id"], when, f"{event['sender']}{place}", text)
 
     newest = list(reversed(events))
     shown, left = fitting(newest, line, settings.context_buffer_tokens, calibration)
@@ -167,9 +187,15 @@ def context_buffer(
 
 
 def goals(
-    all_goals: dict[str, Goal], settings: Settings = DEFAULTS, calibration: float = 1.0
+    all_goals: dict[str, Goal],
+    settings: Settings = DEFAULTS,
+    calibration: float = 1.0,
+    now: str | None = None,
 ) -> str:
-    """Component 4000: the goal tree, indented by two spaces a level, without finished roots."""
+    """Component 4000: the goal tree, indented by two spaces a level, without finished roots.
+
+    Dates near `now` stand out in goals that are still open.
+    """
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -178,8 +204,10 @@ def goals(
 
     def line(row: tuple[int, Goal], most: int) -> str:
         depth, goal = row
-        text = cut_to(one_line(goal["description"]), most, calibration)
-        return prompt_lines.goal_line(goal, depth, text)
+        text = one_line(goal["description"])
+        if now and goal["status"] == "active":
+            text = with_nearness(text, now, settings.zone, said=goal["created"])
+        return prompt_lines.goal_line(goal, depth, cut_to(text, most, calibration))
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]
     shown, left = fitting(rows, line, settings.goals_tokens, calibration)
@@ -234,7 +262,7 @@ def session_memory(
     room = tokens - sum(line_tokens(one, calibration) for one in patterns)
     facts, fewer_facts = newest("fact", memory["key_facts"], room)
     lines = [*left_out(fewer_facts + fewer_patterns, "older"), *facts, *patterns]
-    return "\n".join([prompt_lines.SESSION_MEMORY, *lines]) if lines else ""
+    return "\n".join(lines)
 
 
 def recent(
@@ -299,6 +327,23 @@ def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
     return goal["id"]
 
 
+def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str:
+    """Component 1750: the first whole pages that fit, a blank line between them."""
+    shown, left = fitting(texts, lambda text, most: f"{text}\n", tokens, calibration)
+    return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
+
+
+def open_questions(
+    questions: Sequence[Question], settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> str:
+    """Component 4500: what waits for a person to allow it, oldest first."""
+    return "\n".join(
+        f"- {cut_to(one_line(one['what']), _LEAST, calibration)} "
+        f"(asked {shown_time(one['asked_at'], settings.zone)})"
+        for one in questions
+    )
+
+
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
 TALKS = "Open conversations, the latest first:"
 
@@ -321,22 +366,27 @@ def entity_context(
     """Component 1500: the people in the given order, then the open conversations."""
     tokens = settings.entity_tokens
     share = int(tokens * _SHARE) if conversations else tokens
-    lines = _people(people, share, calibration) if people else []
+    lines = _people(people, share, calibration, settings.zone) if people else []
     room = tokens - sum(line_tokens(line, calibration) for line in lines)
-    return "\n".join([*lines, *(_talks(conversations, room, calibration) if conversations else [])])
+    talks = _talks(conversations, room, calibration, settings.zone) if conversations else []
+    return "\n".join([*lines, *talks])
 
 
-def _talks(conversations: Mapping[str, Conversation], tokens: int, calibration: float) -> list[str]:
+def _talks(
+    conversations: Mapping[str, Conversation], tokens: int, calibration: float, zone: tzinfo
+) -> list[str]:
     def line(one: Conversation, most: int) -> str:
         place = f" on {one_line(one['channel'])}" if one["channel"] else ""
-        return f"- {one_line(one['entity'])}{place}, last at {one['last_at'][:16]}"
+        return f"- {one_line(one['entity'])}{place}, last at {shown_time(one['last_at'], zone)}"
 
     rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
     shown, left = fitting(rows, line, tokens - line_tokens(TALKS, calibration), calibration)
     return [TALKS, *shown, *left_out(left, "older")]
 
 
-def _people(people: Sequence[EntityProfile], tokens: int, calibration: float) -> list[str]:
+def _people(
+    people: Sequence[EntityProfile], tokens: int, calibration: float, zone: tzinfo
+) -> list[str]:
     """Each person gets at most half of the tokens left, the last one all."""
     lines = [PEOPLE]
     for place, profile in enumerate(people, 1):
@@ -344,11 +394,11 @@ def _people(people: Sequence[EntityProfile], tokens: int, calibration: float) ->
         if left < _LEAST:
             return [*lines, *left_out(len(people) + 1 - place, "people")]
         most = left if place == len(people) else max(_LEAST, left // 2)
-        lines += _person(profile, most, calibration)
+        lines += _person(profile, most, calibration, zone)
     return lines
 
 
-def _person(profile: EntityProfile, tokens: int, calibration: float) -> list[str]:
+def _person(profile: EntityProfile, tokens: int, calibration: float, zone: tzinfo) -> list[str]:
     """Name, relationship and aliases; then attributes and observations, the newest first."""
     aliases = ", ".join(one_line(one) for one in profile["aliases"])
     known_as = f", also called {aliases}" if aliases else ""
@@ -360,22 +410,22 @@ def _person(profile: EntityProfile, tokens: int, calibration: float) -> list[str
 
     room = tokens - line_tokens(head, calibration)
     most = max(_LEAST_OF_A_TEXT, room // 4)
-    shown, left = fitting(_rows(profile), line, room, calibration, most=most)
+    shown, left = fitting(_rows(profile, zone), line, room, calibration, most=most)
     return [head, *shown, *(f"  {line}" for line in left_out(left, "older"))]
 
 
-def _rows(profile: EntityProfile) -> list[tuple[str, str]]:
+def _rows(profile: EntityProfile, zone: tzinfo) -> list[tuple[str, str]]:
     """Attributes and observations, newest first, as (heading, text)."""
     attributes = sorted(profile["attributes"].items(), key=lambda one: one[1]["at"], reverse=True)
     return [
         *((one_line(name), attribute["value"]) for name, attribute in attributes),
-        *((_noticed(profile, one), one["text"]) for one in reversed(profile["observations"])),
+        *((_noticed(profile, one, zone), one["text"]) for one in reversed(profile["observations"])),
     ]
 
 
-def _noticed(profile: EntityProfile, observation: Observation) -> str:
+def _noticed(profile: EntityProfile, observation: Observation, zone: tzinfo) -> str:
     """The day, and the speaker unless that is the person."""
-    day, speaker = observation["at"][:10], observation["speaker"]
+    day, speaker = shown_day(observation["at"], zone), observation["speaker"]
     if speaker is None:
         return f"{day} (your conclusion)"
     return day if speaks_as(profile, speaker) else f"{day} {one_line(speaker)} said"

@@ -225,7 +225,11 @@ class AssembledContext(TypedDict):
     now: str
     """The time of the tick and of all its writes."""
     system: str
-    """Components 0..4000, in id order."""
+    """What stays the same from tick to tick."""
+    front: NotRequired[str]
+    """What changes: it stands in front of the newest event, and not in the history."""
+    after: NotRequired[str]
+    """What the context says after the event."""
     tokens: dict[str, int]
     """Calibrated estimate per component key."""
 

@@ -180,7 +180,7 @@ def _context(now: str, system: str) -> AssembledContext:
 
 
 def _opening(state: State, settings: Settings) -> list[AnyMessage]:
-    shown = for_model(as_model_sees(state["messages"]))
+    shown = for_model(as_model_sees(state["messages"], settings.zone))
     return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, messages_from_dict
+from langchain_core.messages import AIMessage, AnyMessage, messages_from_dict
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
@@ -21,6 +21,7 @@ from memory.text import approximate_tokens, calibrated, recalibrate
 from nodes.delegate import fan_out
 from tools.execution import offered, routed, sound
 from tools.policy import history, material
+from tools.registry import shown_tools
 
 
 def onward(
@@ -49,9 +50,9 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     assert loop is not None
     resources, settings = resources_of(config), settings_of(runtime.context)
     known = {} if _capped(state, settings) else offered(state, config, settings)
-    tools = [one.tool for one in known.values()]
+    tools = shown_tools([one.tool for one in known.values()])
     shown = _shown(state, settings, resources)
-    prompt: list[AnyMessage] = [SystemMessage(context["system"]), *shown]
+    prompt = assembly.whole(context, shown)
     try:
         answer = await ask(
             resources.chat_model,
@@ -101,7 +102,8 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
     assert context is not None
     messages = history(state, settings, context["context_type"])
     made = material(state, settings, resources, context["context_type"], now=context["now"])
-    return assembly.placed(for_model(as_model_sees(messages)), assembly.late(made))
+    told = for_model(as_model_sees(messages, settings.zone))
+    return assembly.placed(told, assembly.late(made))
 
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:

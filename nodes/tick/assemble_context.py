@@ -1,28 +1,48 @@
-"""Assemble what the model is told: the components of the tick's context, in id order."""
+"""Assemble what the model is told: what stays the same, and what stands before the event."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import entities
 from memory.events import owners_of, set_off_by_owner
-from memory.messages import EVENT_KEY, OWNER, marked, message_of, prompt_lines
-from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, assembly
+from memory.messages import (
+    AUDIENCE,
+    EVENT_KEY,
+    OWNER,
+    as_data,
+    mark_of,
+    marked,
+    message_of,
+    one_line,
+    prompt_lines,
+)
+from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, Material, assembly
 from memory.recall import probes, recall
-from memory.records import OWN, AssembledContext, EntityProfile, RecallHit
+from memory.records import (
+    OWN,
+    AssembledContext,
+    EntityProfile,
+    Event,
+    RecallHit,
+    is_reflection,
+)
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
-from memory.settings import Settings
+from memory.settings import Audience, Settings
 from memory.state import State, checked
+from memory.text import shortened, shown_time
 from tools.policy import CONTEXTS, context_type_for, material
 
-AUTONOMOUS = (
-    f"{prompt_lines.TICK} Nothing is pending. Work on the active goals: take one useful step "
-    "with the tools you have and record the progress, or say in one sentence what is needed next."
-)
+RECENT_CALLS = 30
+"""Tool calls that a look at its own work shows."""
+
+LONGEST_CALL = 200
+"""Characters of a failed call's answer."""
 
 
 @checked
@@ -32,7 +52,8 @@ async def assemble_context(
     """Render the components and put the event in hand into the history.
 
     What is rendered here stays byte-identical through the tick's loop, so that a provider's prompt
-    cache holds; what the loop adds stands after it, as messages.
+    cache holds; what the loop adds stands after it, as messages. The system message stays so from
+    tick to tick. What changes goes in front of the event, and the history does not keep it.
 
     Raises:
         InputError: one of the user's components clashes with another, or cannot be rendered.
@@ -52,26 +73,57 @@ async def assemble_context(
     made = material(
         state, settings, resources, context_type, now=now, memories=memories, people=people
     )
-    parts = assembly.blocks(made)
+    same, changing = assembly.parted(made)
+    recent = _recent_work(state) if is_reflection(state["event"]) else {}
+    front = assembly.front(made, {**changing, **recent})
     assembled: AssembledContext = {
         "context_type": context_type,
         "now": now,
-        "system": assembly.system_message(parts),
-        "tokens": {key: made.size(text) for key, text in parts.items()},
+        "system": assembly.system_message(same),
+        "front": front,
+        "after": assembly.after(made),
+        "tokens": _sizes(made, [same, {**changing, **recent}]),
     }
-    return {"context": assembled, "messages": [_message(state, settings, resources)]}
+    return {"context": assembled, "messages": [_message(state, settings, resources, now)]}
 
 
-def _message(state: State, settings: Settings, resources: Resources) -> HumanMessage:
-    """The human message of the tick; its mark says whether an owner speaks."""
+def _sizes(made: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    """Tokens by component key, in id order."""
+    sizes = {one.key: 0 for one in made.shown}
+    for key, text in (row for part in parts for row in part.items()):
+        sizes[key] = sizes.get(key, 0) + made.size(text)
+    return {key: size for key, size in sizes.items() if size}
+
+
+def _recent_work(state: State) -> dict[str, str]:
+    """For a look at its own work: the newest tool calls and how they ended, as a block."""
+    answers = [one for one in state["messages"] if isinstance(one, ToolMessage)][-RECENT_CALLS:]
+    lines = [
+        f"- tick {mark_of(one).get('tick', '?')}, {one.name}: "
+        + (shortened(one_line(str(one.text)), LONGEST_CALL) if one.status == "error" else "done")
+        for one in answers
+    ]
+    told = "Your newest tool calls, oldest first:\n" + "\n".join(lines)
+    return {"recent_work": as_data("recent_work", told)} if lines else {}
+
+
+def _message(state: State, settings: Settings, resources: Resources, now: str) -> HumanMessage:
+    """The human message of the tick; its mark says whether an owner speaks, and who reads."""
     event, tick = state["event"], state["tick"]
     if event is None:
         own = {EVENT_KEY: {"event": None, "tick": tick}}
-        return HumanMessage(AUTONOMOUS, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
+        text = f"{prompt_lines.TICK} {shown_time(now, settings.zone)}"
+        return HumanMessage(text, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
     message = message_of(event, tick=tick)
     owners = owners_of(settings, user=resources.user, served=resources.served)
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    return marked(message, **{OWNER: by_owner})
+    return marked(message, **{OWNER: by_owner, AUDIENCE: _audience(event, by_owner, settings)})
+
+
+def _audience(event: Event, by_owner: bool, settings: Settings) -> Audience:
+    """Who reads the answer: as set for the channel, else by whether an owner writes."""
+    default: Audience = "private" if by_owner else "public"
+    return settings.channel_privacy.get(event["channel"] or "", default)
 
 
 async def _recalled(

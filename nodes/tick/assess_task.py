@@ -16,6 +16,7 @@ from memory.events import BY_SCORE, Kind, assess
 from memory.messages import TRUST_NOTE, as_data
 from memory.models import ask_for, charged
 from memory.planning import in_hand
+from memory.prompt import assembly
 from memory.records import AssembledContext, Assessment, Goal, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
@@ -123,7 +124,7 @@ def _whole(goal: Goal) -> bool:
 def _percentage(state: State, context: AssembledContext, settings: Settings) -> float:
     """Percent of the context limit that the tick's next prompt fills."""
     shown = history(state, settings, context["context_type"])
-    prompt = approximate_tokens([SystemMessage(context["system"]), *shown])
+    prompt = approximate_tokens(assembly.whole(context, shown))
     return utilisation(calibrated(prompt, state["calibration"]), settings.max_context_tokens)
 
 

@@ -13,6 +13,7 @@ from memory import audit
 from memory.audit import of_mode_change
 from memory.events import approvals
 from memory.messages import marked, merge_messages, open_calls
+from memory.prompt import assembly
 from memory.records import Decision, Loop, Question, ToolOutcome
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -125,7 +126,7 @@ def _decided(
     tools = offered(state, config, settings)
     messages = merge_messages(state["messages"], changed)
     return {
-        "context": {**context, "now": now},
+        "context": {**context, "now": now, "front": assembly.retimed(context, now, settings.zone)},
         "messages": changed,
         "loop": routed(messages, going, pattern, tools, settings, state),
     }

@@ -19,7 +19,7 @@ from tools.builtin.planning import (
     update_goal,
     update_project,
 )
-from tools.builtin.self import get_system_status, go_to_sleep, noop, update_system_prompt
+from tools.builtin.self import get_system_status, go_to_sleep, noop, update_system_prompt, use_tool
 
 __all__ = [
     "DELEGATE_TASK",
@@ -43,4 +43,5 @@ __all__ = [
     "update_goal",
     "update_project",
     "update_system_prompt",
+    "use_tool",
 ]

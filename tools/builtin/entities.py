@@ -38,7 +38,7 @@ from memory.text import (
     says,
     spellings,
 )
-from tools.answers import Answer, Reasoning, Runtime, answer, now_of, refusals_answered
+from tools.answers import Absent, Answer, Reasoning, Runtime, answer, now_of, refusals_answered
 from tools.evidence import (
     RECALLED,
     WHERE_FROM,
@@ -59,17 +59,14 @@ THE_WORLD = "Profiles are about the world and its people, in the third person; n
 @refusals_answered
 async def update_entity_observation(
     entity: Annotated[str, Field(description="The person, place or thing, by its name.")],
-    observation: Annotated[
-        str, Field(description="One thing noticed about it: a sentence in the third person.")
-    ],
+    observation: Annotated[str, Field(description="One thing noticed, in the third person.")],
     runtime: Runtime,
     aliases: Annotated[
-        list[str] | None,
-        Field(description="Other names that were said to mean it. Leave out when there are none."),
+        list[str] | Absent, Field(description="Other names that were said to mean it.")
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Add an observation to the profile of a person, place or thing, with its source."""
+    """Note in its profile what a person, place or thing is like."""
     settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
     name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
     source = await _source(f"{name} {text}", runtime, settings, collector)

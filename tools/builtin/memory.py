@@ -34,7 +34,16 @@ from memory.recall import probes, recall
 from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.text import name_key
-from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.answers import (
+    Absent,
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    event_of,
+    now_of,
+    refusals_answered,
+)
 from tools.evidence import (
     RECALLED,
     WHERE_FROM,
@@ -60,10 +69,10 @@ async def add_journal_entry(
     content: Annotated[str, Field(description="What happened or was learned, with dates.")],
     runtime: Runtime,
     importance: Annotated[
-        int | None, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
+        int | Absent, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
     ] = None,
-    tags: list[str] | None = None,
-    source_entity: Annotated[str | None, Field(description="Whom it is from.")] = None,
+    tags: list[str] | Absent = None,
+    source_entity: Annotated[str | Absent, Field(description="Whom it is from.")] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Write an entry into the journal. A night makes long-term facts of what matters."""

@@ -30,7 +30,16 @@ from memory.planning import projects as rules
 from memory.prompt import assembly
 from memory.records import Goal, GoalStatus, Priority, ProjectStatus, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
-from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from tools.answers import (
+    Absent,
+    Answer,
+    Reasoning,
+    Runtime,
+    answer,
+    event_of,
+    now_of,
+    refusals_answered,
+)
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
 from tools.policy import material
 
@@ -49,9 +58,7 @@ async def add_goal(
     description: Annotated[str, Field(description="What is to be reached, in one sentence.")],
     runtime: Runtime,
     priority: Priority = "medium",
-    parent_id: Annotated[
-        str | None, Field(description="The goal that this one is a subtask of.")
-    ] = None,
+    parent_id: Annotated[str | Absent, Field(description="The goal it is a subtask of.")] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Add a goal whose progress can be tracked, or a subtask of one."""
@@ -81,14 +88,14 @@ async def add_goal(
 async def update_goal(
     goal_id: GoalId,
     runtime: Runtime,
-    status: GoalStatus | None = None,
+    status: GoalStatus | Absent = None,
     progress: Annotated[
-        int | None,
-        Field(strict=True, description="Percent, 0 to 100. Only for a goal without subtasks."),
+        Annotated[int, Field(strict=True)] | Absent,
+        Field(description="Percent, 0-100; only for a goal without subtasks."),
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Update a goal's status or progress. Its parents are computed anew."""
+    """Change a goal's status or progress; its parents follow."""
     before = runtime.state["goals"]
     after = goals.update(before, goal_id, status, progress)
     changed = goals.changed(before, after)
@@ -108,7 +115,7 @@ async def update_goal(
 @tool
 @refusals_answered
 async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
-    """Break a goal down into 3-7 subtasks, by a model call of its own."""
+    """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
     texts, usage = await _asked(runtime, check_decomposable(before, goal_id))
     paid = {"usage": usage}
@@ -165,6 +172,8 @@ def _line(goal: Goal) -> str:
     return f"{goal['id']} ({goal['status']}, {goal['progress']}%)"
 
 
+REPLACE = "Replace the whole context instead."
+
 Key = Annotated[str, Field(description="The project's key, such as 'build_tavern'.")]
 
 
@@ -177,9 +186,8 @@ async def create_project(
     initial_context: Annotated[str, Field(description="What is known and decided so far.")] = "",
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Create a project for work that spans sessions, and make it the active one.
-
-    The project that was active is paused and keeps its context.
+    """Create a project for work that spans sessions, and make it the active one; the one before is
+    paused.
     """
     before = runtime.state["projects"]
     after = rules.create(before, project_key, summary, initial_context, now_of(runtime))
@@ -217,14 +225,18 @@ async def swap_project(
     project_key: Key,
     runtime: Runtime,
     current_project_update: Annotated[
-        str | None,
-        Field(description="Where the current project stands: replaces its context."),
+        str | Absent, Field(description="What is new of the current project: joins its context.")
     ] = None,
+    replace: Annotated[bool, Field(description=REPLACE)] = False,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Switch to another project: the current one is paused, the other's context comes back."""
     after, result = rules.swap(
-        runtime.state["projects"], project_key, current_project_update, now_of(runtime)
+        runtime.state["projects"],
+        project_key,
+        current_project_update,
+        now_of(runtime),
+        replace=replace,
     )
     return answer(runtime, result, projects=after)
 
@@ -234,23 +246,25 @@ async def swap_project(
 async def update_project(
     runtime: Runtime,
     context_update: Annotated[
-        str | None, Field(description="Where the project stands: replaces its context.")
+        str | Absent, Field(description="What is new: joins the project's context.")
     ] = None,
     status: Annotated[
-        ProjectStatus | None,
-        Field(description="paused or completed end work on it; completed is recorded."),
+        ProjectStatus | Absent, Field(description="paused and completed end the work on it.")
     ] = None,
+    replace: Annotated[bool, Field(description=REPLACE)] = False,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Save the active project's context, or pause or complete it, without switching."""
+    """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
-    after, done = rules.update(before, context_update, status, now_of(runtime))
+    after, done = rules.update(before, context_update, status, now_of(runtime), replace=replace)
     key = str(before["active"])
+    replaced = rules.replaced(before, after, key)
     result = {
         "project_key": key,
         "status": after["slots"][key]["status"],
         "active_project": after["active"],
         "message": "Project updated",
+        **({} if replaced is None else {"replaced_context": replaced}),
     }
     if done is None:
         return answer(runtime, result, projects=after)
@@ -262,13 +276,14 @@ async def update_project(
 @refusals_answered
 async def add_session_memory(
     memory_type: Annotated[
-        MemoryType, Field(description="fact: about the world or a person; pattern: a behaviour.")
+        MemoryType,
+        Field(description="fact: about the world or a person; pattern: how people behave."),
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Remember a fact or pattern for good, about the world, people or events; never about you."""
+    """Keep a fact or pattern about people or the world in sight for good; never about you."""
     _check([content], runtime)
     after, result = session_memory.add(
         runtime.state["session_memory"], memory_type, content, by=_stranger(runtime)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from pydantic import Field
@@ -19,19 +19,44 @@ from memory import events
 from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
 from memory.messages import for_model, is_history
-from memory.prompt import assistant_prompt, recommended_action
+from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import Decision, Loop, Question
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
-from memory.text import advisory, approximate_tokens, calibrated, utilisation
-from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+from memory.text import advisory, approximate_tokens, calibrated, shortened, utilisation
+from tools.answers import (
+    Absent,
+    Answer,
+    Reasoning,
+    Runtime,
+    Stated,
+    answer,
+    event_of,
+    now_of,
+    refusals_answered,
+)
 
 
 @tool
-async def noop(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+async def noop(runtime: Runtime, reasoning: Stated = None) -> Answer:
     """Do nothing: no action is needed, or nothing more is worth keeping."""
     return answer(runtime, {"message": "Nothing was done"})
+
+
+@tool
+@refusals_answered
+async def use_tool(
+    name: Annotated[str, Field(description="The tool's name.")],
+    runtime: Runtime,
+    args: Annotated[dict[str, Any] | Absent, Field(description="Its arguments by name.")] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Call one of these rarer tools with its arguments; those with `?` may be left out."""
+    raise Refusal(
+        f"There is no tool {shortened(name, 64)!r} to call in this way",
+        "Give the name of a tool that stands in the description of use_tool, and its args.",
+    )
 
 
 @tool
@@ -40,8 +65,8 @@ async def go_to_sleep(
     reasoning: Annotated[str, Field(description="Why you go to sleep now, in one sentence.")],
     runtime: Runtime,
 ) -> Answer:
-    """Go to sleep when nothing is left to do: what happened is made into long-term memory. It ends
-    your work for now, so write your answer, if there is one, beside this call. A message wakes you.
+    """Go to sleep when nothing is left to do; a message wakes you. What happened is made into
+    long-term memory. It ends your work for now: write your answer, if any, beside this call.
     """
     state = runtime.state
     if state["mode"] == "sleep":
@@ -83,7 +108,7 @@ async def _direct(runtime: Runtime) -> int:
 
 @tool
 async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
-    """See how full the context is, where the loop stands, and what this session did so far."""
+    """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
     full = usage["usage_percentage"]
     result = {
@@ -101,8 +126,8 @@ def _token_usage(runtime: Runtime) -> dict[str, Any]:
     """Tokens of the current prompt: system message, all messages, the tools' schemas."""
     state = runtime.state
     context = state.get("context")
-    system = [SystemMessage(context["system"])] if context else []
-    prompt = [*system, *for_model(_messages(runtime))]
+    shown = for_model(_messages(runtime))
+    prompt = assembly.whole(context, shown) if context else shown
     used = calibrated(approximate_tokens(prompt, tools=runtime.tools), state["calibration"])
     limit = settings_of(runtime.context).max_context_tokens
     return {
@@ -179,10 +204,10 @@ async def update_system_prompt(
         str, Field(description="What replaces your own prompt, whole; at most 8,000 characters.")
     ],
     runtime: Runtime,
-    reasoning: Reasoning = None,
+    reasoning: Stated = None,
 ) -> Answer:
-    """Replace your own guidelines, when an owner asks for it; a person is shown the change first.
-    The user's prompt stands above yours and stays as it is.
+    """Replace your own guidelines when an owner asks for it; a person is shown the change first.
+    The user's instructions stand above them and stay.
     """
     state, before = runtime.state, runtime.state["assistant_prompt"]
     settings, args = settings_of(runtime.context), {"new_prompt": new_prompt}

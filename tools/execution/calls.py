@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +20,7 @@ from memory.runtime import resources_of
 from memory.settings import Settings
 from memory.state import State
 from memory.text import encodable
-from tools.builtin import DELEGATE_TASK
+from tools.builtin import DELEGATE_TASK, use_tool
 from tools.policy import CONTEXTS
 from tools.registry import ToolCategory, ToolKind, kind_of, tools_for
 
@@ -32,15 +34,18 @@ arguments and a dangerous tool; barred by the tool itself.
 
 
 def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
-    """`message` as it can be stored, with a unique id for each of its calls.
+    """`message` as it can be stored: a unique id for each call, and calls of `use_tool` replaced.
 
-    Models leave ids out, repeat them, or begin with `call_0` in every answer.
+    Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
+    becomes the call of the tool that it names, so that rules, questions to people and the log are
+    those of that tool.
 
     Args:
         message: the model's answer.
         place: unique to the answer; new ids are made from it.
         used: ids of earlier calls.
     """
+    message = _direct(message)
     message = message.model_copy(
         update={
             "content": encodable(message.content),
@@ -58,6 +63,38 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
     if calls == message.tool_calls:
         return message
     return message.model_copy(update={"tool_calls": calls})
+
+
+def _direct(message: AIMessage) -> AIMessage:
+    """`message` with the calls that `use_tool` stands for in its place."""
+    meant = [_meant(call) for call in message.tool_calls]
+    if meant == message.tool_calls:
+        return message
+    content = message.content
+    if isinstance(content, list):
+        # The blocks that providers make of calls are made anew from `tool_calls`.
+        content = [one for one in content if not isinstance(one, dict) or one.get("type") == "text"]
+    extra = {key: one for key, one in message.additional_kwargs.items() if key != "tool_calls"}
+    return message.model_copy(
+        update={"tool_calls": meant, "content": content, "additional_kwargs": extra}
+    )
+
+
+def _meant(call: ToolCall) -> ToolCall:
+    """The call that a call of `use_tool` stands for; arguments beside `args` count, too."""
+    name = call["args"].get("name")
+    if call["name"] != use_tool.name or not isinstance(name, str) or name == use_tool.name:
+        return call
+    beside = {key: one for key, one in call["args"].items() if key not in ("name", "args")}
+    args = call["args"].get("args")
+    if isinstance(args, str):
+        with suppress(ValueError):
+            args = json.loads(args)
+    if not isinstance(args, dict | None):
+        return call
+    return ToolCall(
+        name=name.strip(), args={**beside, **(args or {})}, id=call["id"], type="tool_call"
+    )
 
 
 def what_becomes_of(

@@ -10,38 +10,35 @@ from langchain_core.messages import AnyMessage
 
 from memory.events import owners_of
 from memory.messages import TRUST_NOTE, of_tick
-from memory.prompt import CONVERSATION_HISTORY, GUIDE, Material, components, recent
+from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import EntityProfile, Event, RecallHit, is_reflection
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State
 
-AUTONOMOUS = f"""{GUIDE}
+AUTONOMOUS = """Nobody has written to you: this tick is your own. Do the next step of the most
+important open goal with your tools, those with a near date first, and record the progress with
+update_goal. When nothing can be done now, call noop and say why. Do not make up events, people or
+results."""
+"""Stands after the mark of an autonomous tick, so that the system message is that of every tick."""
 
-Nobody has written to you: this is a tick of your own. Take the most important open goal, do its
-next step with your tools, and record the progress with update_goal. A goal too large for one step
-is broken down with decompose_goal. When nothing can be done now, call noop and say why. Do not make
-up events, people or results."""
-
-REFLECT = f"""You are an AI assistant performing periodic self-reflection.
-
-Review your recent performance and journal entries. Consider:
-1. What patterns am I observing in my work?
-2. What strategies are working well?
-3. What mistakes am I repeating?
+REFLECT = f"""You look back at your own work of the last ticks. Ask yourself:
+1. What patterns do I see in my work?
+2. What works well?
+3. What mistakes do I repeat?
 4. What should I do differently?
 
-Use the journal tools to record your insights; you have no others here. Read with review_journal
-first, your earlier notes (tag `self`) too, then write with add_journal_entry, one insight a call:
-what you saw, with its date, and what you will do differently. What you write here is tagged `self`
-and stays yours: it never becomes a fact about the world. Call noop when there is nothing new.
+The newest calls and their failures stand below. Read the journal with review_journal, your earlier
+notes (tag `self`) too. Then write with add_journal_entry, one insight a call: what you saw, with
+its date, and what you will do differently. What you write is tagged `self` and stays yours: it
+never becomes a fact about the world. Call noop when there is nothing new.
 {TRUST_NOTE}"""
 
-DECOMPOSE = f"""Break down this goal into 3-7 actionable subtasks.
+DECOMPOSE = f"""Break the goal below down into 3 to 7 subtasks.
 
-Each subtask is one concrete step whose completion can be checked, in the order in which they are
-best done. Together they reach the goal, with nothing left over and no step twice. Leave out what
-other goals below cover already. Give each as one short sentence that begins with a verb.
+Each subtask is one concrete step whose completion can be checked: one short sentence that begins
+with a verb, in the goal's language. Give them in the order in which they are best done. Together
+they reach the goal; no step stands twice, and none repeats what another open goal covers.
 {TRUST_NOTE}"""
 
 CONSOLIDATE = f"""You turn journal entries into long-term memory. Below stand entries, one a line:
@@ -134,7 +131,8 @@ GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
 
 # Columns: ids of components (memory/prompt/components.py); allowed tools; mode; n: iterations;
 # e: a TERMINAL tool ends the loop; a: a person is always asked before a DANGEROUS tool (N: the
-# settings decide); m: several tool calls; s: sub-agents; override of the default system prompt.
+# settings decide); m: several tool calls; s: sub-agents; text: what replaces a
+# component's own text (_REPLACES).
 ALL: list[str] | None = None
 journal, night, extract = REFLECTION_TOOLS, SLEEP_TOOLS, PRE_COMPACTION_TOOLS
 none: list[str] = []
@@ -146,7 +144,7 @@ Y, N = True, False
 
 # fmt: off
 _TABLE: tuple[Row, ...] = (
-    # context             components             tools    mode   n  e  a  m  s  system_prompt
+    # context             components             tools    mode   n  e  a  m  s  text
     ("tick_event",        FULL_COMPONENTS,       ALL,     loop,  5, Y, N, Y, Y, None),
     ("tick_autonomous",   FULL_COMPONENTS,       ALL,     plan,  5, Y, N, Y, Y, AUTONOMOUS),
     ("reflection",        [0, 6000, 7000],       journal, loop,  3, Y, N, Y, N, REFLECT),
@@ -158,12 +156,16 @@ _TABLE: tuple[Row, ...] = (
 
 
 # fmt: on
+# An autonomous tick has the system message of a tick on an event, and its own words after its mark;
 # reflection_cont has the same text as reflection, so that the beginning of the prompt stays
 # byte-identical and a provider's cache holds.
 
 # Cells that the specification leaves open are our choice: an autonomous tick may plan (the
 # assessment narrows it); a TERMINAL tool always ends the loop; the settings decide whether a person
 # is asked; all categories; no token budget beside that of the settings.
+
+_REPLACES = {"tick_autonomous": "pending_event"}
+"""The key of the component that a row's text replaces; of the others it is system_prompt."""
 
 _ABOUT = {
     "tick_event": ("Event tick", "Answer one event"),
@@ -180,14 +182,16 @@ _ABOUT = {
 
 
 def _config(row: Row) -> ContextConfig:
-    context_type, shown, tools, mode, iterations, ends, asks, multi, agents, prompt = row
+    context_type, shown, tools, mode, iterations, ends, asks, multi, agents, text = row
     name, description = _ABOUT[context_type]
     return ContextConfig(
         context_type=context_type,
         name=name,
         description=description,
         enabled_components=shown,
-        component_overrides={"system_prompt": {"content": prompt}} if prompt else {},
+        component_overrides={_REPLACES.get(context_type, "system_prompt"): {"content": text}}
+        if text
+        else {},
         tool_filter=tools,
         execution_mode=mode,
         max_iterations=iterations,

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Self
-from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 from rich.live import Live
@@ -88,7 +87,7 @@ async def run(
         float | None, Option(metavar="N", help="Wake after so many hours [4].")
     ] = None,
     time_zone: Annotated[
-        str | None, Option(metavar="ZONE", help="Of the hour: Europe/Berlin [UTC].")
+        str | None, Option(metavar="ZONE", help="Such as Europe/Vienna [the machine's].")
     ] = None,
     fatigue: Annotated[
         float | None,
@@ -262,7 +261,7 @@ class Watch(Listener):
             self._foot.update(Text(f"  {clean(text)}", style="dim"), refresh=True)
 
     def _local(self, at: datetime) -> datetime:
-        return at.astimezone(ZoneInfo(self._settings.time_zone))
+        return at.astimezone(self._settings.zone)
 
 
 class Lines(Listener):
@@ -373,6 +372,6 @@ def _when(settings: Settings) -> str:
     pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
         return f"{pace}; it has no hours of sleep"
-    zone = ZoneInfo(settings.time_zone)
+    zone = settings.zone
     following = next_start(utc_now(), settings).astimezone(zone)
     return f"{pace}; sleeps at {hours_named(settings)}; next {following:%A, %H:%M}"

@@ -28,7 +28,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from memory.messages import prompt_lines
 from memory.models.offline import night, reflection
 from memory.models.offline.dreaming import attributes, dream
-from memory.models.offline.prompt import Call, Prompt, read_prompt
+from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told
 from memory.models.offline.requests import Wishes, read_wishes
 from memory.models.offline.sentences import is_thanks, states_something
@@ -83,7 +83,7 @@ class OfflineChatModel(BaseChatModel):
 
 
 def _answer(messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
-    tools = [tool["function"]["name"] for tool in options.get("tools", [])]
+    tools = known_tools(options.get("tools", []))
     decision = decide(messages, tools)
     calls = [_tool_call(messages, at, call) for at, call in enumerate(decision.calls)]
     message = AIMessage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from memory.messages import (
     ProjectLine,
     as_said,
     data_in,
+    event_text,
+    front_of,
     prompt_lines,
     unescaped,
 )
@@ -52,6 +55,7 @@ class Prompt:
     """A prompt cut at its newest human message."""
 
     system: str
+    """The system message, and what stands in front of the newest event."""
     human: str
     sender: str
     """Whoever sent it; "the user" when it has no name or the owner's."""
@@ -59,7 +63,7 @@ class Prompt:
     done: tuple[Done, ...]
 
     def system_lines(self, tag: str) -> list[str]:
-        """The lines of a block of the system prompt."""
+        """The lines of a block beside the event."""
         return (data_in(self.system, tag) or "").splitlines()
 
     def data_lines(self, tag: str) -> list[str]:
@@ -76,7 +80,7 @@ class Prompt:
     @property
     def projects(self) -> list[ProjectLine]:
         """The active project, if any, first and with its context; then the others."""
-        return prompt_lines.read_projects(self.system_lines("character_context"))
+        return prompt_lines.read_projects(self.system_lines("projects"))
 
     @property
     def active_project(self) -> ProjectLine | None:
@@ -91,9 +95,10 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     at = places[-1] if places else len(messages)
     newest = messages[at] if places else HumanMessage("")
     system = [str(message.text) for message in messages if isinstance(message, SystemMessage)]
+    front = str(newest.text)[: front_of(newest)]
     name = newest.name if newest.name not in (None, "", "local") else None
     return Prompt(
-        system="\n".join(text for text in system if not text.startswith(SUMMARY)),
+        system="\n".join([*(text for text in system if not text.startswith(SUMMARY)), front]),
         human=_plain(newest).strip(),
         sender=name or "the user",
         history=tuple(messages[:at]),
@@ -101,10 +106,23 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     )
 
 
+_LISTED = re.compile(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)
+
+
+def known_tools(bound: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of the bound tools, and of those that the description of `use_tool` lists.
+
+    The offline model calls both kinds directly, which the product takes.
+    """
+    functions = [one["function"] for one in bound]
+    listed = [one["description"] for one in functions if one["name"] == "use_tool"]
+    return [one["name"] for one in functions] + _LISTED.findall("\n".join(listed))
+
+
 def sources(prompt: Prompt) -> list[Quotable]:
     """All that can be quoted: memories, session memory, projects, goals, events, history."""
-    found = _dated("memory", prompt.system_lines("semantic_memories"))
-    remembered = prompt_lines.read_session_memory(prompt.system_lines("character_context"))
+    found = _shown("memory", prompt.system_lines("semantic_memories"))
+    remembered = prompt_lines.read_session_memory(prompt.system_lines("session_memory"))
     found += [Quotable("session memory", text) for text in remembered]
     active = prompt.active_project
     for project in prompt.projects:
@@ -114,7 +132,7 @@ def sources(prompt: Prompt) -> list[Quotable]:
     for goal in prompt.goals:
         state = f"({goal.status}, {goal.progress}%)"
         found.append(Quotable(f"goal {goal.id}", f"{goal.description} {state}"))
-    found += _dated("event", prompt.system_lines("context_buffer"))
+    found += _shown("event", prompt.system_lines("context_buffer"))
     return found + _from_history(prompt)
 
 
@@ -130,8 +148,8 @@ def said_by_people(messages: Sequence[BaseMessage]) -> list[tuple[str, HumanMess
 
 
 def _plain(message: BaseMessage) -> str:
-    """A message's text, without the block that marks it as data."""
-    return as_said(str(message.text))
+    """A message's text, without the block that marks it as data and what stands before it."""
+    return event_text(message)
 
 
 def _mark(message: BaseMessage) -> Mapping[str, Any]:
@@ -165,9 +183,14 @@ def _result(message: ToolMessage | None) -> Mapping[str, Any] | str | None:
     return value if isinstance(value, dict) else text
 
 
-def _dated(kind: str, lines: Sequence[str]) -> list[Quotable]:
-    found = [line for line in map(prompt_lines.read_dated, lines) if line]
-    return [Quotable(f"{kind} [{line.id}], {_when(line)}", line.text) for line in found]
+def _shown(kind: str, lines: Sequence[str]) -> list[Quotable]:
+    found = [line for line in map(prompt_lines.read_shown, lines) if line]
+    return [
+        Quotable(
+            f"{kind} [{line.id}], {_when(line)}" if line.id else f"{kind}, {_when(line)}", line.text
+        )
+        for line in found
+    ]
 
 
 def _when(line: DatedLine) -> str:
