@@ -7,7 +7,41 @@ from dataclasses import dataclass, field
 
 from memory.guards import is_assistant, speaks_of_oneself
 from memory.records import Attribute, Fact
-from memory.text import LONGEST, PRONOUNS, SPEAKER, depends_on_speaker, name_key, says
+from memory.text import LONGEST, PRONOUNS, SPEAKER, depends_on_speaker, name_key, says, words
+
+_TIMES = frozenset(
+    (
+        *[
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+        ],
+        *["december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
+        *[
+            "today",
+            "tomorrow",
+            "yesterday",
+            "morning",
+            "noon",
+            "evening",
+            "night",
+            "week",
+            "weekend",
+            "month",
+            "year",
+        ],
+        *map(str, range(2_100)),
+    )
+)
+"""Words that name a time and, alone, no thing."""
 
 
 @dataclass
@@ -92,5 +126,5 @@ def _is_name(name: str, assistant: Sequence[str]) -> bool:
     """Whether a name means the same to everyone, and is not the assistant's."""
     key = name_key(name)
     plain = key in PRONOUNS or key in SPEAKER or depends_on_speaker(name)
-    told = any(map(str.isalpha, name)) and len(name) <= LONGEST
+    told = len(name) <= LONGEST and any(word not in _TIMES for word in words(name))
     return told and not plain and not is_assistant(name, assistant)

@@ -1,5 +1,6 @@
 """A night: its record and plans, the order of its steps, memory with pending changes, and undo."""
 
+from memory.night.briefing import briefing_of, lines_of, mark_shown, was_shown
 from memory.night.dream_work import (
     assistant_names,
     counted_entries,
@@ -74,6 +75,7 @@ __all__ = [
     "assistant_names",
     "begin_puts",
     "below_threshold",
+    "briefing_of",
     "built_on",
     "compaction_due",
     "counted_entries",
@@ -90,7 +92,9 @@ __all__ = [
     "is_night_event",
     "keep",
     "left_over",
+    "lines_of",
     "load",
+    "mark_shown",
     "new_night",
     "next_batch",
     "night_in_hand",
@@ -117,6 +121,7 @@ __all__ = [
     "unwant_preview",
     "used_up",
     "want_preview",
+    "was_shown",
     "work_of",
     "work_waits",
 ]

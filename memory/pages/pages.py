@@ -10,12 +10,13 @@ is not shown, also by day, and a forget that erases a fact erases its line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.facts import SemanticMemory
+from memory.messages import one_line
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -27,7 +28,7 @@ from memory.records import (
     told,
 )
 from memory.storage import list_items
-from memory.text import approximate_tokens, shortened
+from memory.text import approximate_tokens, days_named, shortened, shown_day
 
 PAGES = "pages"
 
@@ -39,6 +40,14 @@ LONGEST = 240
 
 _HEADING = 20
 """Tokens kept for the heading."""
+
+SHORT_ID, MOST_IDS = 8, 3
+"""Characters of a fact's id that are shown, and ids of a line."""
+
+LEAST_ID = 6
+"""Characters of an id that name a fact, at least."""
+
+TO_SETTLE = "Contradictions; when an owner says which one holds, call settle_dispute:"
 
 _LASTING = 3
 """Points of importance by which an attribute goes before a fact."""
@@ -58,6 +67,8 @@ class ShownLine(NamedTuple):
     speaker: str | None
     ids: tuple[str, ...]
     """Ids of the facts that it stands on."""
+    sources: tuple[str, ...]
+    """Ids of the entries and events behind them."""
     disputed: bool
 
 
@@ -72,6 +83,87 @@ class ShownPage(NamedTuple):
 def project_id(key: str) -> str:
     """Id of a project's page."""
     return f"project:{key}"
+
+
+DISPUTES = "disputes"
+"""Id of the page of open contradictions: each line names two facts, the newer one first."""
+
+MOST_DISPUTES = 10
+"""Contradictions on that page, the newest."""
+
+
+DATED = "dated"
+"""Id of the page of the facts that name a day."""
+
+MOST_DATED = 100
+"""Facts on that page, those with the latest days."""
+
+
+async def open_disputes(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[tuple[Fact, Fact]]:
+    """The contradictions that are still open, the newest first; the newer fact of each first."""
+    page = (await read(store, scope, [DISPUTES])).get(DISPUTES)
+    if page is None:
+        return []
+    ops = [op for line in page["lines"] for op in line["facts"]]
+    facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
+    pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
+    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and _in_dispute(*pair)]
+
+
+def disputes_made(facts: Iterable[Fact]) -> Page | None:
+    """The page of the contradictions among `facts`; None without any. Pure."""
+    by_op = {fact["op"]: fact for fact in facts}
+    pairs = {
+        tuple(sorted((op, other), key=lambda one: (by_op[one]["valid_from"], one), reverse=True))
+        for op, fact in by_op.items()
+        for other in fact.get("disputed", [])
+        if other in by_op and _in_dispute(fact, by_op[other])
+    }
+    newest = sorted(pairs, key=lambda pair: (by_op[pair[0]]["valid_from"], pair), reverse=True)
+    lines = [PageLine(attribute=None, facts=list(pair)) for pair in newest[:MOST_DISPUTES]]
+    return Page(id=DISPUTES, lines=lines) if lines else None
+
+
+def dated_made(facts: Iterable[Fact]) -> Page | None:
+    """The page of the facts that name the latest days; None without any. Pure.
+
+    It does not depend on the time of the night, so that a night without news changes nothing.
+    """
+    days = {
+        fact["op"]: max(days_named(fact["text"], UTC, said=fact["valid_from"]), default=None)
+        for fact in facts
+        if fact["invalid_at"] is None
+    }
+    dated = sorted(((day, op) for op, day in days.items() if day), reverse=True)[:MOST_DATED]
+    lines = [PageLine(attribute=None, facts=[op]) for _, op in dated]
+    return Page(id=DATED, lines=lines) if lines else None
+
+
+async def dated_within(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, first: date, last: date, zone: tzinfo
+) -> list[tuple[date, Fact]]:
+    """The facts that hold and name a day from `first` to `last`, by day."""
+    page = (await read(store, scope, [DATED])).get(DATED)
+    if page is None:
+        return []
+    facts = await semantic.by_op(scope, [op for line in page["lines"] for op in line["facts"]])
+    holding = (fact for fact in facts.values() if fact["invalid_at"] is None)
+    found = [
+        (day, fact)
+        for fact in holding
+        for day in days_named(fact["text"], zone, said=fact["valid_from"])
+        if first <= day <= last
+    ]
+    return sorted(found, key=lambda pair: (pair[0], pair[1]["op"]))
+
+
+def _in_dispute(one: Fact, other: Fact) -> bool:
+    holds = one["invalid_at"] is None and other["invalid_at"] is None
+    return holds and (
+        other["op"] in one.get("disputed", []) or one["op"] in other.get("disputed", [])
+    )
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, Page]:
@@ -134,6 +226,33 @@ async def shown(
     return [page for page in pages if page.lines]
 
 
+def text_of(page: ShownPage, zone: tzinfo) -> str:
+    """A page as a prompt shows it: its name, then `- [id] text (speaker, day)` for each line."""
+    return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
+
+
+def _told(line: ShownLine, zone: tzinfo) -> str:
+    ids = ", ".join(id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:])
+    who = f"{one_line(line.speaker)}, " if line.speaker else ""
+    disputed = ", disputed" if line.disputed else ""
+    return f"- [{ids}] {one_line(line.text)} ({who}{shown_day(line.at, zone)}{disputed})"
+
+
+def disputes_text(pairs: Sequence[tuple[Fact, Fact]], zone: tzinfo) -> str:
+    """Open contradictions as an owner's prompt shows them."""
+    lines = [
+        "- " + "\n  or ".join(f"[{fact['id'][:SHORT_ID]}] {_claim(fact, zone)}" for fact in pair)
+        for pair in pairs
+    ]
+    return "\n".join([TO_SETTLE, *lines])
+
+
+def _claim(fact: Fact, zone: tzinfo) -> str:
+    who = f"{one_line(fact['speaker'])}, " if fact["speaker"] else ""
+    text = shortened(one_line(fact["text"]), LONGEST)
+    return f"{text} ({who}{shown_day(fact['valid_from'], zone)})"
+
+
 def lines_of(
     page: Page, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
 ) -> list[ShownLine]:
@@ -160,6 +279,9 @@ def _line(
         at=max(fact["valid_from"] for fact in holding),
         speaker=people.pop() if len(people) == 1 else None,
         ids=tuple(fact["id"] for fact in holding),
+        sources=tuple(
+            id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
+        ),
         disputed=any(fact.get("disputed") for fact in holding),
     )
 
@@ -187,7 +309,7 @@ def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -
     for line in sorted(lines, key=lambda line: _worth(line, by_op)):
         text = _line(line, attributes, by_op)
         assert text is not None
-        left -= approximate_tokens(f"- [12345678] {text.at[:10]} {text.speaker}: {text.text}\n")
+        left -= approximate_tokens(_told(text, UTC) + "\n")
         if left < 0:
             break
         kept.append(line)

@@ -83,9 +83,11 @@ from memory.records.records import (
     thread_id,
 )
 from memory.records.reports import (
+    Briefing,
     FailureReport,
     ModeChange,
     NightReport,
+    OpenQuestion,
     Report,
     TickReport,
     empty_report,
@@ -129,6 +131,7 @@ __all__ = [
     "Assessment",
     "AssistantPrompt",
     "Attribute",
+    "Briefing",
     "CachedAnswer",
     "CallRecord",
     "Classification",
@@ -158,6 +161,7 @@ __all__ = [
     "NightStatus",
     "NightStep",
     "Observation",
+    "OpenQuestion",
     "Operation",
     "OperationKind",
     "Page",

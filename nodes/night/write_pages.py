@@ -63,6 +63,8 @@ async def _think(context: NightContext) -> Thought:
         if id_ in subjects
     }
     wanted |= await _of_projects(context, facts)
+    wanted[pages.DISPUTES] = pages.disputes_made(facts.values())
+    wanted[pages.DATED] = pages.dated_made(facts.values())
     standing = await pages.everything(context.store, context.scope)
     changed = [
         write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
