@@ -131,7 +131,7 @@ def with_news(
     for id_, subject in subjects.items():
         profile = profiles.get(id_)
         if profile is not None:
-            news = len(unread(profile, subject.facts))
+            news = len(unread(profile, subject.facts, new))
         else:
             known = subject.speaks or len(subject.facts) >= LEAST_FACTS
             news = sum(fact["op"] in new for fact in subject.facts) if known else 0
@@ -140,10 +140,10 @@ def with_news(
     return sorted(found, key=lambda id_: (found[id_], id_))[:MOST_READ]
 
 
-def unread(profile: EntityProfile, facts: Sequence[Fact]) -> list[Fact]:
-    """Those of the entity's facts that were made since a night last read its facts."""
+def unread(profile: EntityProfile, facts: Sequence[Fact], new: Collection[str] = ()) -> list[Fact]:
+    """Those of the entity's facts that are `new`, or made since a night last read its facts."""
     until = profile.get("read_until") or ""
-    return [fact for fact in facts if fact["created"] > until]
+    return [fact for fact in facts if fact["op"] in new or fact["created"] > until]
 
 
 def assistant_names(settings: Settings) -> list[str]:

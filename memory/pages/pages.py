@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.facts import SemanticMemory
-from memory.messages import one_line
+from memory.messages import one_line, prompt_lines
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -46,8 +46,6 @@ SHORT_ID, MOST_IDS = 8, 3
 
 LEAST_ID = 6
 """Characters of an id that name a fact, at least."""
-
-TO_SETTLE = "Contradictions; when an owner says which one holds, call settle_dispute:"
 
 _LASTING = 3
 """Points of importance by which an attribute goes before a fact."""
@@ -232,25 +230,19 @@ def text_of(page: ShownPage, zone: tzinfo) -> str:
 
 
 def _told(line: ShownLine, zone: tzinfo) -> str:
-    ids = ", ".join(id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:])
-    who = f"{one_line(line.speaker)}, " if line.speaker else ""
-    disputed = ", disputed" if line.disputed else ""
-    return f"- [{ids}] {one_line(line.text)} ({who}{shown_day(line.at, zone)}{disputed})"
+    ids = [id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:]]
+    doubt = ", disputed" if line.disputed else ""
+    return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
 
 
 def disputes_text(pairs: Sequence[tuple[Fact, Fact]], zone: tzinfo) -> str:
     """Open contradictions as an owner's prompt shows them."""
-    lines = [
-        "- " + "\n  or ".join(f"[{fact['id'][:SHORT_ID]}] {_claim(fact, zone)}" for fact in pair)
-        for pair in pairs
-    ]
-    return "\n".join([TO_SETTLE, *lines])
 
+    def claim(fact: Fact) -> str:
+        text, day = shortened(fact["text"], LONGEST), shown_day(fact["valid_from"], zone)
+        return prompt_lines.page_line([fact["id"][:SHORT_ID]], text, fact["speaker"], day)
 
-def _claim(fact: Fact, zone: tzinfo) -> str:
-    who = f"{one_line(fact['speaker'])}, " if fact["speaker"] else ""
-    text = shortened(one_line(fact["text"]), LONGEST)
-    return f"{text} ({who}{shown_day(fact['valid_from'], zone)})"
+    return "\n".join(prompt_lines.dispute_lines([[*map(claim, pair)] for pair in pairs]))
 
 
 def lines_of(

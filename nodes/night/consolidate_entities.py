@@ -200,8 +200,14 @@ def _change(
         gone,
         list(dict.fromkeys(sources)),
         " and ".join(_counts(len(facts), len(shown))),
-        read_until=max((fact["created"] for fact in facts), default=None),
+        read_until=_read_until(profile, facts),
     )
+
+
+def _read_until(profile: EntityProfile, facts: Sequence[Fact]) -> str | None:
+    """When the newest fact that was read was made; None where no fact was read."""
+    read = profile.get("read_until") or ""
+    return max([read, *(fact["created"] for fact in facts)]) if facts else None
 
 
 def _counts(facts: int, observations: int) -> list[str]:
@@ -347,25 +353,30 @@ async def _material(context: NightContext) -> dict[str, Material]:
     view, settings = context.pending_view(), context.settings
     profiles, subjects = await view.profiles(left), await view.subjects(assistant_names(settings))
     facts, found = await view.all_facts(), dict[str, Material]()
+    new = set(context.record.get("facts", []))
     for id_ in left:
         profile, subject = profiles.get(id_), subjects.get(id_)
         if profile is not None:
             subject = subject or Subject(id_, profile["name"])
-            found[id_] = material_of(profile, subject, facts, settings)
+            found[id_] = material_of(profile, subject, facts, settings, new)
         elif subject is not None:
             blank = new_profile(id_, subject.name, context.now)
-            made = material_of(blank, subject, facts, settings)
+            made = material_of(blank, subject, facts, settings, new)
             found[id_] = replace(made, is_new=True)
     return {id_: one for id_, one in found.items() if one.lines}
 
 
 def material_of(
-    profile: EntityProfile, subject: Subject, facts: Mapping[str, Fact], settings: Settings
+    profile: EntityProfile,
+    subject: Subject,
+    facts: Mapping[str, Fact],
+    settings: Settings,
+    new: Collection[str] = (),
 ) -> Material:
     """What a night reads of an entity: observations, and facts that it has not read.
 
     What is left of the evidence of an attribute that fell is read again. `facts`: every fact, by
-    operation id.
+    operation id; `new`: operation ids of those that are new tonight.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {
@@ -374,8 +385,8 @@ def material_of(
         if entities.evidence_now(attribute, observed, facts) is None
     }
     again = {id_ for attribute in fell.values() for id_ in attribute["evidence"]}
-    new = {fact["op"] for fact in unread(profile, subject.facts)}
-    shown = [fact for fact in subject.facts if fact["op"] in new | again]
+    news = {fact["op"] for fact in unread(profile, subject.facts, new)}
+    shown = [fact for fact in subject.facts if fact["op"] in news | again]
     shown.sort(key=lambda fact: (fact["importance"], fact["valid_from"], fact["op"]))
     return Material(
         profile,
