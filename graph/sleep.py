@@ -21,10 +21,14 @@ from nodes.night import (
     reflect,
     score_importance,
     weigh_night,
+    write_pages,
 )
 
 COMPACTING = ["score_importance", "consolidate"]
-DREAMING = ["dream", "prune_links", "consolidate_entities", "reflect", "prune", "extract_facts"]
+DREAMING = [
+    *("dream", "prune_links", "consolidate_entities", "write_pages", "reflect", "prune"),
+    "extract_facts",
+]
 ENDING = ["weigh_night", "apply_operations", "record_night"]
 
 builder = StateGraph(State, context_schema=Settings)
@@ -36,6 +40,7 @@ builder.add_node(apply_operations)
 builder.add_node(dream)
 builder.add_node(prune_links)
 builder.add_node(consolidate_entities)
+builder.add_node(write_pages)
 builder.add_node(reflect)
 builder.add_node(prune)
 builder.add_node(extract_facts)

@@ -61,6 +61,7 @@ OWN_TOOLS = frozenset(
         "recall_memories",
         "review_journal",
         "send_message",
+        "settle_dispute",
         "store_memory",
         "swap_project",
         "update_entity_observation",

@@ -18,7 +18,7 @@ from graph.use_cases.nights import (
 from graph.use_cases.reindexing import Reindexing
 from graph.use_cases.runs import Input, post, run, stream
 from graph.use_cases.scheduler import Scheduler
-from graph.use_cases.status import prompt_of, rollback, status
+from graph.use_cases.status import briefing, new_briefing, prompt_of, rollback, status
 from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Scheduler",
     "applying",
     "approve",
+    "briefing",
     "broke_off",
     "correct",
     "decide",
@@ -42,6 +43,7 @@ __all__ = [
     "import_memory",
     "labels_for",
     "list_memories",
+    "new_briefing",
     "nights",
     "of_run",
     "post",

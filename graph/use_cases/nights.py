@@ -62,7 +62,7 @@ class Labels:
                 found.facts[operation["target"]] = value
             elif operation["kind"] in ("add_entry", "prune_entry"):
                 found.entries[operation["target"]] = value
-            elif operation["kind"] == "observe_entity":
+            elif operation["kind"] in ("observe_entity", "add_entity"):
                 found.profiles[operation["target"]] = value["name"]
         return found
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, journal
+from memory import audit, journal, night
 from memory.events import held_at, inbox, over
 from memory.operations import LINKS
 from memory.planning import tree
@@ -20,7 +20,7 @@ from memory.prompt import (
     registered,
     rolled_back,
 )
-from memory.records import AssistantPrompt
+from memory.records import AssistantPrompt, Briefing
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State
@@ -61,6 +61,22 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
             entries = audit.of_prompt(before, after, tick=None, origin=None)
             await audit.write(context.store, context.scope, entries)
     return after
+
+
+async def briefing(context: AgentContext) -> Briefing | None:
+    """What changed, is open, comes up and waits after the newest night; None before the first."""
+    state = complete_state((await context.snapshot()).values)
+    store, scope, semantic = context.store, context.scope, context.semantic
+    return await night.briefing_of(store, semantic, scope, state, context.settings, context.now())
+
+
+async def new_briefing(context: AgentContext) -> Briefing | None:
+    """The briefing, if no chat has shown it yet; from then on it counts as shown."""
+    found = await briefing(context)
+    if found is None or await night.was_shown(context.store, context.scope, found):
+        return None
+    await night.mark_shown(context.store, context.scope, found)
+    return found
 
 
 async def status(context: AgentContext) -> dict[str, Any]:

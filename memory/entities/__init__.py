@@ -1,5 +1,6 @@
 """Entities: profiles of people, places and things, found by name."""
 
+from memory.entities.about import Subject, evidence_now, names_about, subjects
 from memory.entities.changes import KINDS, after, changed
 from memory.entities.entities import (
     ENTITIES,
@@ -20,14 +21,18 @@ __all__ = [
     "KINDS",
     "NAMES",
     "NamedEntity",
+    "Subject",
     "after",
     "changed",
     "everyone",
+    "evidence_now",
     "familiar",
     "in_conversation",
     "look_up",
     "named",
+    "names_about",
     "names_in",
     "puts_after",
     "read",
+    "subjects",
 ]

@@ -23,7 +23,10 @@ from memory.records import (
 )
 from memory.text import name_key, shown_name
 
-KINDS = ("observe_entity", "unobserve_entity", "meet_entity", "change_entity")
+KINDS = (
+    *("add_entity", "remove_entity", "observe_entity", "unobserve_entity"),
+    *("meet_entity", "change_entity"),
+)
 """Kinds of operations on profiles."""
 
 
@@ -40,6 +43,10 @@ def after(
         match operation["kind"]:
             case "meet_entity":
                 _meet(found, keys, operation)
+            case "add_entity":
+                _add(found, keys, operation)
+            case "remove_entity" if operation["target"] in found:
+                _remove(found, keys, operation["target"], operation["before"]["now"])
             case "observe_entity":
                 _observe(found, keys, operation)
             case "unobserve_entity" if operation["target"] in found:
@@ -48,6 +55,25 @@ def after(
                 profile = found[operation["target"]]
                 found[profile["id"]] = changed(profile, operation) or profile
     return found, keys
+
+
+def _add(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
+    id_, given = operation["target"], operation["after"]
+    profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
+    keys.setdefault(name_key(given["name"]), id_)
+    known = profile["entity_type"] != "unknown"
+    found[id_] = profile if known else {**profile, "entity_type": given["entity_type"]}
+
+
+def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, made: str) -> None:
+    """Remove a profile that was made at `made`, if nothing is known of it but its name."""
+    profile = found[id_]
+    if not is_blank(profile) or profile["senders"] or profile["created"] != made:
+        return
+    del found[id_]
+    for key in names_of(profile):
+        if keys.get(key) == id_:
+            del keys[key]
 
 
 def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
@@ -113,11 +139,20 @@ def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | Non
             return None
         observations[id_] = cast(Observation, merged)
     left = (held for held in observations.values() if held is not None)
-    return {
+    after: EntityProfile = {
         **profile,
         "attributes": {name: value for name, value in attributes.items() if value is not None},
         "observations": sorted(left, key=lambda held: held["at"]),
     }
+    if "read_until" in given and profile.get("read_until") == before["read_until"]:
+        return _read_until(after, given["read_until"])
+    return after
+
+
+def _read_until(profile: EntityProfile, at: str | None) -> EntityProfile:
+    if at is not None:
+        return {**profile, "read_until": at}
+    return cast(EntityProfile, {key: one for key, one in profile.items() if key != "read_until"})
 
 
 _CONFLICT = "conflict"

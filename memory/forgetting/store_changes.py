@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
-from memory import audit, entities, journal, night
+from memory import audit, entities, journal, night, pages
 from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
@@ -209,7 +209,10 @@ async def store_changes(
 
 
 async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> StoreChanges:
-    """The changes that go with one fact: its links, and its text in the night that made it."""
+    """The changes that go with one fact.
+
+    These are its links, its lines on pages, the attributes made of it, and its text in nights.
+    """
     nobody: frozenset[str] = frozenset()
     names = Names([])
     erasure = Erasure(
@@ -225,7 +228,7 @@ async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> S
         links={},
         since=fact["created"],
     )
-    kinds = frozenset((apply.LINKS, "night", night.NIGHTS))
+    kinds = frozenset((apply.LINKS, entities.ENTITIES, pages.PAGES, "night", night.NIGHTS))
     return await store_changes(store, scope, ForgetContext(erasure, nobody, at), kinds)
 
 
@@ -266,13 +269,14 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
     """A profile as it stays; None if it is the person's own.
 
     An observation goes if the person said it, if it names them, or if any of its sources goes. An
-    attribute goes if it names them or if any of its evidence goes.
+    attribute goes if it names them or if any of its evidence goes: observations, or facts.
     """
     if profile["id"] in erasure.profiles:
         return None
     names = erasure.names
     observations = [one for one in profile["observations"] if not _is_theirs(one, erasure)]
     gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
+    gone |= erasure.gone
     attributes = {
         key: left
         for key, attribute in profile["attributes"].items()
@@ -384,6 +388,20 @@ def _profile(key: str, value: Value, context: ForgetContext) -> Value | None:
     return cast(Value | None, profile_after(cast(Any, value), context.erasure))
 
 
+def _page(key: str, value: Value, context: ForgetContext) -> Value | None:
+    """A page has no texts of its own: the lines of erased facts go, and attributes that name."""
+    erasure = context.erasure
+    if key in erasure.profiles or erasure.names.within(key.replace("_", " ")):
+        return None
+    lines = [
+        {**line, "facts": [op for op in line["facts"] if op not in erasure.gone]}
+        for line in value["lines"]
+        if not erasure.names.within(line["attribute"] or "")
+    ]
+    left = [line for line in lines if line["facts"]]
+    return {**value, "lines": left} if left else None
+
+
 def _name(key: str, value: Value, context: ForgetContext) -> Value | None:
     erasure = context.erasure
     theirs = value.get("id") in erasure.profiles or erasure.names.means(key)
@@ -413,6 +431,7 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     SUMMARIES: _summary,
     entities.ENTITIES: _profile,
     entities.NAMES: _name,
+    pages.PAGES: _page,
     night.NIGHTS: _night,
     probes.PROBES: _probe,
 }

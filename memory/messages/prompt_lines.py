@@ -28,6 +28,8 @@ ENTRIES = "Entries:"
 
 OTHER_PROJECTS = "Other projects:"
 
+TO_SETTLE = "Contradictions; when an owner says which one holds, call settle_dispute:"
+
 _NOBODY = "-"
 
 _DATED = re.compile(
@@ -50,6 +52,7 @@ _ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
 _KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
 _QUESTION = re.compile(r"^Question: (?P<text>.*)$")
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
+_DISPUTE = re.compile(r"^- \[(\w+)\] .*\n  or \[(\w+)\] ", re.MULTILINE)
 _GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -264,6 +267,25 @@ def read_turn(line: str) -> tuple[str, str] | None:
     """(name or else role, text)."""
     match = _TURN.match(line)
     return (match["name"] or match["role"], match["text"]) if match else None
+
+
+def page_line(ids: Sequence[str], text: str, speaker: str | None, day: str, doubt: str = "") -> str:
+    """A line of a page: `- [id, id] text (speaker, day)`."""
+    who = f"{one_line(speaker)}, " if speaker else ""
+    return f"- [{', '.join(ids)}] {one_line(text)} ({who}{day}{doubt})"
+
+
+def dispute_lines(pairs: Sequence[Sequence[str]]) -> list[str]:
+    """Open contradictions below their heading. `pairs`: two lines of `page_line` each."""
+    return [TO_SETTLE, *(line for one, other in pairs for line in (one, f"  or {other[2:]}"))]
+
+
+def read_disputes(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """The ids of each open contradiction, the newer fact's first."""
+    if TO_SETTLE not in lines:
+        return []
+    told = "\n".join(lines[lines.index(TO_SETTLE) :])
+    return [(match[1], match[2]) for match in _DISPUTE.finditer(told)]
 
 
 def entries_message(lines: str) -> str:

@@ -1,6 +1,15 @@
 """A night: its record and plans, the order of its steps, memory with pending changes, and undo."""
 
-from memory.night.dream_work import counted_entries, ripe, stale, work_of, work_waits
+from memory.night.briefing import briefing_of, lines_of, mark_shown, was_shown
+from memory.night.dream_work import (
+    assistant_names,
+    counted_entries,
+    ripe,
+    stale,
+    unread,
+    work_of,
+    work_waits,
+)
 from memory.night.order import (
     account,
     below_threshold,
@@ -63,8 +72,10 @@ __all__ = [
     "Thought",
     "account",
     "applied",
+    "assistant_names",
     "begin_puts",
     "below_threshold",
+    "briefing_of",
     "built_on",
     "compaction_due",
     "counted_entries",
@@ -81,7 +92,9 @@ __all__ = [
     "is_night_event",
     "keep",
     "left_over",
+    "lines_of",
     "load",
+    "mark_shown",
     "new_night",
     "next_batch",
     "night_in_hand",
@@ -104,9 +117,11 @@ __all__ = [
     "to_score",
     "unfinished",
     "unfinished_undo",
+    "unread",
     "unwant_preview",
     "used_up",
     "want_preview",
+    "was_shown",
     "work_of",
     "work_waits",
 ]

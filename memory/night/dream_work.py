@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
 from memory import entities, journal
+from memory.entities import Subject
 from memory.night import record as night
 from memory.night.steps import NightContext
 from memory.operations import UNDREAMED, last_reflection
@@ -16,6 +17,7 @@ from memory.records import (
     REFLECTION,
     Conversation,
     EntityProfile,
+    Fact,
     JournalEntry,
     Observation,
     Scope,
@@ -23,6 +25,12 @@ from memory.records import (
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import list_items
+
+LEAST_FACTS = 2
+"""Facts that name somebody who never spoke, from which a profile is made."""
+
+MOST_READ = 30
+"""Entities whose facts one night reads. The next night takes the others."""
 
 DREAMT = ("settle_fact", "change_entity", "reflected")
 """Kinds of operations that mark a fact, an entity or the reflection as done."""
@@ -34,6 +42,7 @@ class DreamWork(TypedDict):
     facts: list[str]
     """Operation ids of facts that no night has compared with their neighbours."""
     entities: list[str]
+    """Ids of entities with new facts or enough observations, the most important first."""
     reflect: bool
 
 
@@ -64,13 +73,15 @@ async def work_of(context: NightContext) -> DreamWork:
     profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
+    subjects = await context.pending_view().subjects(assistant_names(settings))
     since = await last_reflection(store, scope)
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
     facts = dict.fromkeys([*undreamed, *context.added_facts()])
+    told_of = with_news(subjects, profiles, facts)
     return {
         "facts": [op for op in facts if op not in decided],
-        "entities": [id_ for id_ in ripened if id_ not in decided],
+        "entities": [id_ for id_ in dict.fromkeys([*told_of, *ripened]) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
 
@@ -105,6 +116,39 @@ def ripe(profile: EntityProfile, least: int) -> list[Observation]:
     """The observations that wait to be consolidated, if there are at least `least`; else []."""
     waiting = [one for one in profile["observations"] if not one["consolidated"]]
     return waiting if len(waiting) >= least else []
+
+
+def with_news(
+    subjects: Mapping[str, Subject], profiles: Mapping[str, EntityProfile], new: Collection[str]
+) -> list[str]:
+    """The ids of entities whose facts a night should read, at most MOST_READ, speakers first.
+
+    A profile has news if facts were made since a night last read its facts. An entity without a
+    profile gets one for what it says itself, or if at least LEAST_FACTS facts name it, one of them
+    `new` (operation ids): not every capitalised word is somebody.
+    """
+    found = dict[str, tuple[bool, int]]()
+    for id_, subject in subjects.items():
+        profile = profiles.get(id_)
+        if profile is not None:
+            news = len(unread(profile, subject.facts, new))
+        else:
+            known = subject.speaks or len(subject.facts) >= LEAST_FACTS
+            news = sum(fact["op"] in new for fact in subject.facts) if known else 0
+        if news:
+            found[id_] = (not subject.speaks, -news)
+    return sorted(found, key=lambda id_: (found[id_], id_))[:MOST_READ]
+
+
+def unread(profile: EntityProfile, facts: Sequence[Fact], new: Collection[str] = ()) -> list[Fact]:
+    """Those of the entity's facts that are `new`, or made since a night last read its facts."""
+    until = profile.get("read_until") or ""
+    return [fact for fact in facts if fact["op"] in new or fact["created"] > until]
+
+
+def assistant_names(settings: Settings) -> list[str]:
+    """What the assistant is called, in lower case."""
+    return ["assistant", "circadian", *(name.casefold() for name in settings.names if name.strip())]
 
 
 def stale(

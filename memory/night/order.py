@@ -158,6 +158,8 @@ def _dreaming(record: NightRecord, plans: Plans, *, thinking: bool) -> str | Non
         return "prune_links"
     if thinking and entities_left(record, plans):
         return "consolidate_entities"
+    if not plans.of("write_pages"):
+        return "write_pages"
     if thinking and record.get("reflect") and not _reflected(plans):
         return "reflect"
     return None if plans.of("prune") else "prune"

@@ -19,6 +19,7 @@ import numpy as np
 from langgraph.store.base import BaseStore
 
 from memory import entities
+from memory.entities import Subject
 from memory.facts import Row, SemanticMemory, Vector
 from memory.operations import fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
@@ -84,12 +85,16 @@ class PendingView:
         after = self._after(stored.values(), own.values())
         return {op: after[own[op]] for op in wanted if own[op] in after}
 
-    async def holding(self) -> dict[str, Fact]:
-        """Every fact that holds, by operation id."""
+    async def all_facts(self) -> dict[str, Fact]:
+        """Every fact, by operation id."""
         stored = await self._semantic.all(self._scope)
         new = [fact["op"] for fact in (await self._new()).facts]
-        after = self._after(stored, [*(fact["op"] for fact in stored), *new])
-        return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
+        return self._after(stored, [*(fact["op"] for fact in stored), *new])
+
+    async def holding(self) -> dict[str, Fact]:
+        """Every fact that holds, by operation id."""
+        facts = await self.all_facts()
+        return {op: fact for op, fact in facts.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
         """The facts nearest to `fact` that hold, the nearest first.
@@ -140,6 +145,17 @@ class PendingView:
         standing = await entities.read(self._store, self._scope, wanted)
         after = profiles_after(standing, self._operations)
         return {id_: after[id_] for id_ in wanted if id_ in after}
+
+    async def subjects(self, assistant: Sequence[str]) -> dict[str, Subject]:
+        """The entities that facts which hold are about, by id; some may have no profile yet.
+
+        `assistant`: the assistant's names, in lower case.
+        """
+        facts = list((await self.holding()).values())
+        given = sorted({name for fact in facts for name in entities.names_about(fact, assistant)})
+        known = await entities.named(self._store, self._scope, given)
+        ids = {name: entity.id for name, entity in zip(given, known, strict=True)}
+        return entities.subjects(facts, ids, assistant)
 
     async def everyone(self) -> dict[str, EntityProfile]:
         """Every profile, by id."""

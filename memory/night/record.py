@@ -42,6 +42,7 @@ STEPS = (
     "dream",
     "prune_links",
     "consolidate_entities",
+    "write_pages",
     "reflect",
     "prune",
     "extract_facts",

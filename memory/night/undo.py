@@ -26,8 +26,14 @@ from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
-SWAPPED = ("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected")
+SWAPPED = (
+    *("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected"),
+    "write_page",
+)
 """Kinds whose inverse is the same kind with before and after exchanged."""
+
+DERIVED = ("settle_fact", "reflected", "write_page")
+"""Kinds that another night may do again at any time: nothing builds on them."""
 
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
@@ -36,6 +42,8 @@ OPPOSITE: dict[OperationKind, OperationKind] = {
     "remove_fact": "add_fact",
     "link": "unlink",
     "unlink": "link",
+    "add_entity": "remove_entity",
+    "remove_entity": "add_entity",
     "observe_entity": "unobserve_entity",
     "unobserve_entity": "observe_entity",
 }
@@ -143,7 +151,7 @@ def _inverse(one: Operation) -> Operation | None:
 
 def made_or_changed(operations: Iterable[Operation]) -> set[str]:
     """The ids of memories that these operations made or changed."""
-    return {one["target"] for one in operations if one["kind"] not in ("settle_fact", "reflected")}
+    return {one["target"] for one in operations if one["kind"] not in DERIVED}
 
 
 def built_on(
@@ -169,7 +177,7 @@ def built_on(
             one
             for operation in others
             for one in (operation["target"], *operation["sources"], *_ends(operation))
-            if operation["kind"] not in ("settle_fact", "reflected")
+            if operation["kind"] not in DERIVED
         }
         if shared := sorted(mine & used):
             found[later_night] = shared

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory import entities, journal, records
+from memory import entities, journal, pages, records
 from memory.facts import SemanticMemory
 from memory.journal import links
 from memory.recall import episodes
@@ -169,6 +169,7 @@ async def apply_operations(
     missing = await _missing(operations, ids, pruned, semantic, scope, store)
     puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
     puts += await entities.puts_after(store, scope, operations)
+    puts += await pages.puts_after(store, scope, operations)
     puts += [put for one in operations for put in _marks(one, scope)]
     puts += await _reflections(operations, store, scope)
     if gone:

@@ -40,7 +40,7 @@ from memory.storage import list_items
 
 _ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _FACTS = ("add_fact", "change_fact", "remove_fact")
-_TAKING = ("prune_entry", "remove_fact", "unobserve_entity")
+_TAKING = ("prune_entry", "remove_fact", "unobserve_entity", "remove_entity")
 Record = TypeVar("Record")
 
 _COUNTED = ("id", "access_count", "last_access")
@@ -193,7 +193,9 @@ class Expected:
                 self._name(one["after"].get("superseded_by"))
             case "link":
                 self._name(*links.fact_ops(one))
-            case "change_entity":
+            case "add_entity":
+                self.new[target] = None
+            case "change_entity" if target not in self.new:
                 attributes, observations = self.profiles.setdefault(target, ({}, {}))
                 self.profiles[target] = (
                     before["attributes"] | attributes,

@@ -3,6 +3,7 @@
 from memory.records.operations import (
     BLANK,
     REFLECTION,
+    add_entity,
     add_entry,
     add_fact,
     change_entity,
@@ -21,6 +22,7 @@ from memory.records.operations import (
     supersede_fact,
     told,
     unlink,
+    write_page,
 )
 from memory.records.profiles import (
     MOST_ALIASES,
@@ -29,6 +31,8 @@ from memory.records.profiles import (
     EntityProfile,
     Familiar,
     Observation,
+    Page,
+    PageLine,
     bonus_of,
     entity_id,
     is_blank,
@@ -79,9 +83,11 @@ from memory.records.records import (
     thread_id,
 )
 from memory.records.reports import (
+    Briefing,
     FailureReport,
     ModeChange,
     NightReport,
+    OpenQuestion,
     Report,
     TickReport,
     empty_report,
@@ -125,6 +131,7 @@ __all__ = [
     "Assessment",
     "AssistantPrompt",
     "Attribute",
+    "Briefing",
     "CachedAnswer",
     "CallRecord",
     "Classification",
@@ -154,8 +161,11 @@ __all__ = [
     "NightStatus",
     "NightStep",
     "Observation",
+    "OpenQuestion",
     "Operation",
     "OperationKind",
+    "Page",
+    "PageLine",
     "ParkedTick",
     "PatternState",
     "PlanRecord",
@@ -175,6 +185,7 @@ __all__ = [
     "TickReport",
     "ToolOutcome",
     "Usage",
+    "add_entity",
     "add_entry",
     "add_fact",
     "after_answer",
@@ -210,4 +221,5 @@ __all__ = [
     "thread_id",
     "told",
     "unlink",
+    "write_page",
 ]

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from memory.records.profiles import Attribute, EntityProfile, Observation
+from memory.records.profiles import Attribute, EntityProfile, Observation, Page
 from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operation
 
 REFLECTION = "reflection"
@@ -149,17 +149,28 @@ def observe_entity(
     return _operation("observe_entity", entity_id, None, after, sources, reason, place=place)
 
 
+def add_entity(entity_id: str, name: str, *, speaks: bool, now: str, reason: str) -> Operation:
+    """Begin a profile with nothing but a name. `speaks`: it is a person, who said something."""
+    after = {"name": name, "entity_type": "person" if speaks else "unknown", "now": now}
+    return _operation("add_entity", entity_id, None, after, [], reason)
+
+
 def change_entity(
     profile: EntityProfile,
-    attributes: Mapping[str, Attribute],
+    attributes: Mapping[str, Attribute | None],
     settled: Collection[str],
     pruned: Collection[str],
     sources: Sequence[str],
     reason: str,
+    *,
+    read_until: str | None = None,
+    place: str = "",
 ) -> Operation:
     """Set attributes of a profile, mark observations `settled` as consolidated, remove `pruned`.
 
-    Nothing else is named, so that what is observed meanwhile stays.
+    Nothing else is named, so that what is observed meanwhile stays. An attribute that is None goes.
+
+    `read_until`: facts made until then are read. `place`: see `_operation`.
     """
     whole = {held["id"]: dict(held) for held in profile["observations"]}
     old = {id_: {"consolidated": whole[id_]["consolidated"]} for id_ in settled}
@@ -171,8 +182,18 @@ def change_entity(
         "attributes": dict(attributes),
         "observations": {**{id_: {"consolidated": True} for id_ in old}, **dict.fromkeys(pruned)},
     }
-    place = ",".join(sorted(attributes))
+    if read_until is not None:
+        before["read_until"], after["read_until"] = profile.get("read_until"), read_until
+    place = place + ",".join(sorted(attributes))
     return _operation("change_entity", profile["id"], before, after, sources, reason, place=place)
+
+
+def write_page(id_: str, before: Page | None, after: Page | None, reason: str) -> Operation:
+    """Replace a page; None: there is none."""
+    lines = [line for page in (before, after) if page for line in page["lines"]]
+    sources = list(dict.fromkeys(op for line in lines for op in line["facts"]))
+    was, now = (dict(page) if page else None for page in (before, after))
+    return _operation("write_page", id_, was, now, sources, reason)
 
 
 def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -55,11 +55,11 @@ class Observation(TypedDict):
 
 
 class Attribute(TypedDict):
-    """A property derived from observations (original-system, section 15: Pa)."""
+    """A property derived from facts and observations (original-system, section 15: Pa)."""
 
     value: str
     evidence: list[str]
-    """Observation ids."""
+    """Observation ids, and operation ids of facts."""
     at: str
     replaced: list[dict[str, Any]]
     """Earlier values: {value, evidence, at}, oldest first."""
@@ -98,6 +98,25 @@ class EntityProfile(TypedDict):
     relationship: Relationship
     created: str
     updated: str
+    read_until: NotRequired[str]
+    """When the newest fact was made that a night has read for attributes."""
+
+
+class PageLine(TypedDict):
+    """A line of a page. It has no text of its own, so that it is never older than its sources."""
+
+    attribute: str | None
+    """Name of the profile's attribute that it shows; None: it shows its fact."""
+    facts: list[str]
+    """Operation ids of its sources."""
+
+
+class Page(TypedDict):
+    """What holds now of a person, a thing or a project: the facts worth showing, in order."""
+
+    id: str
+    """The entity's id, or `project:<key>`."""
+    lines: list[PageLine]
 
 
 class Familiar(NamedTuple):

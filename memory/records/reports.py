@@ -101,6 +101,29 @@ class ModeChange(TypedDict):
     """A few words for a person."""
 
 
+class OpenQuestion(TypedDict):
+    """A contradiction, as a question to an owner."""
+
+    text: str
+    facts: list[str]
+    """Ids of the two facts, the newer one first."""
+
+
+class Briefing(TypedDict):
+    """What an owner should know after a night, each point one sentence; at most 150 words."""
+
+    night: str
+    """The night's id."""
+    at: str
+    """When it ended."""
+    changed: list[str]
+    questions: list[OpenQuestion]
+    deadlines: list[str]
+    """Within seven days, the nearest first."""
+    waiting: list[str]
+    """What waits for a person."""
+
+
 class Report(TypedDict):
     """What a run did and wrote, with ids."""
 
@@ -118,6 +141,8 @@ class Report(TypedDict):
     night: NightReport | None
     notes: list[str]
     """Sentences for a person: nothing to do, emergency stop, ..."""
+    briefing: NotRequired[Briefing | None]
+    """After a night that was applied."""
 
 
 def empty_report() -> Report:

@@ -13,6 +13,7 @@ from memory.text.analysis import (
 )
 from memory.text.clock import (
     clock_line,
+    days_named,
     known_zone,
     local,
     machine_zone,
@@ -75,6 +76,7 @@ __all__ = [
     "clock_line",
     "content_stems",
     "cut_to",
+    "days_named",
     "depends_on_speaker",
     "embedded_text",
     "encodable",

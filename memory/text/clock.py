@@ -115,6 +115,13 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
     return _DATE.sub(replaced, text)
 
 
+def days_named(text: str, zone: tzinfo, *, said: str) -> list[date]:
+    """The days that `text` names by a date; `said` as in `with_nearness`."""
+    since = _date_of(said, zone)
+    days = (_meant(found, since) for found in _DATE.finditer(text))
+    return [day for day in days if day is not None]
+
+
 def _meant(found: re.Match[str], since: date | None) -> date | None:
     """The date that the match of _DATE means; None if there is no such day."""
     part = {key[0]: value for key, value in found.groupdict().items() if value is not None}

@@ -27,6 +27,7 @@ from memory.records import (
     InboxItem,
     JournalEntry,
     NightRecord,
+    Page,
     PlanRecord,
 )
 from memory.state import at_rest, kept_problem
@@ -116,6 +117,7 @@ _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("deeds", 1): TypeAdapter(Deed),
     ("entities", 1): TypeAdapter(EntityProfile),
     ("entity_names", 1): TypeAdapter(_Id),
+    ("pages", 1): TypeAdapter(Page),
 }
 """Record types by the first label and the length of their namespace."""
 
@@ -192,7 +194,7 @@ def _check(record: Record) -> None:
 def _check_place(record: ItemLine) -> None:
     """A record's key is its id, and an entry is in the namespace of its day."""
     kind, key, value = record.namespace[0], record.key, record.value
-    if kind in ("journal", "nights", "entities", "handled") and value.get("id") != key:
+    if kind in ("journal", "nights", "entities", "pages", "handled") and value.get("id") != key:
         raise ValueError(f"{kind}: the key is {key!r:.80} and the id {value.get('id')!r:.80}")
     if kind == "journal" and key.split("_", 2)[1:2] != record.namespace[1:2]:
         raise ValueError(f"journal: {key!r:.80} is not of the day {record.namespace[1]!r:.20}")

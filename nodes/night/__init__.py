@@ -12,6 +12,7 @@ from nodes.night.record_night import record_night
 from nodes.night.reflect import reflect
 from nodes.night.score_importance import score_importance
 from nodes.night.weigh_night import weigh_night
+from nodes.night.write_pages import write_pages
 
 __all__ = [
     "apply_operations",
@@ -27,4 +28,5 @@ __all__ = [
     "reflect",
     "score_importance",
     "weigh_night",
+    "write_pages",
 ]

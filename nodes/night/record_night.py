@@ -13,7 +13,7 @@ from memory import audit, night, telemetry
 from memory.audit import of_night
 from memory.journal import by_time
 from memory.night import NightContext, left_over, night_in_hand, stale, stopped
-from memory.records import NightRecord, NightStatus
+from memory.records import NightRecord, NightStatus, Report
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.telemetry import called
@@ -37,9 +37,17 @@ async def record_night(
     if context.record["ended"] is None:
         await _end(context)
     record, settings = context.record, context.settings
-    report = {**state["report"], "night": night.report_of(record, context.plans)}
+    report: Report = {**state["report"], "night": night.report_of(record, context.plans)}
     if record["dry_run"]:
         return {"report": report, "night": None}
+    report["briefing"] = await night.briefing_of(
+        context.store,
+        context.resources.semantic,
+        context.scope,
+        state,
+        settings,
+        context.resources.clock(),
+    )
     await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
     return {
         **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),

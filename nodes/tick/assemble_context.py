@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import entities
+from memory import entities, pages
 from memory.events import owners_of, set_off_by_owner
 from memory.messages import (
     AUDIENCE,
@@ -22,7 +22,7 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, Material, assembly
+from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly
 from memory.recall import probes, recall
 from memory.records import (
     OWN,
@@ -40,6 +40,12 @@ from tools.policy import CONTEXTS, context_type_for, material
 
 RECENT_CALLS = 30
 """Tool calls that a look at its own work shows."""
+
+MOST_PAGES = 3
+"""People whose pages a prompt shows, the nearest."""
+
+MOST_DISPUTES = 3
+"""Open contradictions that an owner's prompt shows, the newest."""
 
 LONGEST_CALL = 200
 """Characters of a failed call's answer."""
@@ -70,8 +76,22 @@ async def assemble_context(
         people = await entities.in_conversation(
             store_of(runtime), scope_of(config), state["event"], state["conversations"]
         )
+    shown_pages: list[pages.ShownPage] = []
+    told = list[str]()
+    if PAGES in shown:
+        shown_pages = await _pages(state, runtime, config, people)
+        told = await _told(shown_pages, state, runtime, config)
+        memories = beside(memories, shown_pages)
+        people = [without_lines(profile, shown_pages) for profile in people]
     made = material(
-        state, settings, resources, context_type, now=now, memories=memories, people=people
+        state,
+        settings,
+        resources,
+        context_type,
+        now=now,
+        memories=memories,
+        people=people,
+        pages=told,
     )
     same, changing = assembly.parted(made)
     recent = _recent_work(state) if is_reflection(state["event"]) else {}
@@ -85,6 +105,57 @@ async def assemble_context(
         "tokens": _sizes(made, [same, {**changing, **recent}]),
     }
     return {"context": assembled, "messages": [_message(state, settings, resources, now)]}
+
+
+async def _pages(
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    people: Sequence[EntityProfile],
+) -> list[pages.ShownPage]:
+    """What holds now of the nearest people and of the active project."""
+    semantic, active = resources_of(config).semantic, state["projects"]["active"]
+    near = people[:MOST_PAGES]
+    return await pages.shown(store_of(runtime), semantic, scope_of(config), near, active)
+
+
+async def _told(
+    shown: Sequence[pages.ShownPage],
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+) -> list[str]:
+    """The pages as texts; an owner sees open contradictions, too, and may settle them."""
+    settings, resources = settings_of(runtime.context), resources_of(config)
+    texts = [pages.text_of(page, settings.zone) for page in shown]
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    event = state["event"]
+    if event is None or not set_off_by_owner(event, owners=owners, served=resources.served):
+        return texts
+    store, scope = store_of(runtime), scope_of(config)
+    disputes = await pages.open_disputes(store, resources.semantic, scope)
+    disputes = disputes[:MOST_DISPUTES]
+    return [*texts, pages.disputes_text(disputes, settings.zone)] if disputes else texts
+
+
+def beside(memories: Sequence[RecallHit], shown: Sequence[pages.ShownPage]) -> list[RecallHit]:
+    """The memories without those that a page says already: its facts, and their only sources."""
+    lines = [line for page in shown for line in page.lines]
+    facts = {id_ for line in lines for id_ in line.ids}
+    sources = {source for line in lines for source in line.sources}
+    return [
+        hit
+        for hit in memories
+        if hit["id"] not in facts
+        and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
+    ]
+
+
+def without_lines(profile: EntityProfile, shown: Sequence[pages.ShownPage]) -> EntityProfile:
+    """The profile without the attributes that its page shows."""
+    told = {line.attribute for page in shown if page.id == profile["id"] for line in page.lines}
+    kept = {name: one for name, one in profile["attributes"].items() if name not in told}
+    return {**profile, "attributes": kept}
 
 
 def _sizes(made: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:

@@ -121,17 +121,27 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
 def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
-        before, ripe(before, 1), [attribute_given("home", "Bergen.", ["o1"])], now=NOW, prune=False
+        before,
+        ripe(before, 1),
+        [attribute_given("home", "Likes tea 1.", ["o1"])],
+        now=NOW,
+        prune=False,
     ).operation
     assert first is not None
     held = ada(*(observation(n) for n in range(1, 4)), attributes=first["after"]["attributes"])
     second = consolidated(
-        held, ripe(held, 1), [attribute_given("home", "Oslo.", ["o2", "o3"])], now=NOW, prune=False
+        held,
+        ripe(held, 1),
+        [attribute_given("home", "Likes tea 2.", ["o2", "o3"])],
+        now=NOW,
+        prune=False,
     ).operation
     assert second is not None
     names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
-    assert "Knows of people and things\n • Ada home: Bergen. → Oslo. (2 observations)" in told
+    assert (
+        "Knows of people and things\n • Ada home: Likes tea 1. → Likes tea 2. (2 sources)" in told
+    )
 
 
 def test_each_kind_of_change_has_its_section() -> None:

@@ -59,7 +59,7 @@ async def state_of(agent: AsyncAgent) -> dict[str, Any]:
 
 KINDS = {
     *("score_entry", "mark_entry", "add_fact", "settle_fact", "link", "change_fact"),
-    *("change_entity", "add_entry", "reflected", "prune_entry"),
+    *("change_entity", "write_page", "add_entry", "reflected", "prune_entry"),
 }
 
 

@@ -141,9 +141,10 @@ def _dream(facts: Mapping[str, str], related: Related) -> dict[str, Any]:
 def _attributes(told: str) -> list[dict[str, Any]]:
     made = []
     for block in told.split("Entity [")[1:]:
-        seen = list(shown(block))
-        one = {"entity": block.partition("]")[0], "name": "home", "value": "Ben has a greenhouse."}
-        made.append({**one, "evidence": seen[:2]})
+        for id_, line in list(shown(block).items())[:1]:
+            value = line.partition(": ")[2]
+            one = {"entity": block.partition("]")[0], "name": "home", "value": value}
+            made.append({**one, "evidence": [id_]})
     return made
 
 

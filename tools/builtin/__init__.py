@@ -1,6 +1,7 @@
 """The built-in tools, by concern."""
 
 from tools.builtin.communication import DELEGATE_TASK, delegate_task, send_message
+from tools.builtin.disputes import settle_dispute
 from tools.builtin.entities import update_entity_observation
 from tools.builtin.memory import (
     add_journal_entry,
@@ -37,6 +38,7 @@ __all__ = [
     "recall_memories",
     "review_journal",
     "send_message",
+    "settle_dispute",
     "store_memory",
     "swap_project",
     "update_entity_observation",

@@ -240,6 +240,7 @@ def material(
     now: str,
     memories: Sequence[RecallHit] = (),
     people: Sequence[EntityProfile] = (),
+    pages: Sequence[str] = (),
 ) -> Material:
     """The input of `memory.prompt.assembly`. `now`: the tick's time, ISO 8601."""
     context = CONTEXTS[context_type]
@@ -254,6 +255,7 @@ def material(
         owners=owners_of(settings, user=resources.user, served=resources.served),
         memories=memories,
         people=people,
+        pages=pages,
         guidelines=state["assistant_prompt"]["text"] if context_type in GUIDED_CONTEXTS else "",
         extra=resources.components,
     )

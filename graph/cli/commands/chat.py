@@ -15,7 +15,15 @@ from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
 from graph.cli.options import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
-from graph.cli.views import Screen, arguments, one_line, question_view, still_waiting
+from graph.cli.views import (
+    Screen,
+    arguments,
+    briefing_view,
+    one_line,
+    question_view,
+    still_waiting,
+)
+from graph.use_cases import new_briefing
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
 from memory.records import Decision, ParkedTick, Question
@@ -166,6 +174,8 @@ def chat(options: Options) -> int:
             import readline  # noqa: F401 - importing it gives `input` line editing and a history
 
             session.screen.note(HELP)
+        if briefing := agent.call(new_briefing(agent.handle.context)):
+            session.screen.show(briefing_view(briefing), "")
         if waiting := agent.call(unanswered(agent.handle)):
             session.screen.note(still_waiting([parked["question"] for parked in waiting]))
         status = _Chat(session, agent).run()

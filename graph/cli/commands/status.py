@@ -16,7 +16,7 @@ from graph.cli.access import Session, reading
 from graph.cli.options import Options, command
 from graph.cli.turn import why_stopped
 from graph.cli.views import clean, log_view, moment, one_line, ruled_table, status_view
-from graph.use_cases import prompt_of
+from graph.use_cases import briefing, prompt_of
 from graph.use_cases import status as status_of
 from memory import audit
 from memory.errors import InputError
@@ -53,6 +53,7 @@ async def print_status(session: Session, *, verbose: bool = False) -> None:
     """Print the agent at a glance; `verbose`: with each part of the prompt."""
     options, screen, agent = session
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
+    now["briefing"] = await briefing(agent.context)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
     screen.result(now, status_view(now, options.agent, aside, stop=stop, verbose=verbose))
 

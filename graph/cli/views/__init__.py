@@ -31,7 +31,7 @@ from graph.cli.views.run import (
     tool_line,
     what_next,
 )
-from graph.cli.views.status import goals_view, log_view, projects_view, status_view
+from graph.cli.views.status import briefing_view, goals_view, log_view, projects_view, status_view
 
 __all__ = [
     "CLEAR",
@@ -47,6 +47,7 @@ __all__ = [
     "Transcript",
     "answer_line",
     "arguments",
+    "briefing_view",
     "clean",
     "correction_view",
     "cost_line",

@@ -42,6 +42,7 @@ STEP_NAMES = {
     "dream": "compare with what is known",
     "prune_links": "look for loose links",
     "consolidate_entities": "people and things",
+    "write_pages": "what holds now",
     "reflect": "reflect",
     "prune": "forget the unimportant",
     "extract_facts": "save facts from the history",
@@ -321,13 +322,29 @@ def _attributes(operations: Operations, names: Labels) -> Section:
         who = one_line(names.profiles.get(change["target"], change["target"]))
         for name, now in change["after"]["attributes"].items():
             was = change["before"]["attributes"].get(name)
+            if was and now and was["value"] == now["value"]:
+                continue
             text = Text.assemble((who, "bold"), f" {one_line(name).replace('_', ' ')}: ")
-            if was and now and was["value"] != now["value"]:
-                text.append(one_line(was["value"]), "strike").append(" → ")
-            text.append(one_line(now["value"]) if now else "nothing")
-            seen = counted(len(now["evidence"]) if now else 0, "observation")
-            rows.append((Text("•", "cyan"), text.append(f" ({seen})", "dim")))
+            if was:
+                text.append(one_line(was["value"]), "strike").append(" → " if now else "")
+            if now:
+                text.append(one_line(now["value"]))
+                text.append(f" ({counted(len(now['evidence']), 'source')})", "dim")
+            else:
+                text.append(" (no longer holds)", "dim")
+            rows.append((Text("•", "cyan"), text))
     return Section("Knows of people and things", rows)
+
+
+def _pages(operations: Operations, names: Labels) -> Section:
+    rows = list[ChangeRow]()
+    for change in _of_kind(operations, "write_page"):
+        id_, after = change["target"], (change["after"] or {"lines": []})["lines"]
+        new = sum(line not in (change["before"] or {"lines": []})["lines"] for line in after)
+        who = names.profiles.get(id_, id_.replace(":", " ", 1))
+        counts = f": {counted(len(after), 'line')}, {new:,} of them new"
+        rows.append((Text("•", "cyan"), Text.assemble((one_line(who), "bold"), counts)))
+    return Section(f"Rewrote {counted(len(rows), 'page')} of what holds now", rows)
 
 
 def _noticed(operations: Operations, names: Labels) -> Section:
@@ -415,7 +432,7 @@ def _settled(operations: Operations, names: Labels) -> Section:
 
 SECTIONS: Sequence[Callable[[Operations, Labels], Section]] = (
     *(_learned, _superseded, _merged, _disputed, _attributes, _noticed, _insights),
-    *(_linked, _described, _journaled, _pruned, _scored, _settled),
+    *(_pages, _linked, _described, _journaled, _pruned, _scored, _settled),
 )
 
 

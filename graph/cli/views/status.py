@@ -17,6 +17,7 @@ from graph.cli.views.console import (
     bar,
     context_meter,
     counted,
+    day,
     day_rule,
     here,
     moment,
@@ -25,8 +26,9 @@ from graph.cli.views.console import (
 )
 from memory import audit
 from memory.audit import AuditEntry, What
+from memory.night import lines_of
 from memory.prompt import ComponentHealth, PromptHealth
-from memory.records import Goal, InboxItem, Question
+from memory.records import Briefing, Goal, InboxItem, Question
 from memory.text import shortened
 
 LONGEST_DETAIL = 200
@@ -98,6 +100,8 @@ def status_view(
         rows.add_row("Stopped", Text(one_line(stop), style="red"))
     if status["approvals"]:
         rows.add_row("Asks", _questions(status["approvals"]))
+    if status.get("briefing"):
+        rows.add_row("Briefing", briefing_view(status["briefing"]))
     rows.add_row("Context", _context(status["context"]))
     own = status["assistant_prompt"]["version"]
     rows.add_row("Prompt", prompt_gauge(status["prompt"], own, verbose=verbose))
@@ -114,6 +118,21 @@ def status_view(
     if left_alone := breakers_gauge(status["breakers"]):
         rows.add_row("Services", left_alone)
     return Group(_headline(status, agent), rows)
+
+
+def briefing_view(briefing: Briefing) -> RenderableType:
+    """The morning briefing: a heading and its lines for each part."""
+    parts: list[RenderableType] = [
+        Text.assemble(("Since the night of ", "dim"), (day(briefing["at"]), "dim"))
+    ]
+    for heading, lines in lines_of(briefing):
+        table = Table.grid(padding=(0, 1))
+        for line in lines:
+            table.add_row(Text("•", "cyan"), Text(one_line(line)))
+        parts += [Text(heading, "bold"), table]
+    if briefing["questions"]:
+        parts.append(Text("Say which one is true, and it is settled.", "dim"))
+    return Group(*parts)
 
 
 def projects_view(projects: Mapping[str, Any]) -> RenderableType:

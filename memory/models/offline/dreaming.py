@@ -1,7 +1,7 @@
 """What the offline model makes of observations and facts in a night, by their words alone. Pure.
 
-An observation that says what somebody likes, where they live and the like gives the attribute of
-its verb. Where none does, the newest observation is quoted, as what was noticed last.
+A fact or an observation whose subject likes something, lives somewhere and the like gives the
+attribute of its verb. Where none does, the newest is quoted, as what was noticed last.
 
 Of a new fact and one shown near to it, the first of these that fits:
 
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.models.offline.sentences import has_particulars
-from memory.text import STOP_WORDS, content_stems, shortened, stem, words
+from memory.text import STOP_WORDS, content_stems, sentences, shortened, stem, words
 
 
 class _Verb(NamedTuple):
@@ -32,30 +32,39 @@ class _Verb(NamedTuple):
     said: str
     """How the attribute's value says it."""
     newest: bool = False
-    """Only the newest observation counts; else all are listed."""
+    """Only the newest line counts; else all are listed."""
 
 
 _VERBS = {
-    "likes": _Verb(r"(?:likes|loves|enjoys|is fond of)", "likes"),
-    "dislikes": _Verb(r"(?:dislikes|hates|does not like|doesn't like)", "dislikes"),
-    "prefers": _Verb("prefers", "prefers"),
-    "plays": _Verb("plays", "plays"),
-    "studies": _Verb("studies", "studies"),
-    "teaches": _Verb("teaches", "teaches"),
-    "collects": _Verb("collects", "collects"),
-    "keeps": _Verb(r"(?:keeps|owns)", "keeps"),
-    "wants": _Verb("wants", "wants"),
-    "allergies": _Verb("is allergic to", "is allergic to"),
-    "fears": _Verb("is afraid of", "is afraid of"),
-    "home": _Verb(r"(?:lives|moved (?:back |over )?(?=to\b)|is based)", "lives", newest=True),
-    "work": _Verb("works", "works", newest=True),
-    "married": _Verb(r"is married(?: to)?", "is married to", newest=True),
+    "likes": _Verb(r"(?:likes?|loves?|enjoys?|(?:is|am) fond of)", "likes"),
+    "dislikes": _Verb(r"(?:dislikes?|hates?|(?:does not|doesn't|do not|don't) like)", "dislikes"),
+    "prefers": _Verb("prefers?", "prefers"),
+    "plays": _Verb("plays?", "plays"),
+    "studies": _Verb("stud(?:ies|y)", "studies"),
+    "teaches": _Verb("teach(?:es)?", "teaches"),
+    "collects": _Verb("collects?", "collects"),
+    "keeps": _Verb(r"(?:keeps?|owns?)", "keeps"),
+    "has": _Verb(r"(?:has|have)(?= (?:an?|the|my|our|\d+|one|two|three|four|five|six)\b)", "has"),
+    "wants": _Verb("wants?", "wants"),
+    "allergies": _Verb("(?:is|am) allergic to", "is allergic to"),
+    "fears": _Verb("(?:is|am) afraid of", "is afraid of"),
+    "home": _Verb(
+        r"(?:lives?|moved (?:back |over )?(?=to\b)|(?:is|am) based)", "lives", newest=True
+    ),
+    "work": _Verb("works?", "works", newest=True),
+    "married": _Verb(r"(?:is|am) married(?: to)?", "is married to", newest=True),
+    "is": _Verb(r"(?:is|am)(?= (?:an?|the)\b)", "is", newest=True),
 }
 _OFTEN = r"(?:(?:always|also|never|now|often|only|really|usually|still) )?"
 _SAYS = {
-    name: re.compile(rf"\b{_OFTEN}{verb.pattern}\b ?(?P<what>[^.!?;]*)", re.IGNORECASE)
+    name: re.compile(rf"{_OFTEN}{verb.pattern}\b ?(?P<what>[^.!?;]*)", re.IGNORECASE)
     for name, verb in _VERBS.items()
 }
+_IT = re.compile(r"(?:she|he|they|it)\b ", re.IGNORECASE)
+_FIRST = re.compile(r"(?:i|we)(?: |(?='m |'re ))", re.IGNORECASE)
+_SHORT = re.compile(r"'(?:m|re) ")
+_OWN_WORDS = {"my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs"}
+_OWN = re.compile(rf"\b(?:{'|'.join(_OWN_WORDS)})\b", re.IGNORECASE)
 _LONGEST = 160
 """Characters of a value's part."""
 _MOST_LISTED = 8
@@ -91,19 +100,38 @@ def _entities(prompt: Prompt) -> list[_Shown]:
 def _of(entity: _Shown) -> list[dict[str, Any]]:
     said: dict[str, list[tuple[str, str]]] = {}
     for seen in entity.observed:
-        for name in _SAYS:
-            if what := _what(name, seen.text):
-                said.setdefault(name, []).append((seen.id, what))
+        for told in _told(entity.name, seen):
+            for name in _SAYS:
+                if what := _what(name, told):
+                    said.setdefault(name, []).append((seen.id, what))
+                    break
     made = [_attribute(entity, name, parts) for name, parts in said.items()]
     if not made and entity.observed:
         last = entity.observed[-1]
-        made = [_given(entity, "noticed_last", shortened(last.text, _LONGEST), [last.id])]
+        own = last.speaker == entity.name and _FIRST.search(last.text)
+        told = f"{entity.name} said: {last.text}" if own else last.text
+        made = [_given(entity, "noticed_last", shortened(told, _LONGEST), [last.id])]
     return made
 
 
-def _what(name: str, text: str) -> str:
-    """What an observation says under an attribute: the words behind its verb; "" where nothing."""
-    match = _SAYS[name].search(text)
+def _told(name: str, line: DatedLine) -> Iterator[str]:
+    """What each sentence of a line says of the entity that is its subject, without the subject.
+
+    The entity is named, or it speaks of itself, or it is "she" or "it" in a line about it.
+    """
+    for sentence in sentences(line.text):
+        if sentence.casefold().startswith(f"{name.casefold()} "):
+            yield sentence[len(name) + 1 :]
+        elif match := _IT.match(sentence):
+            yield sentence[match.end() :]
+        elif line.speaker == name and (match := _FIRST.match(sentence)):
+            own = _SHORT.sub("am ", sentence[match.end() :], count=1)
+            yield _OWN.sub(lambda word: _OWN_WORDS[word.group().lower()], own)
+
+
+def _what(name: str, told: str) -> str:
+    """What is told under an attribute: the words behind its verb; "" where nothing."""
+    match = _SAYS[name].match(told)
     said = match["what"].strip(" ,") if match else ""
     return shortened(f"in {said[3:]}" if said.startswith("to ") else said, _LONGEST)
 

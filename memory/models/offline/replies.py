@@ -160,6 +160,7 @@ _TEMPLATES = {
     "update_entity_observation": (
         "Noted about {entity}: {observation} ({total_observations} in all)."
     ),
+    "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
 """By tool: its sentence, filled with the call's arguments and the result's fields."""

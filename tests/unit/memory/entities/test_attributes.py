@@ -108,7 +108,9 @@ def test_an_attribute_keeps_its_newest_earlier_values() -> None:
 
 def test_a_full_profile_accepts_only_known_attributes() -> None:
     full = {f"a{n}": attribute("x", "o0") for n in range(MOST_ATTRIBUTES)}
-    made = made_of(TEA, attribute_given("a3", "y", ["o3"]), profile=ada(*FIVE, attributes=full))
+    made = made_of(
+        TEA, attribute_given("a3", "Likes tea.", ["o3"]), profile=ada(*FIVE, attributes=full)
+    )
     assert "there are 40 attributes already" in made.refused[0]
     assert made.operation is not None
     assert list(made.operation["after"]["attributes"]) == ["a3"]

@@ -11,7 +11,13 @@ from memory.models.offline.model import OfflineChatModel
 from memory.records.profiles import EntityProfile, Observation
 from memory.records.records import Fact
 from memory.settings import Settings
-from nodes.night.consolidate_entities import Attributes, attributes_prompt
+from nodes.night.consolidate_entities import (
+    AttributeGiven,
+    Attributes,
+    Material,
+    Numbering,
+    attributes_prompt,
+)
 from nodes.night.consolidate_entities import decided as consolidate_entities_decided
 from nodes.night.dream import Dream, decided, dream_prompt, shown_by_id
 from tests.support.night_memories import NOW, ada, fact, observation
@@ -157,14 +163,19 @@ async def test_what_a_fact_says_is_no_part_of_the_prompt() -> None:
 async def attributes(
     *observations: Observation, profile: EntityProfile | None = None
 ) -> dict[str, tuple[str, list[str]]]:
-    one = {**(profile or ada()), "observations": list(observations)}
-    settings = Settings(min_observations=1)
-    prompt = attributes_prompt([one], settings)  # type: ignore[list-item] # a profile with others
+    one: Any = {**(profile or ada()), "observations": list(observations)}
+    batch = [Material(one, observations=observations, known=list(one["attributes"]))]
+    given = await read(batch)
+    made = consolidate_entities_decided(given, batch, Settings(min_observations=1), now=NOW)
+    assert (len(made.operations), made.refused) == (1, [])
+    return {each.name: (each.value, each.evidence) for each in given}
+
+
+async def read(batch: list[Material]) -> list[AttributeGiven]:
+    numbering = Numbering(batch)
+    prompt = attributes_prompt(batch, numbering)
     answer, _ = await ask_for(OfflineChatModel(), prompt, Attributes)
-    by_id: Any = {one["id"]: one}
-    operations, refused = consolidate_entities_decided(answer, by_id, settings, now=NOW)
-    assert (len(operations), refused) == (1, [])
-    return {given.name: (given.value, given.evidence) for given in answer.attributes}
+    return numbering.read(answer)
 
 
 async def test_what_someone_likes_and_does_is_listed_with_its_observations() -> None:
@@ -210,9 +221,8 @@ async def test_where_no_verb_is_known_the_newest_observation_is_quoted() -> None
 async def test_each_entity_has_its_own() -> None:
     ben: Any = {**ada(observation(2, "Ben likes tea.")), "id": "entity_ben", "name": "Ben"}
     one = ada(observation(1, "Ada likes jazz."))
-    prompt = attributes_prompt([one, ben], Settings(min_observations=1))
-    answer, _ = await ask_for(OfflineChatModel(), prompt, Attributes)
-    assert [(given.entity, given.value) for given in answer.attributes] == [
+    batch = [Material(each, observations=each["observations"]) for each in (one, ben)]
+    assert [(given.entity, given.value) for given in await read(batch)] == [
         (one["id"], "Ada likes jazz."),
         ("entity_ben", "Ben likes tea."),
     ]

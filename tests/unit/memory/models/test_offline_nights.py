@@ -64,6 +64,7 @@ async def test_each_step_of_a_night_has_an_answer_by_rules(agent: AsyncAgent, cl
         ("consolidate", 0, 1),
         ("dream", 0, 1),
         ("consolidate_entities", 0, 1),
+        ("write_pages", 0, 0),
         ("reflect", 0, 2),
     ]
     profiles = await entities.everyone(agent.store, agent.scope)

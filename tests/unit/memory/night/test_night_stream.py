@@ -26,8 +26,8 @@ async def test_each_step_tells_begin_progress_and_end_with_counts(
     steps = [one["step"] for one in heard if one["event"] == "begin"]
     assert steps == [
         *("score_importance", "consolidate", "apply_operations", "dream", "prune_links"),
-        *("consolidate_entities", "reflect", "prune", "weigh_night", "apply_operations"),
-        "record_night",
+        *("consolidate_entities", "write_pages", "reflect", "prune", "weigh_night"),
+        *("apply_operations", "record_night"),
     ]
     assert [one["step"] for one in heard if one["event"] == "end"] == steps[:-1]
     assert {one["night"] for one in heard} == {line["id"]}

@@ -1,0 +1,130 @@
+"""What facts are about: the people, places and things that they name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memory.guards import is_assistant, speaks_of_oneself
+from memory.records import Attribute, Fact
+from memory.text import LONGEST, PRONOUNS, SPEAKER, depends_on_speaker, name_key, says, words
+
+_TIMES = frozenset(
+    (
+        *[
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+        ],
+        *["december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
+        *[
+            "today",
+            "tomorrow",
+            "yesterday",
+            "morning",
+            "noon",
+            "evening",
+            "night",
+            "week",
+            "weekend",
+            "month",
+            "year",
+        ],
+        *map(str, range(2_100)),
+    )
+)
+"""Words that name a time and, alone, no thing."""
+
+
+@dataclass
+class Subject:
+    """An entity that facts are about."""
+
+    id: str
+    name: str
+    """As the facts first call it."""
+    facts: list[Fact] = field(default_factory=list)
+    """In the order of the time from which they hold."""
+    speaks: bool = False
+    """Whether it is the speaker of any fact."""
+
+
+def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:
+    """The names of whom and what a fact is about. `assistant`: its names, which mean nobody else.
+
+    Its speaker is among them if the fact names nobody else, names the speaker, or is in the first
+    person. "Ben: The oven is broken" is about the oven.
+    """
+    named = [name for name in fact["entities"] if _is_name(name, assistant)]
+    speaker = fact["speaker"]
+    if speaker is not None and _is_name(speaker, assistant):
+        own = says(fact["text"], speaker) or speaks_of_oneself(fact["text"])
+        named += [speaker] if own or not named else []
+    return list({name_key(name): name for name in named}.values())
+
+
+def subjects(
+    facts: Iterable[Fact], ids: Mapping[str, str], assistant: Sequence[str]
+) -> dict[str, Subject]:
+    """The entities that `facts` are about, by id. `ids`: ids of entities by name."""
+    found: dict[str, Subject] = {}
+    ordered = sorted(facts, key=lambda fact: (fact["valid_from"], fact["op"]))
+    for fact in ordered:
+        for name in names_about(fact, assistant):
+            subject = found.setdefault(ids[name], Subject(ids[name], name))
+            subject.speaks = subject.speaks or name == fact["speaker"]
+            if fact not in subject.facts[-1:]:
+                subject.facts.append(fact)
+    return found
+
+
+def evidence_now(
+    attribute: Attribute, observed: Collection[str], facts: Mapping[str, Fact]
+) -> list[str] | None:
+    """The evidence that an attribute stands on by now; None if any of its facts no longer holds.
+
+    A fact that was merged with another one that says the same is replaced by that one.
+
+    Args:
+        attribute: Of a profile.
+        observed: Ids of the profile's observations.
+        facts: Every fact, by operation id; so is `superseded_by`.
+    """
+    found: dict[str, None] = {}
+    for id_ in attribute["evidence"]:
+        stands = id_ if id_ in observed else _merged_into(id_, facts)
+        if stands is None:
+            return None
+        found[stands] = None
+    return list(found)
+
+
+def _merged_into(op: str, facts: Mapping[str, Fact]) -> str | None:
+    """The fact itself if it holds, else the one that it was merged with, if that one holds."""
+    seen = set[str]()
+    while op in facts and op not in seen:
+        seen.add(op)
+        fact = facts[op]
+        heir = facts.get(fact["superseded_by"] or "")
+        if fact["invalid_at"] is None:
+            return op
+        if heir is None or not {*fact["source_entries"]} <= {*heir["source_entries"]}:
+            return None
+        op = heir["op"]
+    return None
+
+
+def _is_name(name: str, assistant: Sequence[str]) -> bool:
+    """Whether a name means the same to everyone, and is not the assistant's."""
+    key = name_key(name)
+    plain = key in PRONOUNS or key in SPEAKER or depends_on_speaker(name)
+    told = len(name) <= LONGEST and any(word not in _TIMES for word in words(name))
+    return told and not plain and not is_assistant(name, assistant)

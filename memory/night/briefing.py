@@ -1,0 +1,222 @@
+"""The morning briefing: what an owner should know after a night, made without a model.
+
+What changed comes from the night's operations. Questions, dates and what waits are as they are at
+the moment of asking. Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Any
+
+from langgraph.store.base import BaseStore, PutOp
+
+from memory import pages
+from memory.events import inbox
+from memory.facts import SemanticMemory
+from memory.guards import speaks_of_oneself
+from memory.messages import one_line
+from memory.night import record as night
+from memory.records import Briefing, Fact, NightRecord, OpenQuestion, Operation, Scope, told
+from memory.settings import Settings
+from memory.state import State
+from memory.storage import write_batch
+from memory.text import days_named, local, shown_day
+
+BRIEFING, SHOWN = "briefing", "shown"
+
+MOST_WORDS = 150
+"""Words of a briefing, its headings included."""
+
+HEADINGS = 12
+"""Words of the headings and the hint on how to answer."""
+
+AHEAD = timedelta(days=7)
+"""Dates that a briefing names."""
+
+MOST_CHANGED, MOST_QUESTIONS, MOST_DEADLINES, MOST_WAITING = 4, 2, 4, 4
+WORDS_OF_A_FACT, WORDS_OF_A_CLAIM = 18, 16
+
+
+async def briefing_of(
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    state: State,
+    settings: Settings,
+    now: datetime,
+) -> Briefing | None:
+    """The briefing after the newest night that was applied; None before the first one."""
+    records = await night.records(store, scope)
+    applied = [one for one in records if night.status_of(one) == "complete" and one["ended"]]
+    if not applied:
+        return None
+    newest, today = applied[-1], local(now.isoformat(), settings.zone).date()
+    plans = await night.plans_of(store, scope, newest["id"])
+    operations = told(plans.operations())
+    facts = await semantic.by_op(scope, _facts_named(operations))
+    disputes = await pages.open_disputes(store, semantic, scope)
+    dated = await pages.dated_within(store, semantic, scope, today, today + AHEAD, settings.zone)
+    goals = [one["description"] for one in state["goals"].values() if one["status"] == "active"]
+    return within(
+        {
+            "night": newest["id"],
+            "at": newest["ended"] or newest["started"],
+            "changed": changed(operations, facts),
+            "questions": [question(*pair) for pair in disputes],
+            "deadlines": deadlines(dated, goals, today, settings.zone),
+            "waiting": waiting(
+                records,
+                approvals=len(state["parked"]),
+                aside=len(await inbox.set_aside(store, scope)),
+                left=len(newest["held"]),
+            ),
+        }
+    )
+
+
+async def was_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> bool:
+    """Whether a chat has shown the briefing of this night."""
+    item = await store.aget(scope.namespace(BRIEFING), SHOWN)
+    return item is not None and item.value["night"] == briefing["night"]
+
+
+async def mark_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> None:
+    """Record that a chat has shown it."""
+    put = PutOp(scope.namespace(BRIEFING), SHOWN, {"night": briefing["night"]}, index=False)
+    await write_batch(store, [put])
+
+
+def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
+    """What the night learned and what no longer holds, the most important first. Pure.
+
+    `facts`: those that the operations name, by operation id.
+    """
+    merged = {
+        frozenset((one["target"], one["after"]["other"]))
+        for one in operations
+        if one["kind"] == "link" and one["after"]["relation"] == "duplicates"
+    }
+    ended = dict[str, str]()
+    for one in operations:
+        by = (one["after"] or {}).get("superseded_by") if one["kind"] == "change_fact" else None
+        if by and frozenset((one["target"], by)) not in merged:
+            ended[one["target"]] = by
+    pairs = [(facts[by], facts[op]) for op, by in ended.items() if op in facts and by in facts]
+    pairs.sort(key=lambda pair: (-pair[0]["importance"], pair[0]["op"]))
+    lines = [f"{_said(new)} (before: {_cut(old['text'], WORDS_OF_A_CLAIM)})" for new, old in pairs]
+    added = [one["target"] for one in operations if one["kind"] == "add_fact"]
+    fresh = [facts[op] for op in added if op in facts and facts[op]["invalid_at"] is None]
+    fresh = [fact for fact in fresh if fact["op"] not in ended.values()]
+    fresh.sort(key=lambda fact: (-fact["importance"], fact["op"]))
+    lines += [_said(fact) for fact in fresh]
+    counts = f"{len(added)} new {'fact' if len(added) == 1 else 'facts'}"
+    counts += f", {len(ended)} outdated" if ended else ""
+    return [f"{counts}.", *lines] if added or ended else []
+
+
+def question(new: Fact, old: Fact) -> OpenQuestion:
+    """A contradiction as a question."""
+    text = f"{_claimed(new)} True? {_claimed(old)}"
+    return {"text": text, "facts": [new["id"], old["id"]]}
+
+
+def deadlines(
+    dated: Sequence[tuple[date, Fact]], goals: Iterable[str], today: date, zone: tzinfo
+) -> list[str]:
+    """The goals and facts with a date in the next days, the nearest first."""
+    last = today + AHEAD
+    found = [
+        (day, 0, _cut(goal, WORDS_OF_A_FACT))
+        for goal in goals
+        for day in days_named(goal, zone, said=today.isoformat())
+        if today <= day <= last
+    ]
+    found += [(day, 1, _said(fact)) for day, fact in dated]
+    lines = (f"{_day(day, today, zone)}: {text}" for day, _, text in sorted(found))
+    return list(dict.fromkeys(lines))
+
+
+def waiting(records: Sequence[NightRecord], *, approvals: int, aside: int, left: int) -> list[str]:
+    """What a person should look at."""
+    held = [one["id"] for one in records if night.status_of(one) == "held"]
+    counts = (
+        (approvals, "question about a tool", "questions about tools", "circadian status"),
+        (len(held), "night held back", "nights held back", "circadian nights"),
+        (aside, "message set aside", "messages set aside", "circadian status"),
+        (
+            left,
+            "journal entry left for the next night",
+            "journal entries left for the next night",
+            "",
+        ),
+    )
+    return [
+        f"{number} {one if number == 1 else many}{f' ({command})' if command else ''}"
+        for number, one, many, command in counts
+        if number
+    ]
+
+
+def within(briefing: Briefing, words: int = MOST_WORDS) -> Briefing:
+    """The briefing in at most so many words: first questions, then dates, what waits, changes."""
+    left = words - HEADINGS
+    kept: dict[str, list[Any]] = {}
+    for name, most in (
+        ("questions", MOST_QUESTIONS),
+        ("deadlines", MOST_DEADLINES),
+        ("waiting", MOST_WAITING),
+        ("changed", MOST_CHANGED),
+    ):
+        kept[name] = []
+        for line in briefing[name][:most]:  # type: ignore[literal-required] # names of its lists
+            used = len((line if isinstance(line, str) else line["text"]).split())
+            if used <= left:
+                kept[name].append(line)
+                left -= used
+    return {**briefing, **kept}  # type: ignore[typeddict-item] # the same lists, shorter
+
+
+def lines_of(briefing: Briefing) -> list[tuple[str, list[str]]]:
+    """The headings with their lines, without empty ones."""
+    rows = [
+        ("Changed", briefing["changed"]),
+        ("To settle", [one["text"] for one in briefing["questions"]]),
+        ("Coming up", briefing["deadlines"]),
+        ("Waiting", briefing["waiting"]),
+    ]
+    return [(heading, lines) for heading, lines in rows if lines]
+
+
+def _facts_named(operations: Sequence[Operation]) -> list[str]:
+    found: dict[str, None] = {}
+    for one in operations:
+        if one["kind"] in ("add_fact", "change_fact"):
+            found[one["target"]] = None
+            if by := (one["after"] or {}).get("superseded_by"):
+                found[by] = None
+    return list(found)
+
+
+def _said(fact: Fact) -> str:
+    """A fact as a point; with its speaker where it is in the first person."""
+    text = _cut(fact["text"], WORDS_OF_A_FACT)
+    who = fact["speaker"]
+    return f"{one_line(who)}: {text}" if who and speaks_of_oneself(text) else text
+
+
+def _claimed(fact: Fact) -> str:
+    text = _cut(fact["text"], WORDS_OF_A_CLAIM).rstrip(".")
+    who = one_line(fact["speaker"]) if fact["speaker"] else None
+    return f'{who} says: "{text}."' if who else f'It is noted: "{text}."'
+
+
+def _cut(text: str, words: int) -> str:
+    parts = one_line(text).split()
+    return " ".join(parts) if len(parts) <= words else " ".join(parts[:words]).rstrip(",;:") + "..."
+
+
+def _day(day: date, today: date, zone: tzinfo) -> str:
+    names = {0: "Today", 1: "Tomorrow"}
+    return names.get((day - today).days) or shown_day(day.isoformat(), zone)

@@ -1,0 +1,323 @@
+"""Pages: which facts are shown of a person, a thing or a project, and in what order.
+
+Store namespace (below `(user, thread)`): `pages` id -> Page, the id of an entity or
+`project:<key>`.
+
+A page names facts and attributes and holds no text of its own. So a line whose facts no longer hold
+is not shown, also by day, and a forget that erases a fact erases its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, tzinfo
+from typing import NamedTuple, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from memory.facts import SemanticMemory
+from memory.messages import one_line, prompt_lines
+from memory.records import (
+    Attribute,
+    EntityProfile,
+    Fact,
+    Operation,
+    Page,
+    PageLine,
+    Scope,
+    told,
+)
+from memory.storage import list_items
+from memory.text import approximate_tokens, days_named, shortened, shown_day
+
+PAGES = "pages"
+
+MOST_TOKENS = 300
+"""Tokens of a page, with its heading."""
+
+LONGEST = 240
+"""Characters of a line's text."""
+
+_HEADING = 20
+"""Tokens kept for the heading."""
+
+SHORT_ID, MOST_IDS = 8, 3
+"""Characters of a fact's id that are shown, and ids of a line."""
+
+LEAST_ID = 6
+"""Characters of an id that name a fact, at least."""
+
+_LASTING = 3
+"""Points of importance by which an attribute goes before a fact."""
+
+_DAYS = 14.0
+"""Days of age that weigh as much as one point of importance."""
+
+
+class ShownLine(NamedTuple):
+    """A line of a page as it is shown."""
+
+    text: str
+    attribute: str | None
+    """The attribute's name, if it shows one."""
+    at: str
+    """When it became known, ISO 8601."""
+    speaker: str | None
+    ids: tuple[str, ...]
+    """Ids of the facts that it stands on."""
+    sources: tuple[str, ...]
+    """Ids of the entries and events behind them."""
+    disputed: bool
+
+
+class ShownPage(NamedTuple):
+    """A page as it is shown."""
+
+    id: str
+    name: str
+    lines: tuple[ShownLine, ...]
+
+
+def project_id(key: str) -> str:
+    """Id of a project's page."""
+    return f"project:{key}"
+
+
+DISPUTES = "disputes"
+"""Id of the page of open contradictions: each line names two facts, the newer one first."""
+
+MOST_DISPUTES = 10
+"""Contradictions on that page, the newest."""
+
+
+DATED = "dated"
+"""Id of the page of the facts that name a day."""
+
+MOST_DATED = 100
+"""Facts on that page, those with the latest days."""
+
+
+async def open_disputes(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[tuple[Fact, Fact]]:
+    """The contradictions that are still open, the newest first; the newer fact of each first."""
+    page = (await read(store, scope, [DISPUTES])).get(DISPUTES)
+    if page is None:
+        return []
+    ops = [op for line in page["lines"] for op in line["facts"]]
+    facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
+    pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
+    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and _in_dispute(*pair)]
+
+
+def disputes_made(facts: Iterable[Fact]) -> Page | None:
+    """The page of the contradictions among `facts`; None without any. Pure."""
+    by_op = {fact["op"]: fact for fact in facts}
+    pairs = {
+        tuple(sorted((op, other), key=lambda one: (by_op[one]["valid_from"], one), reverse=True))
+        for op, fact in by_op.items()
+        for other in fact.get("disputed", [])
+        if other in by_op and _in_dispute(fact, by_op[other])
+    }
+    newest = sorted(pairs, key=lambda pair: (by_op[pair[0]]["valid_from"], pair), reverse=True)
+    lines = [PageLine(attribute=None, facts=list(pair)) for pair in newest[:MOST_DISPUTES]]
+    return Page(id=DISPUTES, lines=lines) if lines else None
+
+
+def dated_made(facts: Iterable[Fact]) -> Page | None:
+    """The page of the facts that name the latest days; None without any. Pure.
+
+    It does not depend on the time of the night, so that a night without news changes nothing.
+    """
+    days = {
+        fact["op"]: max(days_named(fact["text"], UTC, said=fact["valid_from"]), default=None)
+        for fact in facts
+        if fact["invalid_at"] is None
+    }
+    dated = sorted(((day, op) for op, day in days.items() if day), reverse=True)[:MOST_DATED]
+    lines = [PageLine(attribute=None, facts=[op]) for _, op in dated]
+    return Page(id=DATED, lines=lines) if lines else None
+
+
+async def dated_within(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, first: date, last: date, zone: tzinfo
+) -> list[tuple[date, Fact]]:
+    """The facts that hold and name a day from `first` to `last`, by day."""
+    page = (await read(store, scope, [DATED])).get(DATED)
+    if page is None:
+        return []
+    facts = await semantic.by_op(scope, [op for line in page["lines"] for op in line["facts"]])
+    holding = (fact for fact in facts.values() if fact["invalid_at"] is None)
+    found = [
+        (day, fact)
+        for fact in holding
+        for day in days_named(fact["text"], zone, said=fact["valid_from"])
+        if first <= day <= last
+    ]
+    return sorted(found, key=lambda pair: (pair[0], pair[1]["op"]))
+
+
+def _in_dispute(one: Fact, other: Fact) -> bool:
+    holds = one["invalid_at"] is None and other["invalid_at"] is None
+    return holds and (
+        other["op"] in one.get("disputed", []) or one["op"] in other.get("disputed", [])
+    )
+
+
+async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, Page]:
+    """The existing pages among `ids`."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    found = await store.abatch([GetOp(scope.namespace(PAGES), id_) for id_ in wanted])
+    items = (item for item in found if isinstance(item, Item))
+    return {item.key: cast(Page, item.value) for item in items}
+
+
+async def everything(store: BaseStore, scope: Scope) -> dict[str, Page]:
+    """All pages, by id."""
+    items = await list_items(store, scope.namespace(PAGES))
+    return {item.key: cast(Page, item.value) for item in items}
+
+
+async def puts_after(
+    store: BaseStore, scope: Scope, operations: Sequence[Operation]
+) -> list[PutOp]:
+    """Store writes for the operations on pages. A page that was changed meanwhile stays."""
+    mine = [one for one in told(operations) if one["kind"] == "write_page"]
+    standing = await read(store, scope, [one["target"] for one in mine])
+    after: dict[str, Page | None] = dict(standing)
+    for one in mine:
+        if after.get(one["target"]) == one["before"]:
+            after[one["target"]] = one["after"]
+    namespace = scope.namespace(PAGES)
+    return [
+        PutOp(namespace, id_, cast(dict[str, object] | None, page), index=False)
+        for id_, page in after.items()
+        if page != standing.get(id_)
+    ]
+
+
+async def shown(
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    people: Sequence[EntityProfile],
+    project: str | None = None,
+) -> list[ShownPage]:
+    """The pages of these people and of a project, with the lines that hold now; without empty ones.
+
+    Costs one batch of reads, and one query for the facts.
+    """
+    names = {profile["id"]: profile["name"] for profile in people}
+    if project is not None:
+        names[project_id(project)] = project
+    found = await read(store, scope, names)
+    ops = {op for page in found.values() for line in page["lines"] for op in line["facts"]}
+    facts = await semantic.by_op(scope, sorted(ops)) if ops else {}
+    attributes = {profile["id"]: profile["attributes"] for profile in people}
+    pages = (
+        ShownPage(id_, name, tuple(lines_of(found[id_], attributes.get(id_, {}), facts)))
+        for id_, name in names.items()
+        if id_ in found
+    )
+    return [page for page in pages if page.lines]
+
+
+def text_of(page: ShownPage, zone: tzinfo) -> str:
+    """A page as a prompt shows it: its name, then `- [id] text (speaker, day)` for each line."""
+    return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
+
+
+def _told(line: ShownLine, zone: tzinfo) -> str:
+    ids = [id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:]]
+    doubt = ", disputed" if line.disputed else ""
+    return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
+
+
+def disputes_text(pairs: Sequence[tuple[Fact, Fact]], zone: tzinfo) -> str:
+    """Open contradictions as an owner's prompt shows them."""
+
+    def claim(fact: Fact) -> str:
+        text, day = shortened(fact["text"], LONGEST), shown_day(fact["valid_from"], zone)
+        return prompt_lines.page_line([fact["id"][:SHORT_ID]], text, fact["speaker"], day)
+
+    return "\n".join(prompt_lines.dispute_lines([[*map(claim, pair)] for pair in pairs]))
+
+
+def lines_of(
+    page: Page, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
+) -> list[ShownLine]:
+    """The lines of a page whose facts hold. Pure. `facts`: by operation id."""
+    lines = (_line(line, attributes, facts) for line in page["lines"])
+    return [line for line in lines if line is not None]
+
+
+def _line(
+    line: PageLine, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
+) -> ShownLine | None:
+    holding = [facts[op] for op in line["facts"] if op in facts and not facts[op]["invalid_at"]]
+    if not holding:
+        return None
+    text, name = holding[0]["text"], line["attribute"]
+    if name is not None:
+        if name not in attributes or len(holding) < len(line["facts"]):
+            return None
+        text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
+    people = {fact["speaker"] for fact in holding}
+    return ShownLine(
+        text=shortened(text, LONGEST),
+        attribute=name,
+        at=max(fact["valid_from"] for fact in holding),
+        speaker=people.pop() if len(people) == 1 else None,
+        ids=tuple(fact["id"] for fact in holding),
+        sources=tuple(
+            id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
+        ),
+        disputed=any(fact.get("disputed") for fact in holding),
+    )
+
+
+def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:
+    """The page with the lines that are worth most, within the budget; None without any. Pure.
+
+    The attributes come first, then the facts that no attribute stands on, each the newest first.
+    Where not all fit, importance and age decide: two weeks weigh as one point of importance.
+
+    Args:
+        id_: The page's id.
+        attributes: Of the entity.
+        facts: The facts that hold of it.
+    """
+    by_op = {fact["op"]: fact for fact in facts}
+    lines = [
+        PageLine(attribute=name, facts=[op for op in attribute["evidence"] if op in by_op])
+        for name, attribute in attributes.items()
+    ]
+    lines = [line for line in lines if line["facts"]]
+    used = {op for line in lines for op in line["facts"]}
+    lines += [PageLine(attribute=None, facts=[op]) for op in by_op if op not in used]
+    kept, left = list[PageLine](), MOST_TOKENS - _HEADING
+    for line in sorted(lines, key=lambda line: _worth(line, by_op)):
+        text = _line(line, attributes, by_op)
+        assert text is not None
+        left -= approximate_tokens(_told(text, UTC) + "\n")
+        if left < 0:
+            break
+        kept.append(line)
+    kept.sort(key=lambda line: _place(line, by_op))
+    return Page(id=id_, lines=kept) if kept else None
+
+
+def _worth(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
+    """Smaller is worth more."""
+    newest = max(line["facts"], key=lambda op: (facts[op]["valid_from"], op))
+    day = datetime.fromisoformat(facts[newest]["valid_from"]).timestamp() / 86_400
+    importance = max(facts[op]["importance"] for op in line["facts"])
+    lasting = 0 if line["attribute"] is None else _LASTING
+    return -(importance + lasting + day / _DAYS), newest, line["attribute"] or ""
+
+
+def _place(line: PageLine, facts: Mapping[str, Fact]) -> tuple[bool, float, str]:
+    newest = max(datetime.fromisoformat(facts[op]["valid_from"]) for op in line["facts"])
+    return line["attribute"] is None, -newest.timestamp(), line["facts"][0]

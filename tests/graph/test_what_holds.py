@@ -1,0 +1,249 @@
+"""People have profiles and pages after a night, and an owner is told what changed and asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from graph.api.async_agent import AsyncAgent
+from graph.use_cases import briefing, new_briefing, status
+from graph.use_cases.transfer import export_memory, import_memory
+from memory import pages
+from memory.entities import entities
+from memory.night import lines_of
+from memory.records.profiles import EntityProfile
+from memory.settings import Settings
+from memory.transfer import line_of
+from tests.support.agents import opened, result_of, said
+from tests.support.clock import Clock
+from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, whole
+from tests.support.scripted import ScriptedChatModel, call, calls, scripted
+
+CLAIM = ("Ada", "Lila is not allergic to strawberries.")
+VIENNA = SETTINGS.model_copy(update={"time_zone": "Europe/Vienna"})
+_PAIR = re.compile(r"- \[(\w{8})\] .*\n  or \[(\w{8})\] ")
+
+
+def lively(settling: str = "YES") -> ScriptedChatModel:
+    """A model for days and nights; told `settling`, it settles the first contradiction shown."""
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        last = str(messages[-1].text)
+        if settling in last and not isinstance(messages[-1], ToolMessage):
+            holds, falls = _PAIR.findall("\n".join(str(one.text) for one in messages))[-1]
+            return call("settle_dispute", holds=holds, falls=falls)
+        return answer(messages, tools)
+
+    return scripted(otherwise=answered)
+
+
+@pytest.fixture
+async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    async with opened(tmp_path / "data", lively(), clock, settings=VIENNA) as handle:
+        await day(handle, clock, [*SATURDAY, CLAIM])
+        yield handle
+
+
+async def profile(agent: AsyncAgent, name: str) -> EntityProfile:
+    everyone = await entities.everyone(agent.store, agent.scope)
+    return next(one for one in everyone if one["name"] == name)
+
+
+async def page(agent: AsyncAgent, name: str) -> list[str]:
+    shown = await pages.shown(
+        agent.store, agent.resources.semantic, agent.scope, [await profile(agent, name)]
+    )
+    return [line.text for one in shown for line in one.lines]
+
+
+def model_of(agent: AsyncAgent) -> ScriptedChatModel:
+    model = agent.resources.chat_model
+    assert isinstance(model, ScriptedChatModel)
+    return model
+
+
+async def test_people_have_attributes_and_a_page_after_their_first_night(
+    agent: AsyncAgent,
+) -> None:
+    assert (await profile(agent, "Ada"))["attributes"] == {}
+    await agent.sleep()
+    ada = await profile(agent, "Ada")
+    (home,) = ada["attributes"].values()
+    facts = await agent.resources.semantic.by_op(agent.scope, home["evidence"])
+    assert [fact["text"] for fact in facts.values()] == ["I live in Bergen with my two cats."]
+    assert await page(agent, "Ada") == [
+        "home: I live in Bergen with my two cats.",
+        "Lila is not allergic to strawberries.",
+        "Note: Ben built a greenhouse.",
+    ]
+
+
+async def test_the_prompt_shows_the_page_and_not_the_same_memory_again(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await agent.sleep()
+    await agent.ainvoke(said("Where do I live, in Bergen with my two cats?", "Ada"))
+    told = model_of(agent).calls[-1].text
+    front = told[told.index("<pages>") :]
+    assert "home: I live in Bergen with my two cats." in front
+    assert "What holds now:\nAda\n- [" in front
+    memories = front.partition("<semantic_memories>")[2].partition("</semantic_memories>")[0]
+    assert "I live in Bergen" not in memories
+
+
+async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await agent.sleep()
+    facts = await agent.resources.semantic.all(agent.scope)
+    (old,) = [one for one in facts if "live in Bergen" in one["text"]]
+    await agent.correct(old["id"], "I live in Oslo.", "Ada")
+    assert "home: I live in Bergen with my two cats." not in await page(agent, "Ada")
+    clock.advance(hours=24)
+    await agent.sleep()
+    assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == "I live in Oslo."
+    assert "home: I live in Oslo." in await page(agent, "Ada")
+
+
+async def test_a_night_without_news_changes_neither_pages_nor_profiles(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await agent.sleep()
+    stood = await whole(agent)
+    for number in range(2):
+        clock.advance(hours=24)
+        heard = said("Trivial: hm.", "Ben", id=f"hm-{number}", addressed=False)
+        await agent.ainvoke(heard)
+        slept = await agent.sleep()
+        kinds = {one["kind"] for one in slept["operations"]}
+        assert kinds <= {"score_entry", "mark_entry", "prune_entry"}
+    after = await whole(agent)
+    kept = [key for key in stood if key.startswith(("pages", "entities"))]
+    assert {key: after[key] for key in kept} == {key: stood[key] for key in kept}
+
+
+async def test_forgetting_erases_lines_and_attributes_with_their_facts(agent: AsyncAgent) -> None:
+    await agent.sleep()
+    facts = await agent.resources.semantic.all(agent.scope)
+    (home,) = [one for one in facts if "live in Bergen" in one["text"]]
+    await agent.forget_fact(home["id"])
+    assert (await profile(agent, "Ada"))["attributes"] == {}
+    assert await page(agent, "Ada") == [
+        "Lila is not allergic to strawberries.",
+        "Note: Ben built a greenhouse.",
+    ]
+    await agent.forget("Lila")
+    kept = {key: value for key, value in (await whole(agent)).items() if key.startswith("pages")}
+    gone = {one["op"] for one in facts if "Lila" in one["text"] or one is home}
+    assert kept
+    assert not any(op in json.dumps(kept) for op in gone)
+
+
+async def test_an_export_carries_pages(agent: AsyncAgent, tmp_path: Path, clock: Clock) -> None:
+    await agent.sleep()
+    lines = [line_of(record) async for record in export_memory(agent.context)]
+    async with opened(tmp_path / "other", lively(), clock, settings=VIENNA) as other:
+        await import_memory(other.context, lines)
+        assert await page(other, "Ada") == await page(agent, "Ada")
+
+
+# The briefing
+
+
+async def test_a_briefing_tells_what_changed_and_asks_what_contradicts(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    assert await briefing(agent.context) is None
+    clock.advance(minutes=1)
+    await agent.ainvoke(said("The deposit is due on 6 March 2026.", "Ben"))
+    report = (await agent.ainvoke({"request": "sleep"}))["report"]
+    told = report["briefing"]
+    assert told == await briefing(agent.context)
+    assert told["night"] == report["night"]["id"]
+    (asked,) = told["questions"]
+    assert asked["text"] == (
+        'Ada says: "Lila is not allergic to strawberries." True? '
+        'Ben says: "My sister Lila is allergic to strawberries."'
+    )
+    assert told["deadlines"] == ["Fri 2026-03-06: The deposit is due on 6 March 2026."]
+    assert told["changed"][0].endswith("new facts.")
+    words = " ".join(line for _, lines in lines_of(told) for line in lines).split()
+    assert len(words) <= 150
+
+
+async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
+    assert await new_briefing(agent.context) is None
+    await agent.sleep()
+    assert await new_briefing(agent.context) is not None
+    assert await new_briefing(agent.context) is None
+    assert (await status(agent.context))["mode"] == "sleep"
+
+
+@pytest.mark.parametrize("who", ["local", "Ada"])
+async def test_only_an_owner_settles_a_contradiction(
+    agent: AsyncAgent, clock: Clock, who: str
+) -> None:
+    await agent.sleep()
+    clock.advance(hours=8)
+    await agent.ainvoke(said("YES, she is not.", who))
+    told = [str(one.text) for one in model_of(agent).calls[-2].messages]
+    facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    allergic = facts["My sister Lila is allergic to strawberries."]
+    not_allergic = facts["Lila is not allergic to strawberries."]
+    if who != "local":
+        assert "call settle_dispute" not in "\n".join(told)
+        assert allergic["invalid_at"] is None
+        return
+    assert allergic["superseded_by"] == not_allergic["id"]
+    assert not not_allergic.get("disputed")
+    found = await briefing(agent.context)
+    assert found is not None
+    assert found["questions"] == []
+
+
+async def test_someone_else_cannot_call_the_tool(tmp_path: Path, clock: Clock) -> None:
+    rude = scripted(call("settle_dispute", holds="a" * 8, falls="b" * 8), otherwise="Well.")
+    async with opened(tmp_path / "data", rude, clock, settings=Settings()) as agent:
+        await agent.ainvoke(said("It is settled.", "Mallory"))
+        answered = result_of(rude.calls[-1].messages[-1])
+    assert "no owner" in answered["error"]
+
+
+# Answers that have to be mended
+
+
+async def test_ids_and_inventions_are_told_to_the_model_once(tmp_path: Path, clock: Clock) -> None:
+    asked: list[str] = []
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        if tools != ["Attributes"]:
+            return answer(messages, tools)
+        asked.append(str(messages[-1].text))
+        told = [line for line in str(messages[1].text).splitlines() if "Bergen" in line]
+        number = told[0][1 : told[0].index("]")]
+        home = {"entity": "[E1]", "name": "home", "evidence": [f"#{number}"]}
+        if len(asked) == 1:
+            lost = {**home, "value": "Lives in Paris since 1999."}
+            cats = {**home, "name": "cats", "value": "Has two cats.", "evidence": ["99"]}
+            return calls(("Attributes", {"attributes": [lost, cats]}))
+        return calls(("Attributes", {"attributes": [{**home, "value": "Lives in Bergen."}]}))
+
+    async with opened(
+        tmp_path / "data", scripted(otherwise=answered), clock, settings=SETTINGS
+    ) as agent:
+        await day(agent, clock, [("Ada", "I live in Bergen with my two cats.")])
+        slept: Any = await agent.sleep()
+        ada = await profile(agent, "Ada")
+    assert len(asked) == 2
+    assert "its lines do not say 1999" in asked[1]
+    assert "no evidence among the lines shown" in asked[1]
+    assert {name: one["value"] for name, one in ada["attributes"].items()} == {
+        "home": "Lives in Bergen."
+    }
+    assert slept["complete"]

@@ -1,0 +1,75 @@
+"""The tool that settles a contradiction, once an owner has said which of two facts holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from langchain_core.tools import tool
+from pydantic import Field
+
+from memory import pages
+from memory.errors import Refusal
+from memory.events import owners_of, set_off_by_owner
+from memory.operations import collector_of
+from memory.records import Event, Fact, Operation, change_fact, supersede_fact
+from memory.runtime import resources_of, scope_of, settings_of, store_of
+from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
+
+OWNERS_ONLY = "Leave it open; an owner can settle it."
+
+
+@tool
+@refusals_answered
+async def settle_dispute(
+    holds: Annotated[str, Field(description="Id of the fact that an owner says is true.")],
+    falls: Annotated[str, Field(description="Id of the fact that contradicts it.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Settle a contradiction that you were shown, when an owner has just said which fact holds."""
+    event = _of_owner(runtime)
+    semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
+    open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
+    keeps, goes = _meant(holds, falls, open_)
+    operations = settled(keeps, goes, event, at=now_of(runtime).isoformat())
+    await collector_of(runtime.config, runtime.store).write(operations)
+    return answer(runtime, {"holds": keeps["text"], "no_longer_holds": goes["text"]})
+
+
+def settled(keeps: Fact, goes: Fact, event: Event, *, at: str) -> list[Operation]:
+    """The fact that falls is superseded by the other one, which is disputed no more."""
+    sources, reason = [event["id"]], f"settled by {event['sender']}"
+    left = [op for op in keeps.get("disputed", []) if op != goes["op"]]
+    return [
+        supersede_fact(goes, keeps["op"], at, sources, reason),
+        change_fact(keeps, {"disputed": left}, sources, reason, place=f"settled {goes['op']}"),
+    ]
+
+
+def _of_owner(runtime: Runtime) -> Event:
+    """The event in hand. Raises a Refusal unless an owner sent it."""
+    event, resources = event_of(runtime), resources_of(runtime.config)
+    owners = owners_of(settings_of(runtime.context), user=resources.user, served=resources.served)
+    if event is None:
+        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
+    if not set_off_by_owner(event, owners=owners, served=resources.served):
+        raise Refusal(f"{event['sender']} is no owner of this assistant", OWNERS_ONLY)
+    return event
+
+
+def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[Fact, Fact]:
+    """(the fact that holds, the fact that falls) of the open contradiction that is meant."""
+    for one, other in pairs:
+        for keeps, goes in ((one, other), (other, one)):
+            if _is(keeps, holds) and _is(goes, falls):
+                return keeps, goes
+    raise Refusal(
+        f"{holds!r:.80} and {falls!r:.80} are no contradiction that is open",
+        "Give the two ids of one contradiction as they were shown.",
+    )
+
+
+def _is(fact: Fact, given: str) -> bool:
+    bare = given.strip(" []()#.'\"").lower()
+    return len(bare) >= pages.LEAST_ID and fact["id"].startswith(bare)
