@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from memory.errors import ContextOverflow, ModelError
+from memory.errors import ContextOverflow, ModelError, ModelRefused
 from memory.messages import as_model_sees, for_model, marked
-from memory.models import Answer, ask, charged
+from memory.models import CUT_OFF, Answer, ask, charged, in_vain
 from memory.prompt import assembly
 from memory.records import Loop, PatternState
 from memory.runtime import Resources, resources_of, settings_of
@@ -48,7 +48,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     assert pattern is not None
     assert loop is not None
     resources, settings = resources_of(config), settings_of(runtime.context)
-    known = {} if _capped(state, settings) else offered(state, config, settings)
+    capped, known = _capped(state, settings), offered(state, config, settings)
+    names, known = list(known), {} if capped else known
     tools = [one.tool for one in known.values()]
     shown = _shown(state, settings, resources)
     prompt: list[AnyMessage] = [SystemMessage(context["system"]), *shown]
@@ -57,6 +58,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
             resources.chat_model,
             prompt,
             tools=tools,
+            names=names,
             config=config,
             breaker=resources.breakers.model,
         )
@@ -64,6 +66,9 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
+    except ModelRefused as error:
+        # Asked again unchanged it would refuse again: what it says is the answer.
+        answer = Answer(AIMessage(str(error)), in_vain(error))
     message = _taken(state, answer, capped=not known)
     told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
     going: Loop = {
@@ -77,6 +82,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         going = routed(messages, going, pattern, known, settings, state)
     else:
         going = {**going, "next": "record"}
+        if answer.cut_off:
+            going["truncated"] = True
     calibration = _calibration(state, told + schemas, answer.message)
     return {"messages": [message], "loop": going, "calibration": calibration}
 
@@ -114,6 +121,8 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
     if not str(message.text).strip() and not message.tool_calls:
         raise ModelError("the model gave no answer at the end of the tick")
+    if answer.cut_off and not message.tool_calls:
+        message = message.model_copy(update={"content": f"{str(message.text).strip()} {CUT_OFF}"})
     return marked(message, tick=state["tick"])
 
 
