@@ -186,9 +186,9 @@ class TokenError(CircadianError):
 def failed(kind: str, text: str) -> CircadianError:
     """The error for a failure in a report, by the name of its type.
 
-    Failures of memory stay such; any other failure of a tick left its event without an answer.
+    A bug is told as a ModelError, too: the event got no answer.
     """
-    types = {one.__name__: one for one in (*_family(ModelError), *_family(MemoryStoreError))}
+    types = {one.__name__: one for one in _family(CircadianError) if one is not Refusal}
     return types.get(kind, ModelError)(text)
 
 

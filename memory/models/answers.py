@@ -67,9 +67,10 @@ def as_read(message: AIMessage) -> AIMessage:
             for block in content
         ]
     calls = [*message.tool_calls, *map(_unusable, message.invalid_tool_calls)]
-    if message.tool_calls and not message.invalid_tool_calls and ended_by(message) == "length":
+    if calls and ended_by(message) == "length":
         # A streamed call whose end is missing is completed by the client: its text may be half.
-        calls[-1] = {**calls[-1], "args": {MALFORMED: "the output limit cut this call off"}}
+        cut = "the output limit cut this call off in the middle; give less in one call"
+        calls[-1] = {**calls[-1], "args": {MALFORMED: cut}}
     update = {"content": content, "tool_calls": calls, "invalid_tool_calls": []}
     return message.model_copy(update=update)
 

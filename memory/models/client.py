@@ -226,7 +226,8 @@ async def _answer(
             raise _charged(error, meter.usage) from error.__cause__
         finally:
             telemetry.MODEL_CALLS.labels("answered").inc(meter.calls)
-            telemetry.TOKENS.inc(meter.read + meter.written)
+            telemetry.TOKENS.labels("input").inc(meter.read)
+            telemetry.TOKENS.labels("output").inc(meter.written)
             span.set(
                 {
                     "gen_ai.usage.input_tokens": meter.read,
@@ -275,7 +276,10 @@ async def _usable(
     trouble = _trouble(found, known)
     if trouble is not None:
         said = [found] if isinstance(found, AIMessage) and str(found.text).strip() else []
-        prompt += [*said, HumanMessage(f"There is something wrong with your answer: {trouble.told}")]
+        prompt += [
+            *said,
+            HumanMessage(f"There is something wrong with your answer: {trouble.told}"),
+        ]
         found = await persist(one_try, tries, whom=whom, breaker=breaker)
         trouble = _trouble(found, known)
     if isinstance(found, AIMessage) and trouble is None:

@@ -62,6 +62,9 @@ _UNREACHED = {
 
 _PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 
+_NO_STREAM = re.compile(r"no generation chunks were returned|no generations found in stream", re.I)
+"""What LangChain says of a web page that came in place of a stream: nothing in it is a chunk."""
+
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
     r"|context (?:length|window|size|limit)[^.]{0,60}exceed|exceed[^.]{0,60}context"
@@ -125,7 +128,9 @@ def _misfit(error: BaseException) -> Misfit | None:
         return "key"
     if marks & _OF_THE_NAME:
         return "name"
-    return "page" if _status(error) is None and _PAGE.search(str(error)) else None
+    said = str(error)
+    page = _PAGE.search(said) or _NO_STREAM.search(said)
+    return "page" if page and _status(error) is None else None
 
 
 def _url(error: BaseException) -> str | None:
@@ -317,7 +322,9 @@ async def persist(
                 raise _misconfigured(last.failure, whom) from last.__cause__
             made = policy.statistics["attempt_number"]
             tries = "1 try" if made == 1 else f"{made} tries"
-            line = f"no usable answer from the {whom.kind} after {tries}: {safe(last.failure.reason)}"
+            line = (
+                f"no usable answer from the {whom.kind} after {tries}: {safe(last.failure.reason)}"
+            )
             raise _kind(last.failure)(line) from last.__cause__
         return answer
 
@@ -358,4 +365,7 @@ def _failure_of(state: RetryCallState) -> Failure:
 
 def _log_wait(state: RetryCallState) -> None:
     wait = state.next_action.sleep if state.next_action is not None else 0.0
-    log.warning("model call: %s; next try in %.1f s", safe(_failure_of(state).reason), wait)
+    failure = _failure_of(state)
+    # What is set wrongly is told once, by the error.
+    level = logging.INFO if failure.misfit else logging.WARNING
+    log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

@@ -51,7 +51,8 @@ class Service:
             provider, *rest = named(client)
         else:
             provider, *rest = _embedder(client)
-        found = (getattr(client, key, None) for key in _ADDRESSES)
+        made = getattr(getattr(client, "root_client", None), "base_url", None)
+        found = (*(getattr(client, key, None) for key in _ADDRESSES), made and str(made))
         address = next((one for one in found if isinstance(one, str) and one), "")
         return cls(kind, provider, (rest or [""])[0], address)
 
@@ -59,7 +60,7 @@ class Service:
         """One line: what is wrong, what the service said, and which variable to set."""
         where, who = self._where(url), self._called()
         key, addresses = _VARIABLES.get(self.provider, ("", ()))
-        key = key or f"the key of {self.provider or 'its provider'}"
+        key = key or "its provider's key"
         address = next((one for one in addresses if os.environ.get(one)), (*addresses, "")[0])
         address = address or "the address in its client"
         said = safe(reason)

@@ -261,12 +261,13 @@ def _usage() -> dict[str, int]:
 
 def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     """A vector per text, told apart by its length."""
+    length = 1536 if body["model"] == "text-embedding-3-small" else DIMENSION
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = [
         {
             "object": "embedding",
             "index": at,
-            "embedding": [float(len(one))] + [1.0] * (DIMENSION - 1),
+            "embedding": [float(len(one))] + [1.0] * (length - 1),
         }
         for at, one in enumerate(texts)
     ]
