@@ -1,4 +1,4 @@
-"""The recipes of docs/models.md are run, each against a server on loopback; its figures are true."""
+"""The recipes of docs/models.md are run against servers on loopback; its figures are true."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ async def test_no_answer_or_no_service_counts(failure: Exception) -> None:
         (ModelAuthenticationError("bad key"), "refuses the key of the model"),
         (ModelNotFoundError("no such model"), "does not know the model"),
         (ConnectionRefusedError(111, "refused"), "cannot be reached"),
+        (socket.gaierror(-2, "no such host"), "cannot be reached"),
         (ValueError("got <!DOCTYPE html><html>"), "is no API for the model"),
     ],
     ids=repr,
