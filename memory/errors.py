@@ -8,6 +8,8 @@ CircadianError
 ├── ConflictError         memory has changed since; nothing was changed
 ├── BusyError             another process holds the agent; posted events stay in the inbox
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
+│   ├── ConfigurationError  the key, the model's name or the address is wrong; nothing counts
+│   ├── ModelRefused      the model declines to answer
 │   ├── ContextOverflow   the prompt is longer than the model takes
 │   ├── ServiceDown       the service did not answer, or refused; circuit breakers count these
 │   └── CircuitOpen       a failing service is not called for a while
@@ -71,6 +73,9 @@ class CircadianError(RuntimeError):
     A `RuntimeError`, because a server shows the text of standard types only.
     """
 
+    report: Mapping[str, Any] | None = None
+    """Of the run that came to its end and raised this: what it did all the same."""
+
 
 class InputError(CircadianError):
     """Bad usage or bad input; the message says what to do. Exit status 2."""
@@ -111,6 +116,18 @@ class ModelError(CircadianError):
     llm_calls = 0
     """Calls that were answered before giving up."""
     tokens = 0
+
+
+class ConfigurationError(ModelError):
+    """The model's key, name or address is wrong; the message names the variable to set.
+
+    It is nobody's failure: it counts neither against the event nor for a circuit breaker or the
+    emergency stop. The event waits for the next run.
+    """
+
+
+class ModelRefused(ModelError):
+    """The model declines to answer: asked again unchanged, it would decline again."""
 
 
 class ServiceDown(ModelError):
@@ -164,3 +181,16 @@ class ServerError(CircadianError):
 
 class TokenError(CircadianError):
     """The token is invalid; the message says why, and contains no part of it."""
+
+
+def failed(kind: str, text: str) -> CircadianError:
+    """The error for a failure in a report, by the name of its type.
+
+    A bug is told as a ModelError, too: the event got no answer.
+    """
+    types = {one.__name__: one for one in _family(CircadianError) if one is not Refusal}
+    return types.get(kind, ModelError)(text)
+
+
+def _family(kind: type[CircadianError]) -> list[type[CircadianError]]:
+    return [kind, *(child for base in kind.__subclasses__() for child in _family(base))]

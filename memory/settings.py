@@ -22,6 +22,7 @@ GROUPS = {
     " project_tokens session_memory_tokens entity_tokens page_tokens goals_tokens"
     " conversation_history_tokens channel_privacy",
     "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
+    "act": "model_timeout model_attempts",
     "use_tools": "tool_timeout",
     "confirm": "dangerous_requires_confirm max_questions",
     "brief_delegate": "sub_agents_enabled sub_agent_budget sub_agent_iterations"
@@ -324,6 +325,12 @@ class Settings(BaseModel):
     )
     checkpoints_kept: int = Field(
         50, ge=1, description="Checkpoints of the root thread that are kept."
+    )
+    model_timeout: float = Field(
+        600.0, gt=0, description="Seconds that one try of a chat model's call may take."
+    )
+    model_attempts: int = Field(
+        4, ge=1, le=10, description="Tries of a chat model's call that fails in passing."
     )
     tool_timeout: float = Field(30.0, gt=0, description="Seconds that one tool call may take.")
 

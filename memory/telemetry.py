@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
@@ -203,7 +203,8 @@ MODEL_CALLS = Counter(
     ["outcome"],
 )
 
-TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.")
+TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.", ["direction"])
+"""Direction: input | output."""
 TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
 NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
 NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
@@ -216,6 +217,23 @@ RECALL_SECONDS = Histogram(
 
 EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
 SERVICE_UP = Gauge("circadian_service_up", "1 if a service answers, 0 if not.", ["service"])
+
+
+class ModelUse(NamedTuple):
+    """What this process has asked of its chat models so far."""
+
+    calls: int
+    """Answers, usable or not."""
+    input: int
+    """Tokens of their prompts: as the provider reports them, else by an approximation."""
+    output: int
+
+
+def model_use() -> ModelUse:
+    """The use so far."""
+    answered = MODEL_CALLS.labels("answered")
+    counters = (answered, TOKENS.labels("input"), TOKENS.labels("output"))
+    return ModelUse(*(int(counter.collect()[0].samples[0].value) for counter in counters))
 
 
 def timed(

@@ -204,6 +204,15 @@ def night_failed(state: State) -> bool:
     return any(failure["event_id"] is None for failure in state["report"]["failures"])
 
 
+def misconfigured(report: Report) -> str | None:
+    """Why every further tick of this run would fail: key, name or address of the model is wrong.
+
+    One such failure may be due to its event, as where a gateway forbids a text.
+    """
+    wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
+    return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None
+
+
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     """Why the agent falls asleep of its own accord, with the reason; None: it stays awake."""
     state, settings = found.state, found.settings
@@ -387,6 +396,8 @@ class _Visit:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             stands = emergency.sentence(len(waits))
             return NextTurn("rest", wish_dropped="the emergency stop stands", notes=(stands,))
+        if wrong := misconfigured(self.state["report"]):
+            return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
         if self.resources.night_only:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
             return NextTurn("night" if due else "rest")

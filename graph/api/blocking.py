@@ -105,7 +105,10 @@ class Agent:
     def stream(
         self, input: Input = None, config: RunnableConfig | None = None, **options: Any
     ) -> Iterator[Any]:
-        """As `invoke`, yielding LangGraph's stream. The next run resumes one left early."""
+        """As `invoke`, yielding LangGraph's stream; a failure is raised at its end.
+
+        The next run resumes one left early.
+        """
         parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
         source = self.handle.astream(input, config, **options)
         future = asyncio.run_coroutine_threadsafe(self._tracked(_pour(source, parts)), self._loop)

@@ -24,7 +24,7 @@ from graph.builder import builder
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
 from memory.installation import CheckedLock, Installation, open_installation
-from memory.models import breakers_of, choose_model, model_name
+from memory.models import breakers_of, checked_model, choose_model, model_name
 from memory.prompt import PromptComponent
 from memory.recall import repair
 from memory.records import LOCAL_USER, Scope, thread_id
@@ -133,7 +133,8 @@ class open_agent:
     Raises:
         FolderError: the data folder, or the database, cannot be used as asked.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown model name, a missing key, or an extension that cannot be loaded.
+        InputError: an unknown model name, a missing key, a model that cannot call tools, or an
+            extension that cannot be loaded.
     """
 
     def __init__(
@@ -195,9 +196,9 @@ class open_agent:
 
 
 def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> BaseChatModel:
-    if isinstance(given, BaseChatModel):
-        return given
-    return choose_model(given or deployment.model, offline=deployment.offline)
+    if given is None or isinstance(given, str):
+        given = choose_model(given or deployment.model, offline=deployment.offline)
+    return checked_model(given)
 
 
 def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:

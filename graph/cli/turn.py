@@ -25,11 +25,11 @@ from graph.cli.views import (
     tool_line,
     what_next,
 )
-from graph.use_cases import decide, status
+from graph.use_cases import decide, status, tick_of
 from memory import audit
-from memory.errors import BusyError
-from memory.events import approvals, inbox
-from memory.records import ParkedTick, Question, Report, TickReport, empty_report
+from memory.errors import BusyError, ConfigurationError
+from memory.events import approvals
+from memory.records import FailureReport, ParkedTick, Question, Report, TickReport
 
 _NEWEST = 50
 """Entries of the audit log that are searched for the emergency stop."""
@@ -159,17 +159,7 @@ async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
     found = [tick for tick in report["ticks"] if tick["event_id"] == event_id]
     if found or event_id is None:
         return found[-1] if found else None
-    handled = (await agent.aget_state()).values.get("handled", [])
-    waiting = await inbox.waiting(agent.store, agent.scope, handled)
-    aside = await inbox.set_aside(agent.store, agent.scope)
-    if event_id in {item["event"]["id"] for item in [*waiting, *aside]}:
-        return None
-    async for snapshot in agent.aget_state_history():
-        earlier: Report = snapshot.values.get("report", empty_report())
-        found = [tick for tick in earlier["ticks"] if tick["event_id"] == event_id]
-        if found:
-            return found[-1]
-    return None
+    return await tick_of(agent.context, event_id)
 
 
 def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> str:
@@ -180,10 +170,16 @@ def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> st
             return f"the message is left alone: {ignored['reason']}"
     for failure in turn.report["failures"]:
         if failure["event_id"] == event_id:
+            if _is_configuration(failure):
+                return f"{failure['error']}; the message waits, and the next run handles it"
             return f"{failure['error']} ({what_next(failure, most)}){stopped}"
     why = " ".join(turn.report["notes"]) or "the run ended before its turn."
     clear = "" if turn.stop is None else f"; {CLEAR}"
     return f"{why} {kept}{clear}"
+
+
+def _is_configuration(failure: FailureReport) -> bool:
+    return failure.get("kind") == ConfigurationError.__name__
 
 
 def _document(turn: Turn) -> dict[str, Any]:
@@ -222,8 +218,13 @@ def _views(turn: Turn) -> list[RenderableType]:
 
 
 def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
-    """Note each failure of the run that is about another event."""
-    others = [failure for failure in report["failures"] if failure["event_id"] != event_id]
+    """Note each failure of the run that is about another event, but for what stopped this one."""
+    answered = any(tick["event_id"] == event_id for tick in report["ticks"])
+    others = [
+        failure
+        for failure in report["failures"]
+        if failure["event_id"] != event_id and (answered or not _is_configuration(failure))
+    ]
     most = session.agent.settings.max_failed_ticks
     for failure in others:
         event = f"{failure['event_id']}: " if failure["event_id"] else ""

@@ -16,7 +16,7 @@ from graph.use_cases.nights import (
     previewing,
 )
 from graph.use_cases.reindexing import Reindexing
-from graph.use_cases.runs import Input, post, run, stream
+from graph.use_cases.runs import Input, post, run, stream, tick_of
 from graph.use_cases.scheduler import Scheduler
 from graph.use_cases.status import briefing, new_briefing, prompt_of, rollback, status
 from graph.use_cases.transfer import export_memory, import_memory
@@ -56,5 +56,6 @@ __all__ = [
     "run",
     "status",
     "stream",
+    "tick_of",
     "transfer",
 ]

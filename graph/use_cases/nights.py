@@ -203,7 +203,7 @@ async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
     """
     if dry_run:
         return await preview(context)
-    return of_run(await runs.run(context, {"request": "sleep"}))
+    return of_run(await runs.run(context, {"request": "sleep"}, raise_on_failure=False))
 
 
 async def preview(context: AgentContext) -> NightReport:
@@ -212,7 +212,7 @@ async def preview(context: AgentContext) -> NightReport:
     Model calls are paid for; the same night, applied later, makes none. Raises as `sleep`.
     """
     async with previewing(context) as for_the_night:
-        return of_run(await runs.run(for_the_night))
+        return of_run(await runs.run(for_the_night, raise_on_failure=False))
 
 
 @asynccontextmanager
@@ -244,7 +244,7 @@ async def apply_night(context: AgentContext, name: str) -> NightReport:
         BusyError: another process holds the agent.
     """
     async with applying(context, name) as for_the_night:
-        return of_run(await runs.run(for_the_night))
+        return of_run(await runs.run(for_the_night, raise_on_failure=False))
 
 
 @asynccontextmanager

@@ -18,10 +18,10 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.use_cases.context import AgentContext
 from memory import journal, telemetry
-from memory.errors import CircadianError, InputError, StateError, accepting
+from memory.errors import CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox
-from memory.messages import event_of, valid_event, with_kind
-from memory.records import Event
+from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
+from memory.records import Event, FailureReport, Report, TickReport, empty_report
 from memory.runtime import KEY, RESUMED, UNDONE
 from memory.storage import count_items
 
@@ -42,16 +42,24 @@ async def run(
     /,
     input: Input = None,
     config: RunnableConfig | None = None,
+    *,
+    raise_on_failure: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Run until nothing is pending; return `messages`, `mode` and `report`.
+    """Run until nothing is pending; return `messages`, `mode`, `report` and `reply`.
 
     New input is in the inbox before anything else happens. Work that an earlier run left
-    unfinished is done first; the report covers it. `options` go to LangGraph.
+    unfinished is done first; the report covers it. `reply` answers this input, also where another
+    run took it; None where nothing does. The last of `messages` is that answer, or what was said
+    and is not answered. `options` go to LangGraph.
+
+    Args:
+        raise_on_failure: False returns the report of a run in which a tick or a night failed.
 
     Raises:
         InputError: the input is malformed; nothing was taken.
         BusyError: another process holds the agent; the input waits in the inbox.
+        ModelError: a tick failed; its event waits in the inbox, and the error has the `report`.
         CircadianError: the run reached its recursion limit; the next run resumes it.
     """
     with accepting():
@@ -63,7 +71,9 @@ async def run(
                 pass
         with telemetry.invoke_agent(context.scope.thread):
             output = await context.graph.ainvoke(prepared, bound, **passed)
-    return cast(dict[str, Any], output)
+    if raise_on_failure:
+        check_failures(output.get("report"))
+    return await _with_reply(context, prepared, output)
 
 
 async def stream(
@@ -71,9 +81,14 @@ async def stream(
     /,
     input: Input = None,
     config: RunnableConfig | None = None,
+    *,
+    raise_on_failure: bool = True,
     **options: Any,
 ) -> AsyncGenerator[Any]:
-    """As `run`, yielding LangGraph's stream. The next run resumes one that was left early."""
+    """As `run`, yielding LangGraph's stream. The next run resumes one that was left early.
+
+    A failure is raised at the end, after everything was yielded.
+    """
     with accepting():
         prepared = await accept(context, input)
     passed = _passed(context, options)
@@ -85,6 +100,83 @@ async def stream(
         async with aclosing(_parts(context, prepared, bound, passed)) as parts:
             async for part in parts:
                 yield part
+        if raise_on_failure:
+            check_failures((await context.graph.aget_state(bound)).values.get("report"))
+
+
+def check_failures(report: Report | None) -> None:
+    """Raise the error of a run in which something failed, with the report.
+
+    Raises:
+        ModelError: a tick failed; ConfigurationError and the like if the report says so.
+        MemoryStoreError: memory failed.
+    """
+    failures = report["failures"] if report else []
+    if not failures:
+        return
+    error = failed(failures[0].get("kind", ""), "; ".join(_told(one) for one in failures))
+    error.report = report
+    raise error
+
+
+def _told(failure: FailureReport) -> str:
+    if failure["event_id"] is None:
+        return failure["error"]
+    waits = "was set aside" if failure["set_aside"] else "waits in the inbox"
+    return f"{failure['error']} (event {failure['event_id']} {waits})"
+
+
+async def _with_reply(
+    context: AgentContext, prepared: Any, output: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The output with the reply to this input, and with no other answer as its last message."""
+    messages = list(output.get("messages") or [])
+    asked = _asked(prepared)
+    if not asked:
+        return {**output, "reply": None}
+    report: Report = output["report"]
+    ticks = {tick["event_id"]: tick for tick in report["ticks"] if tick["event_id"] in asked}
+    settled = {*ticks, *(one["event_id"] for one in report["failures"]), *report["context_only"]}
+    settled |= {one["event_id"] for one in report["ignored"]}
+    settled |= {one["event_id"] for one in report["questions"]}
+    for id_ in [id_ for id_ in asked if id_ not in settled]:
+        if tick := await tick_of(context, id_):
+            ticks[id_] = tick
+    last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
+    end = max((at for at, one in enumerate(messages) if last and _is_of(one, last)), default=-1)
+    if last is None or end < 0:
+        known = {message.id for message in messages}
+        unanswered = [one for id_, one in asked.items() if id_ not in known]
+        return {**output, "messages": [*messages, *unanswered], "reply": None}
+    return {**output, "messages": messages[: end + 1], "reply": last["reply"]}
+
+
+def _is_of(message: BaseMessage, tick: TickReport) -> bool:
+    return mark_of(message).get("tick") == tick["tick"]
+
+
+def _asked(prepared: Any) -> dict[str, BaseMessage]:
+    """What the input said, by event id."""
+    if not isinstance(prepared, Mapping):
+        return {}
+    said = {str(one.id): one for one in prepared["messages"]}
+    return said | {one["id"]: message_of(one, tick=0) for one in prepared["events"]}
+
+
+async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
+    """The tick on an event, of whatever run; None if it has none, or none that is kept still."""
+    now = await context.snapshot()
+    handled = now.values.get("handled", [])
+    waiting = await inbox.waiting(context.store, context.scope, handled)
+    aside = await inbox.set_aside(context.store, context.scope)
+    if event_id in {item["event"]["id"] for item in [*waiting, *aside]}:
+        return None
+    async for snapshot in context.graph.aget_state_history(context.config()):
+        earlier: Report = snapshot.values.get("report", empty_report())
+        found = [tick for tick in earlier["ticks"] if tick["event_id"] == event_id]
+        if found:
+            return found[-1]
+    return None
 
 
 async def accept(context: AgentContext, input: Input) -> Any:

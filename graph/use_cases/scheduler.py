@@ -141,7 +141,13 @@ class Scheduler:
         report: Report | None = None
         self._watcher.begins()
         stream = runs.stream(
-            self._context, {}, stream_mode=MODES, subgraphs=True, version="v2", control=control
+            self._context,
+            {},
+            raise_on_failure=False,
+            stream_mode=MODES,
+            subgraphs=True,
+            version="v2",
+            control=control,
         )
         with suppress(GraphDrained):
             async with aclosing(stream) as parts:

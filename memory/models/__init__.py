@@ -1,10 +1,12 @@
 """Models: chat models and embedders by name, called with retries behind circuit breakers."""
 
+from memory.models.answers import CUT_OFF, MALFORMED, sure_words
 from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
 from memory.models.client import Answer, ask, ask_for, charged, in_vain, total
 from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
 from memory.models.registry import (
     OFFLINE,
+    checked_model,
     choose_embedder,
     choose_model,
     embedding_dimension,
@@ -16,7 +18,9 @@ from memory.models.registry import (
 from memory.models.retry import retrying
 
 __all__ = [
+    "CUT_OFF",
     "DIMENSION",
+    "MALFORMED",
     "OFFLINE",
     "Answer",
     "Breaker",
@@ -26,6 +30,7 @@ __all__ = [
     "ask_for",
     "breakers_of",
     "charged",
+    "checked_model",
     "choose_embedder",
     "choose_model",
     "embed_query",
@@ -38,5 +43,6 @@ __all__ = [
     "load_embedder",
     "model_name",
     "retrying",
+    "sure_words",
     "total",
 ]

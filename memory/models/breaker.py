@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 
 from circuitbreaker import CircuitBreaker
 
-from memory.errors import CircadianError, CircuitOpen
+from memory.errors import CircadianError, CircuitOpen, ConfigurationError
 from memory.settings import Deployment
 
 T = TypeVar("T")
@@ -41,8 +41,8 @@ class Breaker:
     async def call(self, send: Callable[[], Awaitable[T]], *, failure: type[Exception]) -> T:
         """The result of `send`. Only errors of the type `failure` count against the service.
 
-        Any other error of `memory.errors` shows that the service answers. A bug or a cancelled
-        call shows nothing and leaves the breaker as it is.
+        Any other error of `memory.errors` shows that the service answers. A wrong configuration, a
+        bug and a cancelled call show nothing and leave the breaker as it is.
 
         Raises:
             CircuitOpen: the service is left alone; no call was made.
@@ -52,6 +52,8 @@ class Breaker:
             result = await send()
         except failure as error:
             self._record(trying, error)
+            raise
+        except ConfigurationError:
             raise
         except CircadianError:
             self._record(trying)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying
 
 from memory import telemetry
-from memory.errors import ModelError, explained
+from memory.errors import ModelError, ModelRefused, explained
+from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
 from memory.models.breaker import Breaker
 from memory.models.retry import Again, Failure, Sleep, persist, retrying
+from memory.models.service import Service
 from memory.records import Loop, Usage
+from memory.settings import Settings
 from memory.text import approximate_tokens, safe
 
 
@@ -47,7 +51,7 @@ def charged(loop: Loop, usage: Usage) -> Loop:
 
 T = TypeVar("T", bound=BaseModel)
 
-Send = Callable[[], Awaitable[AIMessage]]
+Send = Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]
 
 CORRECTIONS = 2
 """How often a model is shown why its structured answer does not fit."""
@@ -55,12 +59,21 @@ CORRECTIONS = 2
 
 @dataclass(frozen=True)
 class Answer:
-    """A usable answer: text, tool calls with valid JSON, or both."""
+    """A usable answer: text without thinking, tool calls, or both.
+
+    A call whose arguments are no JSON object, or were cut off, is there to be refused: its
+    arguments say what is wrong (MALFORMED), and no tool runs with them.
+    """
 
     message: AIMessage
     usage: Usage
     """`llm_calls` counts the calls that got an answer, unusable ones included, as they are paid
     for; tries that got none (429, 5xx, a dropped connection) are not in it."""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the output limit ended it."""
+        return ended_by(self.message) == "length"
 
 
 async def ask(
@@ -69,9 +82,10 @@ async def ask(
     *,
     tools: Sequence[BaseTool] = (),
     calls: bool = True,
+    names: Collection[str] = (),
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
-    attempts: int = 4,
+    attempts: int | None = None,
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> Answer:
@@ -80,24 +94,28 @@ async def ask(
     Without `calls` the model is to answer in words. Its tools stay in the prompt where it can be
     told so, because the beginning of the prompt is what a provider's cache keeps.
 
-    Rate limits, 5xx, dropped connections, time limits, broken bodies, empty answers and tool calls
-    whose arguments are no JSON are tried again, at most `attempts` times in all, after exponential
-    backoff with jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker`
-    all that is one call.
+    Rate limits, 5xx, dropped connections, time limits and broken bodies are tried again, at most
+    `attempts` times in all (default: the run's `model_attempts`), after exponential backoff with
+    jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker` all that is one
+    call. An answer that is empty, cannot be read, or prints a call of a tool as text is asked for
+    once more, with what is wrong. `names`: tools that may be meant by that, beside `tools`.
 
     Raises:
+        ConfigurationError: the key, the model's name or the address is wrong.
         ContextOverflow: the prompt is longer than the model takes. Never tried again.
         CircuitOpen: the model is left alone; no call was made.
+        ModelRefused: the model declines. Never tried again.
         ModelError: no usable answer. One line, without secrets; it says what was spent.
     """
     closing = {} if calls else _NO_CALLS.get(model._llm_type)
     runnable = model if not tools or closing is None else model.bind_tools(list(tools), **closing)
 
-    async def send() -> AIMessage:
-        return await runnable.ainvoke(list(messages), config)
+    async def send(shown: Sequence[BaseMessage]) -> AIMessage:
+        return await runnable.ainvoke(list(shown), config)
 
     meter = _Meter(model, messages, tools)
-    answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+    known = {tool.name for tool in tools} | set(names)
+    answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker, known)
     if calls or runnable is model or str(answer.message.text).strip():
         return answer
     # A server that does not know the option, such as some behind OpenAI's protocol.
@@ -121,39 +139,59 @@ async def ask_for(
     *,
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
-    attempts: int = 4,
+    attempts: int | None = None,
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> tuple[T, Usage]:
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
-    An answer that does not fit is shown to the model with what is wrong, at most twice. The usage
-    covers all calls. Errors and `breaker` as in `ask`; ModelError too when no answer fits.
+    JSON in the answer's text is read as well, fenced or among words. An answer that does not fit is
+    shown to the model with what is wrong, at most twice; one that was cut off is asked for again,
+    shorter. The usage covers all calls. Errors and `breaker` as in `ask`; ModelError too when no
+    answer fits.
     """
     form = model.with_structured_output(schema, method="function_calling", include_raw=True)
     shown = list(messages)
     spent: Usage = {"llm_calls": 0, "tokens": 0}
     problem = ""
 
-    async def send() -> AIMessage:
-        given: Any = await form.ainvoke(shown, config)
+    async def send(prompt: Sequence[BaseMessage]) -> AIMessage:
+        given: Any = await form.ainvoke(list(prompt), config)
         message: AIMessage = given["raw"]
         return message
 
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(model, shown)
         try:
-            answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+            answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker)
         except ModelError as error:
             raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
-        try:
-            return schema.model_validate(_arguments(answer.message, schema)), spent
-        except ValidationError as error:
-            problem = _explained(error)
+        fitting, problem = _read(answer.message, schema)
+        if fitting is not None:
+            return fitting, spent
+        if answer.cut_off:
+            problem = f"the output limit cut the answer off, so make it shorter ({problem})"
         shown = [*shown, answer.message, *_corrections(answer.message, schema, problem)]
     unfit = ModelError(f"the model's {schema.__name__} does not fit: {safe(problem)}")
     raise _charged(unfit, spent)
+
+
+def _policy(
+    attempts: int | None, sleep: Sleep, jitter: Callable[[], float]
+) -> tuple[AsyncRetrying, float]:
+    """How a call is repeated, and the seconds that one try may take."""
+    settings = settings_of_run()
+    return retrying(attempts or settings.model_attempts, sleep, jitter), settings.model_timeout
+
+
+def settings_of_run() -> Settings:
+    """The settings of LangGraph's run that this call is part of; outside of a run the defaults."""
+    try:
+        context: Any = getattr(get_runtime(), "context", None)
+    except (RuntimeError, KeyError):
+        return Settings()
+    return context if isinstance(context, Settings) else Settings.model_validate(context or {})
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
@@ -180,7 +218,7 @@ class _Meter:
     def usage(self) -> Usage:
         return {"llm_calls": self.calls, "tokens": self.read + self.written}
 
-    def add(self, message: AIMessage) -> None:
+    def add(self, message: AIMessage, prompt: Sequence[BaseMessage]) -> None:
         """Count an answer: as the provider reports it, else by an approximation."""
         self.calls += 1
         reported = message.usage_metadata
@@ -188,32 +226,27 @@ class _Meter:
             self.read += reported["total_tokens"] - reported["output_tokens"]
             self.written += reported["output_tokens"]
         else:
-            self.read += approximate_tokens(self.prompt, tools=self.tools)
+            self.read += approximate_tokens(prompt, tools=self.tools)
             self.written += approximate_tokens([message])
 
 
 async def _answer(
-    send: Send, meter: _Meter, policy: AsyncRetrying, breaker: Breaker | None
+    send: Send,
+    meter: _Meter,
+    policy: tuple[AsyncRetrying, float],
+    breaker: Breaker | None,
+    known: Collection[str] = (),
 ) -> Answer:
-    async def usable() -> AIMessage:
-        message = await send()
-        meter.add(message)
-        if message.invalid_tool_calls:
-            names = ", ".join(str(call.get("name")) for call in message.invalid_tool_calls)
-            raise Again(Failure("again", f"tool calls whose arguments are not JSON: {names}"))
-        if not message.tool_calls and not str(message.text).strip():
-            raise Again(Failure("again", "an empty answer"))
-        return message
-
     with telemetry.chat(meter.model) as span:
         try:
-            message = await persist(usable, policy, breaker=breaker)
+            message = await _usable(send, meter, policy, breaker, known)
         except ModelError as error:
             telemetry.MODEL_CALLS.labels("failed").inc()
             raise _charged(error, meter.usage) from error.__cause__
         finally:
             telemetry.MODEL_CALLS.labels("answered").inc(meter.calls)
-            telemetry.TOKENS.inc(meter.read + meter.written)
+            telemetry.TOKENS.labels("input").inc(meter.read)
+            telemetry.TOKENS.labels("output").inc(meter.written)
             span.set(
                 {
                     "gen_ai.usage.input_tokens": meter.read,
@@ -224,10 +257,96 @@ async def _answer(
     return Answer(message, meter.usage)
 
 
-def _arguments(message: AIMessage, schema: type[BaseModel]) -> Any:
-    """The arguments of the first call of the schema's tool; None, which fits nothing, if none."""
-    named = (call["args"] for call in message.tool_calls if call["name"] == schema.__name__)
-    return next(named, None)
+class _Trouble(NamedTuple):
+    """Why an answer cannot be used."""
+
+    error: str
+    told: str
+    """For the model."""
+
+
+async def _usable(
+    send: Send,
+    meter: _Meter,
+    policy: tuple[AsyncRetrying, float],
+    breaker: Breaker | None,
+    known: Collection[str],
+) -> AIMessage:
+    """A usable answer, at the second asking at the latest: then the model is told what is wrong."""
+    tries, seconds = policy
+    whom = Service.of(meter.model)
+    prompt = list(meter.prompt)
+
+    async def one_try() -> AIMessage | _Trouble:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                given = await send(prompt)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            late = Failure("again", f"no answer within {seconds:g} s (model_timeout)", down=True)
+            raise Again(late) from error
+        except ValidationError as error:
+            return _Trouble(told := f"it cannot be read: {_explained(error)}", told)
+        meter.add(given, prompt)
+        return as_read(given)
+
+    found = await persist(one_try, tries, whom=whom, breaker=breaker)
+    trouble = _trouble(found, known)
+    if trouble is not None:
+        said = [found] if isinstance(found, AIMessage) and str(found.text).strip() else []
+        prompt += [
+            *said,
+            HumanMessage(f"There is something wrong with your answer: {trouble.told}"),
+        ]
+        found = await persist(one_try, tries, whom=whom, breaker=breaker)
+        trouble = _trouble(found, known)
+    if isinstance(found, AIMessage) and trouble is None:
+        return found
+    assert trouble is not None
+    raise ModelError(f"no usable answer from the model, asked twice: {safe(trouble.error)}")
+
+
+def _trouble(found: AIMessage | _Trouble, known: Collection[str]) -> _Trouble | None:
+    """What is wrong with an answer. Raises ModelRefused if the model declines to give one."""
+    if isinstance(found, _Trouble):
+        return found
+    if why := refusal_of(found):
+        raise ModelRefused(f"The model refused: {safe(why)}")
+    text = str(found.text)
+    if found.tool_calls:
+        return None
+    if not text.strip():
+        more = "; the output limit cut it off" if ended_by(found) == "length" else ""
+        told = f"it is empty{more}. Answer briefly in words, or call a tool if you have any."
+        return _Trouble(f"an empty answer{more}", told)
+    if name := printed_call(text, known):
+        return _Trouble(
+            f"it prints a call of {name} as text in place of making it (does the model's server "
+            "parse tool calls?)",
+            f"it prints a call of {name} as text, and nothing was run. Make the call with the tool "
+            "itself; or, if none is needed, answer in words alone.",
+        )
+    return None
+
+
+def _read(message: AIMessage, schema: type[T]) -> tuple[T | None, str]:
+    """The form that fits, from the tool call or else from the text, and what is wrong if none."""
+    given = [call["args"] for call in message.tool_calls if call["name"] == schema.__name__][:1]
+    if given and MALFORMED in given[0]:
+        return None, str(given[0][MALFORMED])
+    if not given:
+        given = forms_in(str(message.text), schema.__name__, list(schema.model_fields))
+    fitting: list[T] = []
+    problem = ""
+    for arguments in given or [None]:
+        try:
+            fitting.append(schema.model_validate(arguments))
+        except ValidationError as error:
+            problem = problem or _explained(error)
+    if len(fitting) > 1:
+        return None, f"there are {len(fitting)} different answers in the text"
+    return (fitting[0] if fitting else None), problem
 
 
 def _corrections(

@@ -16,6 +16,7 @@ from tenacity import AsyncRetrying
 from memory.errors import ModelError
 from memory.models.breaker import Breaker
 from memory.models.retry import persist, retrying
+from memory.models.service import Service
 from memory.text import content_stems, stem, words
 
 
@@ -107,7 +108,7 @@ async def embed_query(
     return await persist(
         lambda: embeddings.aembed_query(text),
         policy or retrying(),
-        whom="embedder",
+        whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )
 
@@ -123,7 +124,7 @@ async def embed_texts(
     vectors = await persist(
         lambda: embeddings.aembed_documents(list(texts)),
         policy or retrying(),
-        whom="embedder",
+        whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )
     if len(vectors) != len(texts):

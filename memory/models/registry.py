@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import os
+from functools import cache
 from typing import Any, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatGenerationChunk
 from pydantic import SecretStr
 
 from memory.errors import InputError
@@ -38,6 +40,10 @@ _DIMENSIONS = {
 }
 
 
+_CONNECT_SECONDS = 5.0
+"""To reach the address; the whole call has `model_timeout`."""
+
+
 def load_chat_model(name: str) -> BaseChatModel:
     """The chat model called `name`. No call is made and nothing is downloaded.
 
@@ -48,13 +54,14 @@ def load_chat_model(name: str) -> BaseChatModel:
         return OfflineChatModel()
     provider, model = _parts(name)
     if provider == "openai":
-        from langchain_openai import ChatOpenAI
+        from openai import Timeout
 
-        # Retries happen in memory.models.ask and nowhere else.
-        return ChatOpenAI(
+        # Retries and time limits are those of memory.models.ask and of nobody else.
+        return _openai_chat_model()(
             model=model,
             api_key=_openai_key(name),
             max_retries=0,
+            timeout=Timeout(None, connect=_CONNECT_SECONDS),
             default_headers=_EACH_ITS_OWN,
         )
     return cast(
@@ -66,6 +73,28 @@ def load_chat_model(name: str) -> BaseChatModel:
 def choose_model(name: str | None, *, offline: bool = False) -> BaseChatModel:
     """The model named; else the offline one when asked for or when no OpenAI key is set."""
     return load_chat_model(_chosen(name, DEFAULT_CHAT, offline=offline))
+
+
+_NO_TOOL = {"name": "noop", "description": "Nothing.", "parameters": {"type": "object"}}
+
+
+def checked_model(model: object) -> BaseChatModel:
+    """A model that a program gives, if the agent can work with it. No call is made.
+
+    Raises:
+        InputError: it is no LangChain chat model, or cannot call tools.
+    """
+    kind = type(model).__name__
+    if not isinstance(model, BaseChatModel):
+        raise InputError(f"model must be a name or a LangChain chat model; got {kind}")
+    try:
+        model.bind_tools([_NO_TOOL])
+    except NotImplementedError:
+        raise InputError(
+            f"the model {kind} cannot call tools: it has no bind_tools; write one, or give a chat "
+            "model that has it"
+        ) from None
+    return model
 
 
 def is_offline(model: BaseChatModel) -> bool:
@@ -133,6 +162,24 @@ def _openai_key(name: str) -> SecretStr:
             f"{name} needs a key: set {_KEY} (or OPENAI_BASE_URL for a server of your own)"
         )
     return SecretStr(key or _NO_KEY)
+
+
+@cache
+def _openai_chat_model() -> type[BaseChatModel]:
+    """LangChain's client, which in a stream leaves out why a model refuses; this one keeps it."""
+    from langchain_openai import ChatOpenAI
+
+    class OpenAIChatModel(ChatOpenAI):
+        def _convert_chunk_to_generation_chunk(
+            self, chunk: dict[str, Any], *args: Any, **kwargs: Any
+        ) -> ChatGenerationChunk | None:
+            made = super()._convert_chunk_to_generation_chunk(chunk, *args, **kwargs)
+            told = [one.get("delta") or {} for one in chunk.get("choices") or []]
+            if made is not None and told and told[0].get("refusal"):
+                made.message.additional_kwargs["refusal"] = told[0]["refusal"]
+            return made
+
+    return OpenAIChatModel
 
 
 def _fastembed(name: str, model: str) -> Embeddings:

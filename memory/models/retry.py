@@ -11,12 +11,25 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAuthenticationError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+)
 from langchain_core.exceptions import ModelError as ProviderError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from memory.errors import CircadianError, ContextOverflow, ModelError, ServiceDown
+from memory.errors import (
+    CircadianError,
+    ConfigurationError,
+    ContextOverflow,
+    ModelError,
+    ServiceDown,
+)
 from memory.models.breaker import Breaker, guarded
+from memory.models.service import Misfit, Service
 from memory.text import safe
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
@@ -37,6 +50,21 @@ _TRANSPORT = {
 
 _UNREADABLE = (ValueError, KeyError, TypeError)
 
+_OF_THE_KEY = {401, 403, "invalid_api_key", "authentication_error", "permission_error"}
+
+_OF_THE_NAME = {404, "model_not_found", "not_found_error", "DeploymentNotFound"}
+
+_UNREACHED = {
+    *("ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError"),
+    *("ClientConnectorError", "NewConnectionError", "NameResolutionError", "gaierror"),
+}
+"""Nobody answers at the address, or there is no such address."""
+
+_PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+
+_NO_STREAM = re.compile(r"no generation chunks were returned|no generations found in stream", re.I)
+"""What LangChain says of a web page that came in place of a stream: nothing in it is a chunk."""
+
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
     r"|context (?:length|window|size|limit)[^.]{0,60}exceed|exceed[^.]{0,60}context"
@@ -55,6 +83,10 @@ class Failure:
     reason: str
     retry_after: float | None = None
     """Seconds."""
+    misfit: Misfit | None = None
+    """What is set wrongly: no failure of the service, and none that waiting mends."""
+    url: str | None = None
+    """Where the request went, if the error tells."""
     down: bool = False
     """The service is at fault and not this one call: no answer came, or it refuses to serve us
     (rate limit, quota, key, model). A circuit breaker counts such failures."""
@@ -68,12 +100,45 @@ def judge(error: Exception) -> Failure:
     own code: it could not read the answer, or the request is wrong, and neither mends by waiting.
     unknown: everything else is a bug, and not for a retry to hide.
     """
-    for cause in _chain(error):
+    causes = list(_chain(error))
+    misfit = next(filter(None, map(_misfit, causes)), None)
+    url = next(filter(None, map(_url, causes)), None)
+    for cause in causes:
         verdict = _verdict(cause)
         if verdict != "unknown":
-            return Failure(verdict, _reason(cause), _retry_after(cause), _is_down(cause))
+            told = causes[-1] if misfit == "address" else cause
+            waits = _retry_after(cause)
+            return Failure(verdict, _reason(told), waits, misfit, url, _is_down(cause))
     verdict = "give_up" if isinstance(error, _UNREADABLE) else "unknown"
-    return Failure(verdict, _reason(error))
+    return Failure(verdict, _reason(error), misfit=misfit, url=url)
+
+
+def _misfit(error: BaseException) -> Misfit | None:
+    """What this failure shows to be set wrongly, if anything."""
+    marks = {_status(error), _code(error), str(_body(error).get("type"))}
+    if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
+        return "key"
+    if isinstance(error, ModelNotFoundError):
+        return "name"
+    if _UNREACHED & _types(error):
+        return "address"
+    if (_status(error) or 0) >= 500 or _status(error) in _AGAIN_STATUS:
+        return None
+    if marks & _OF_THE_KEY:
+        return "key"
+    if marks & _OF_THE_NAME:
+        return "name"
+    said = str(error)
+    page = _PAGE.search(said) or _NO_STREAM.search(said)
+    return "page" if page and _status(error) is None else None
+
+
+def _url(error: BaseException) -> str | None:
+    try:
+        url = getattr(getattr(error, "request", None), "url", None)
+    except RuntimeError:  # httpx has the attribute, and raises where there is no request
+        return None
+    return str(url) if url is not None else None
 
 
 def _verdict(error: BaseException) -> Verdict:
@@ -145,18 +210,23 @@ def _is_overflow(error: BaseException, status: int | None) -> bool:
 
 
 def _is_transport(error: BaseException) -> bool:
-    return bool(_TRANSPORT & {cls.__name__ for cls in type(error).__mro__})
+    return bool(_TRANSPORT & _types(error))
 
 
 def _is_api_error(error: BaseException) -> bool:
-    return "APIError" in {cls.__name__ for cls in type(error).__mro__}
+    return "APIError" in _types(error)
+
+
+def _types(error: BaseException) -> set[str]:
+    """The names of its class and of that one's bases; clients are told apart without importing."""
+    return {cls.__name__ for cls in type(error).__mro__}
 
 
 def _reason(error: BaseException) -> str:
     status = _status(error)
     said = str(_body(error).get("message") or error) or type(error).__name__
     kind = f"HTTP {status}" if status is not None and status >= 400 else type(error).__name__
-    return f"{kind}: {said}"
+    return f"{kind}: {'a web page' if _PAGE.search(said) else said}"
 
 
 def _retry_after(error: BaseException) -> float | None:
@@ -174,6 +244,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 BASE_SECONDS = 0.5
 """Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
+
+UNREACHED_TRIES = 2
+"""At an address where nobody answers: once more, as a server may be starting."""
 
 LONGEST_WAIT = 30.0
 """Seconds. A provider that asks for a longer wait is not waited for."""
@@ -199,8 +272,12 @@ def retrying(
         backoff = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (state.attempt_number - 1))
         return asked if asked is not None else backoff * (0.5 + jitter())
 
+    def stop(state: RetryCallState) -> bool:
+        unreached = _failure_of(state).misfit is not None
+        return state.attempt_number >= (min(attempts, UNREACHED_TRIES) if unreached else attempts)
+
     return AsyncRetrying(
-        stop=stop_after_attempt(attempts),
+        stop=stop,
         wait=wait,
         sleep=sleep,
         retry=retry_if_exception_type(Again),
@@ -213,7 +290,7 @@ async def persist(
     send: Callable[[], Awaitable[T]],
     policy: AsyncRetrying,
     *,
-    whom: str = "model",
+    whom: Service,
     breaker: Breaker | None = None,
 ) -> T:
     """The result of `send`, tried again while it raises Again or a failure that may pass.
@@ -222,6 +299,7 @@ async def persist(
     below are one line each, without secrets.
 
     Raises:
+        ConfigurationError: the key, the model's name or the address is wrong.
         ContextOverflow: the prompt is longer than the model takes.
         ServiceDown: the service gives no answer, or refuses to serve us.
         CircuitOpen: the service is left alone; no call was made.
@@ -240,27 +318,40 @@ async def persist(
         try:
             answer: T = await policy(one_try)
         except Again as last:
+            if last.failure.misfit:
+                raise _misconfigured(last.failure, whom) from last.__cause__
             made = policy.statistics["attempt_number"]
             tries = "1 try" if made == 1 else f"{made} tries"
-            line = f"no usable answer from the {whom} after {tries}: {safe(last.failure.reason)}"
+            line = (
+                f"no usable answer from the {whom.kind} after {tries}: {safe(last.failure.reason)}"
+            )
             raise _kind(last.failure)(line) from last.__cause__
         return answer
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
 
 
-def _translated(error: Exception, whom: str) -> Exception:
+def _translated(error: Exception, whom: Service) -> Exception:
     failure = judge(error)
     if failure.verdict == "unknown":
         return error
+    if failure.misfit == "address":
+        return Again(failure)
+    if failure.misfit:
+        return _misconfigured(failure, whom)
     if failure.verdict == "overflow":
         return ContextOverflow(f"the prompt is longer than the model takes: {safe(failure.reason)}")
     if failure.verdict == "give_up":
-        return _kind(failure)(f"the {whom} call failed: {safe(failure.reason)}")
+        return _kind(failure)(f"the {whom.kind} call failed: {safe(failure.reason)}")
     if failure.retry_after is not None and failure.retry_after > LONGEST_WAIT:
         wait = f"the provider asks to wait {failure.retry_after:.0f} s"
-        return _kind(failure)(f"the {whom} call failed, {wait}: {safe(failure.reason)}")
+        return _kind(failure)(f"the {whom.kind} call failed, {wait}: {safe(failure.reason)}")
     return Again(failure)
+
+
+def _misconfigured(failure: Failure, whom: Service) -> ConfigurationError:
+    assert failure.misfit is not None
+    return ConfigurationError(whom.problem(failure.misfit, failure.reason, failure.url))
 
 
 def _kind(failure: Failure) -> type[ModelError]:
@@ -274,4 +365,7 @@ def _failure_of(state: RetryCallState) -> Failure:
 
 def _log_wait(state: RetryCallState) -> None:
     wait = state.next_action.sleep if state.next_action is not None else 0.0
-    log.warning("model call: %s; next try in %.1f s", safe(_failure_of(state).reason), wait)
+    failure = _failure_of(state)
+    # What is set wrongly is told once, by the error.
+    level = logging.INFO if failure.misfit else logging.WARNING
+    log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

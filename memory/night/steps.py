@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from memory import audit, journal, telemetry
 from memory.audit import AuditEntry
-from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.events import called_away, inbox, owners_of, wakes
 from memory.messages import history_share
 from memory.models import ask_for, in_vain
@@ -66,7 +66,7 @@ class Thought:
     overflowed: bool = False
     """The batch was longer than the model takes."""
     left_alone: bool = False
-    """The circuit breaker is open; no call was made."""
+    """The circuit breaker is open, or key, name or address are wrong; no answer can come."""
     refused: list[str] = field(default_factory=list)
     """Why parts of the model's answer were not used."""
     log: list[AuditEntry] = field(default_factory=list)
@@ -262,7 +262,7 @@ async def _thought(
         lost = in_vain(error)
         return Thought(left=list(inputs), errors=errors, overflowed=True, usage=lost)
     except ModelError as error:
-        alone, lost = isinstance(error, CircuitOpen), in_vain(error)
+        alone, lost = isinstance(error, CircuitOpen | ConfigurationError), in_vain(error)
         errors = [f"{step}: {error}"]
         return Thought(left=list(inputs), errors=errors, left_alone=alone, usage=lost)
 

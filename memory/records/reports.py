@@ -43,6 +43,8 @@ class TickReport(TypedDict):
     """Tokens per prompt component."""
     sent: list[SentMessage]
     duration_ms: int
+    truncated: NotRequired[bool]
+    """The model's output limit cut the reply off."""
     extraction: NotRequired[ExtractionResult]
     """In an emergency: what was journaled before the history was cut."""
     compaction: NotRequired[CompactionResult]
@@ -61,7 +63,10 @@ class FailureReport(TypedDict):
 
     event_id: str | None
     error: str
+    kind: NotRequired[str]
+    """The type of the error, such as ConfigurationError."""
     attempts: int
+    """0: it does not count against the event."""
     set_aside: bool
 
 

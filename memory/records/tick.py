@@ -265,6 +265,8 @@ class Loop(TypedDict):
     """What was journaled before the tick's compaction."""
     compacted: NotRequired[CompactionResult]
     """The result of that compaction."""
+    truncated: NotRequired[bool]
+    """The output limit cut the reply off."""
     prompt: dict[str, int]
     """Tokens of the newest prompt beside the assembled components: history and tool schemas."""
 

@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore
 from memory import audit, compaction
 from memory import messages as memory_messages
 from memory.compaction import Cut
-from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.messages import as_data, prompt_lines
 from memory.models import Answer, ask, charged, in_vain, total
@@ -236,7 +236,8 @@ async def _summarised(
         new = compaction.accepted(answer.message, parts.fresh, tokens, calibration)
         return Replacement(compaction.joined(earlier, new), now, usage, "summary")
     except ModelError as error:
-        failed = not usage["llm_calls"] and not isinstance(error, CircuitOpen | ContextOverflow)
+        uncounted = isinstance(error, CircuitOpen | ConfigurationError | ContextOverflow)
+        failed = not usage["llm_calls"] and not uncounted
         usage = total(usage, in_vain(error))
         log.warning("compaction goes on without a summary: %s", error)
         why = str(error)

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import audit
-from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.messages import as_model_sees, for_model, prompt_lines
 from memory.models import ask, charged
 from memory.night import Plans, Thought, night_in_hand, plan
@@ -102,7 +102,7 @@ async def _in_emergency(
     except ModelError as error:
         log.warning("extraction ended: %s", error)
         loop = {**loop, "extracted": after_answer(before, facts=0, ended="error")}
-        tried = not isinstance(error, CircuitOpen | ContextOverflow)
+        tried = not isinstance(error, CircuitOpen | ConfigurationError | ContextOverflow)
         return {"exchange": [], "loop": loop, **(counted_failure(state, loop) if tried else {})}
     loop = {**loop, "extracted": after_answer(before, **cast(Any, thought.result))}
     visit = _iteration(state)

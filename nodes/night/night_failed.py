@@ -11,7 +11,7 @@ from langgraph.types import Command
 from memory import telemetry
 from memory.records import FailureReport
 from memory.state import State, checked, report_so_far
-from nodes.tick import describe, traced
+from nodes.tick import describe, kind_of, traced
 
 log = logging.getLogger("circadian.night")
 
@@ -24,6 +24,7 @@ async def night_failed(state: State, error: NodeError) -> Command[Literal["intak
     failure: FailureReport = {
         "event_id": None,
         "error": f"the night stopped: {describe(error.error)}",
+        "kind": kind_of(error.error),
         "attempts": 0,
         "set_aside": False,
     }

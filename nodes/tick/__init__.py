@@ -8,7 +8,7 @@ from nodes.tick.confirm import confirm
 from nodes.tick.draft_plan import draft_plan
 from nodes.tick.park import park
 from nodes.tick.record import record
-from nodes.tick.return_event import describe, return_event, traced
+from nodes.tick.return_event import describe, kind_of, return_event, traced
 from nodes.tick.use_tools import use_tools
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "confirm",
     "describe",
     "draft_plan",
+    "kind_of",
     "onward",
     "park",
     "record",

@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from memory.errors import ContextOverflow, ModelError
+from memory.errors import ContextOverflow, ModelError, ModelRefused
 from memory.messages import as_model_sees, for_model, marked
-from memory.models import Answer, ask, charged
+from memory.models import CUT_OFF, Answer, ask, charged, in_vain
 from memory.prompt import assembly
 from memory.records import Loop, PatternState
 from memory.runtime import Resources, resources_of, settings_of
@@ -59,6 +59,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
             prompt,
             tools=tools,
             calls=not capped,
+            names=list(known),
             config=config,
             breaker=resources.breakers.model,
         )
@@ -66,7 +67,10 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
-    message = _taken(state, answer, capped=capped)
+    except ModelRefused as error:
+        # Asked again unchanged it would refuse again: what it says is the answer.
+        answer = Answer(AIMessage(str(error)), in_vain(error))
+    message = _taken(state, answer, capped=capped or not known)
     told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
     going: Loop = {
         **charged(loop, answer.usage),
@@ -79,6 +83,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         going = routed(messages, going, pattern, known, settings, state)
     else:
         going = {**going, "next": "record"}
+        if answer.cut_off:
+            going["truncated"] = True
     calibration = _calibration(state, told + schemas, answer.message)
     return {"messages": [message], "loop": going, "calibration": calibration}
 
@@ -117,6 +123,8 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
     if not str(message.text).strip() and not message.tool_calls:
         raise ModelError("the model gave no answer at the end of the tick")
+    if answer.cut_off and not message.tool_calls:
+        message = message.model_copy(update={"content": f"{str(message.text).strip()} {CUT_OFF}"})
     return marked(message, tick=state["tick"])
 
 

@@ -130,6 +130,8 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "sent": loop["sent"],
         "duration_ms": max(0, round(took.total_seconds() * 1000)),
     }
+    if loop.get("truncated"):
+        report["truncated"] = True
     if "extracted" in loop:
         report["extraction"] = loop["extracted"]
     if "compacted" in loop:

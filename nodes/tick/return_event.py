@@ -15,15 +15,18 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from memory import audit, entities, events, records, telemetry
-from memory.errors import CircadianError, CircuitOpen
+from memory.errors import CircadianError, CircuitOpen, ConfigurationError
 from memory.events import inbox, spent
 from memory.operations import apply_operations
 from memory.records import Event, FailureReport, ParkedTick, add_entry, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, fresh_state, report_so_far
+from memory.text import safe
 
 log = logging.getLogger("circadian.tick")
+
+_NO_FAULT = (CircuitOpen, ConfigurationError)
 
 
 def describe(error: BaseException | str) -> str:
@@ -35,9 +38,18 @@ def describe(error: BaseException | str) -> str:
     return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
 
 
+def kind_of(error: BaseException | str) -> str:
+    """The name of the error's type."""
+    return error.partition("(")[0] if isinstance(error, str) else type(error).__name__
+
+
 def traced(error: BaseException | str) -> BaseException | None:
-    """The error for the log's traceback, where there is one still."""
-    return error if isinstance(error, BaseException) else None
+    """A bug for the log's traceback; an error raised on purpose is a line that says what is wrong.
+
+    An error of an earlier process is no more than text.
+    """
+    bug = isinstance(error, BaseException) and not isinstance(error, CircadianError)
+    return error if bug and isinstance(error, BaseException) else None
 
 
 @checked
@@ -48,11 +60,11 @@ async def return_event(
     # The thread of an older version, whose tick cannot be finished, lacks newer keys.
     state = cast(State, {**fresh_state(), **state})
     event, settings = state["event"], settings_of(runtime.context)
-    log.error("tick failed", exc_info=traced(error.error))
     text = describe(error.error)
+    log.error("tick failed: %s", safe(text), exc_info=traced(error.error))
     attempts, aside = 0, False
-    # Where the service is left alone, nothing was tried that could count against the event.
-    tried = not _left_alone(error.error)
+    # Where the service is left alone or set up wrongly, nothing counts against the event.
+    tried = not _no_fault(error.error)
     if event is not None and tried:
         most = settings.max_failed_ticks
         await _journal_last(event, state, runtime, config, max_attempts=most)
@@ -67,6 +79,7 @@ async def return_event(
     failure: FailureReport = {
         "event_id": event["id"] if event else None,
         "error": text,
+        "kind": kind_of(error.error),
         "attempts": attempts,
         "set_aside": aside,
     }
@@ -95,10 +108,14 @@ async def return_event(
     return Command(update=update, goto="intake")
 
 
-def _left_alone(error: BaseException | str) -> bool:
+def _no_fault(error: BaseException | str) -> bool:
+    """Whether no tick was tried: the service is left alone, or its key, name or address is wrong.
+
+    Also where a tool or the memory ran into that.
+    """
     if isinstance(error, str):
-        return error.startswith(f"{CircuitOpen.__name__}(")
-    return CircuitOpen in (type(error), type(error.__cause__))
+        return kind_of(error) in (CircuitOpen.__name__, ConfigurationError.__name__)
+    return isinstance(error, _NO_FAULT) or isinstance(error.__cause__, _NO_FAULT)
 
 
 def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:

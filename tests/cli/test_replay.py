@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,7 +176,13 @@ def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> 
     )
     done = replayed(capsys, file, data, "--json")
     assert done.status == 0
-    assert done.document == {
+    counts = done.document
+    calls, read, written_ = (
+        counts.pop(key) for key in ("llm_calls", "input_tokens", "output_tokens")
+    )
+    assert calls > 2
+    assert read > written_ > 0
+    assert counts == {
         "events": 3,
         "skipped": 0,
         "ticks": 2,
@@ -280,7 +287,9 @@ def test_a_file_that_is_not_there_is_one_line_and_makes_no_folder(
 def test_a_replay_prints_a_line_per_day_and_night(capsys: Capture, file: Path, data: Path) -> None:
     night = {"request": "sleep", "at": "2026-05-02T22:00:00Z"}
     written(file, event(1), event(2, addressed=False), night, event(3, day=3))
-    assert replayed(capsys, file, data).out.splitlines() == [
+    *told, cost, counts = replayed(capsys, file, data).out.splitlines()
+    assert re.fullmatch(r"5 model calls: [\d,]+ tokens read, \d+ written", cost)
+    assert [*told, counts] == [
         "days.jsonl: 4 lines, model offline (embedded rules, not a language model)",
         "Saturday 2 May 2026: 2 events, 1 answered",
         "night: 2 facts learned, 3 model calls",

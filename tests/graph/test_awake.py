@@ -183,10 +183,16 @@ async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(
         "Now it works.",
     )
     async with opened(data, model, clock) as agent:
-        failed = await agent.ainvoke(said("Help", id="e1"))
+        failed = await agent.ainvoke(said("Help", id="e1"), raise_on_failure=False)
         state = (await agent.aget_state()).values
         assert failed["report"]["failures"] == [
-            {"event_id": "e1", "error": "the provider is down", "attempts": 1, "set_aside": False}
+            {
+                "event_id": "e1",
+                "error": "the provider is down",
+                "kind": "ModelError",
+                "attempts": 1,
+                "set_aside": False,
+            }
         ]
         assert (state["goals"], state["tick"], state["messages"]) == ({}, 0, [])
         waiting = await inbox.waiting(agent.store, agent.scope)
@@ -202,7 +208,9 @@ async def test_after_three_failures_the_event_is_set_aside_and_others_go_on(
     model = scripted(*[ModelError("broken") for _ in range(3)], "Fine.")
     async with opened(data, model, clock) as agent:
         for _ in range(3):
-            out = await agent.ainvoke({"events": [{"id": "bad", "text": "bad", "sender": "Ada"}]})
+            out = await agent.ainvoke(
+                {"events": [{"id": "bad", "text": "bad", "sender": "Ada"}]}, raise_on_failure=False
+            )
         assert out["report"]["failures"][0]["set_aside"] is True
         aside = await inbox.set_aside(agent.store, agent.scope)
         assert [(item["event"]["id"], item["error"]) for item in aside] == [("bad", "broken")]
@@ -215,7 +223,7 @@ async def test_an_unexpected_error_in_a_tick_does_not_lose_its_event(
 ) -> None:
     model = scripted(ZeroDivisionError("a bug"))
     async with opened(data, model, clock) as agent:
-        out = await agent.ainvoke(said("Help", id="e1"))
+        out = await agent.ainvoke(said("Help", id="e1"), raise_on_failure=False)
         waiting = await inbox.waiting(agent.store, agent.scope)
     assert out["report"]["failures"][0]["error"] == "ZeroDivisionError: a bug"
     assert [item["event"]["id"] for item in waiting] == ["e1"]

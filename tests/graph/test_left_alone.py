@@ -32,9 +32,9 @@ def _soon_open(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_event_waits_and_nothing_counts_against_it(tmp_path: Path, clock: Clock) -> None:
     model = scripted(DOWN, "Now I am well.")
     async with opened(tmp_path, model, clock) as agent:
-        await agent.ainvoke(said("Are you there?", id="first"))
+        await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
         for _ in range(4):
-            out = await agent.ainvoke({})
+            out = await agent.ainvoke({}, raise_on_failure=False)
             (failure,) = out["report"]["failures"]
             assert "the model failed and is left alone" in failure["error"]
         (item,) = await inbox.waiting(agent.store, agent.scope)
@@ -49,8 +49,8 @@ async def test_a_night_ends_at_once_and_keeps_its_entries(tmp_path: Path, clock:
     settings = Settings(score_batch_size=2)
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         await agent.ainvoke({"events": HEARD})
-        await agent.ainvoke(said("Are you there?", id="first"))
-        out = await agent.ainvoke({"request": "sleep"})
+        await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
+        out = await agent.ainvoke({"request": "sleep"}, raise_on_failure=False)
         assert {one["consolidation"] for one in await entries(agent)} == {"pending"}
     night = out["report"]["night"]
     assert len(model.calls) == 1
@@ -114,9 +114,9 @@ async def test_facts_that_cannot_be_read_are_left_alone(
 
     monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.keywords", broken)
     async with opened(tmp_path, scripted(), clock) as agent:
-        first = await agent.ainvoke(said("Are you there?", id="first"))
+        first = await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
         assert "disk I/O error" in first["report"]["failures"][0]["error"]
-        out = await agent.ainvoke({})
+        out = await agent.ainvoke({}, raise_on_failure=False)
         assert "the memory failed and is left alone" in out["report"]["failures"][0]["error"]
         assert len(await inbox.waiting(agent.store, agent.scope)) == 1
     assert len(tried) == 1
@@ -128,6 +128,7 @@ async def test_after_its_time_the_waiting_event_is_answered(
     monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "0.001")
     model = scripted(DOWN, "Now I am well.")
     async with opened(tmp_path, model, clock) as agent:
-        await agent.ainvoke(said("Are you there?", id="first"))
+        with pytest.raises(ServiceDown):
+            await agent.ainvoke(said("Are you there?", id="first"))
         out = await agent.ainvoke({})
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Now I am well."]

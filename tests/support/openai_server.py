@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +22,7 @@ DIMENSION = 8
 class Reply:
     """What one request for a chat completion gets."""
 
-    kind: Literal["completion", "error", "drop", "malformed"] = "completion"
+    kind: Literal["completion", "error", "drop", "malformed", "page"] = "completion"
     content: str | None = None
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     """`{"name", "arguments"}`, arguments as a string, valid JSON or not."""
@@ -29,19 +30,36 @@ class Reply:
     error: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     usage: bool = True
+    refusal: str | None = None
+    finish: str = "stop"
+    """The `finish_reason`."""
+    delay: float = 0.0
+    """Seconds before the answer."""
     after: int = 0
     """For a drop while streaming: words that are sent first."""
 
 
-def text(content: str, *, usage: bool = True) -> Reply:
+def text(content: str, *, usage: bool = True, finish: str = "stop", delay: float = 0.0) -> Reply:
     """A plain answer."""
-    return Reply(content=content, usage=usage)
+    return Reply(content=content, usage=usage, finish=finish, delay=delay)
 
 
-def tool_call(name: str, arguments: Mapping[str, Any] | str) -> Reply:
+def refusal(why: str) -> Reply:
+    """An answer whose `refusal` says why, as OpenAI gives it."""
+    return Reply(refusal=why)
+
+
+def page() -> Reply:
+    """Status 200 and a web page: the address is that of a site, and not of an API."""
+    return Reply("page")
+
+
+def tool_call(
+    name: str, arguments: Mapping[str, Any] | str, *, finish: str = "tool_calls"
+) -> Reply:
     """A call of one tool; a string stands as it is, valid JSON or not."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return Reply(tool_calls=({"name": name, "arguments": raw},))
+    return Reply(tool_calls=({"name": name, "arguments": raw},), finish=finish)
 
 
 def error(
@@ -150,7 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, _embeddings(body))
             return
         reply = self.server.script.next_reply(body)
-        if reply.kind == "error":
+        time.sleep(reply.delay)
+        if reply.kind == "page":
+            page = b"<!DOCTYPE html><html><head><title>Welcome</title></head></html>"
+            self._send_bytes(200, page, {}, kind="text/html")
+        elif reply.kind == "error":
             self._send(reply.status, {"error": dict(reply.error)}, reply.headers)
         elif reply.kind == "malformed":
             self._send_bytes(200, b'{"id": "chat", "choices": [{"mess', {})
@@ -186,9 +208,11 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         self._send_bytes(status, json.dumps(body).encode(), headers or {})
 
-    def _send_bytes(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    def _send_bytes(
+        self, status: int, body: bytes, headers: Mapping[str, str], kind: str = "application/json"
+    ) -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         for name, value in headers.items():
             self.send_header(name, value)
@@ -204,7 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _completion(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
     message = {"role": "assistant", "content": reply.content, "tool_calls": _calls(reply) or None}
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    message |= {"refusal": reply.refusal} if reply.refusal else {}
+    choice = {"index": 0, "finish_reason": reply.finish, "message": message}
     head = {"id": "chat", "object": "chat.completion", "created": 1, "model": body["model"]}
     return {**head, "choices": [choice], **({"usage": _usage()} if reply.usage else {})}
 
@@ -214,10 +239,11 @@ def _stream_chunks(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, 
     words = (reply.content or "").split(" ") if reply.content else []
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": f" {word}" if at else word} for at, word in enumerate(words)]
+    deltas += [{"refusal": reply.refusal}] if reply.refusal else []
     deltas += [{"tool_calls": [{"index": at, **one}]} for at, one in enumerate(_calls(reply))]
     for delta in deltas:
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]}
     if (body.get("stream_options") or {}).get("include_usage"):
         yield {**head, "choices": [], "usage": _usage()}
 
@@ -235,12 +261,13 @@ def _usage() -> dict[str, int]:
 
 def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     """A vector per text, told apart by its length."""
+    length = 1536 if body["model"] == "text-embedding-3-small" else DIMENSION
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = [
         {
             "object": "embedding",
             "index": at,
-            "embedding": [float(len(one))] + [1.0] * (DIMENSION - 1),
+            "embedding": [float(len(one))] + [1.0] * (length - 1),
         }
         for at, one in enumerate(texts)
     ]

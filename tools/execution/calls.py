@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.errors import explained
 from memory.messages import open_calls
+from memory.models import MALFORMED
 from memory.records import Loop, PatternState
 from memory.runtime import resources_of
 from memory.settings import Settings
@@ -29,7 +30,7 @@ Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
 
 run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
 refused: beyond the single call of a single action; the second dangerous call of a tick; a misfit of
-arguments and a dangerous tool; barred by the tool itself.
+arguments and a dangerous tool, or arguments that cannot be read; barred by the tool itself.
 """
 
 
@@ -111,6 +112,8 @@ def what_becomes_of(
     known = tools.get(call["name"])
     if known is None:
         return "run"
+    if MALFORMED in call["args"]:
+        return "misfit"
     if call["name"] == DELEGATE_TASK:
         return "delegate"
     if not known.dangerous:
@@ -156,6 +159,8 @@ class OfferedTool:
 
 def misfit(tool: BaseTool, args: Mapping[str, object]) -> str | None:
     """What is wrong with the arguments, on one line; None when they fit."""
+    if MALFORMED in args:
+        return str(args[MALFORMED])
     form: Any = tool.tool_call_schema
     whole = tool.args_schema
     if isinstance(whole, type) and issubclass(whole, BaseModel):

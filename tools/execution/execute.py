@@ -18,7 +18,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolInvocationError
 
 from memory import telemetry
-from memory.models import total
+from memory.models import MALFORMED, total
 from memory.records import CachedAnswer, CallRecord, Loop, ToolOutcome, Usage
 from memory.state import State, merge_by_id, merge_projects, state_problem
 from memory.text import shortened
@@ -192,6 +192,8 @@ def _refusal(
         known = ", ".join(sorted(offered)) or "none"
         name = shortened(call["name"], 64)
         return _error(call, f"there is no tool {name!r}", f"Tools here: {known}.")
+    if MALFORMED in call["args"]:
+        return _error(call, str(call["args"][MALFORMED]), "Call it again with these mended.")
     size = size_of(call["args"])
     if size is None:
         return _error(call, "the arguments are nested too deeply", "Give them flat.")

@@ -51,6 +51,7 @@ from memory.records import (
     operation_id,
 )
 from memory.runtime import utc_now
+from memory.telemetry import model_use
 
 MOST_AT_ONCE = 200
 """Events per run, so that a long stretch of overheard talk shows progress."""
@@ -240,6 +241,9 @@ class Tally:
     questions: int = 0
     """Questions that wait for a person at the end."""
     nights: int = 0
+    llm_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """Events that have failed and not succeeded since, by id."""
     stopped: bool = False
@@ -285,7 +289,7 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
         InputError: a malformed line; everything before it is done, nothing after it.
         BusyError: another process holds the agent.
     """
-    tally = Tally()
+    tally, before = Tally(), model_use()
     marks = {mark["id"] for mark in (await agent.aget_state()).values.get("handled", [])}
     for step in steps(path):
         clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
@@ -306,6 +310,8 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
         if waiting or _left_alone(report):
             tally.stopped = True
             break
+    used = (now - then for now, then in zip(model_use(), before, strict=True))
+    tally.llm_calls, tally.input_tokens, tally.output_tokens = used
     return tally
 
 
@@ -436,9 +442,12 @@ class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
 
 def _summary(tally: Tally) -> Text:
     """The counts; rare ones only if they are not 0."""
+    read, written = f"{tally.input_tokens:,}", f"{tally.output_tokens:,}"
     ignored = f"{tally.ignored:,} left alone, " if tally.ignored else ""
     asked = counted(tally.questions, "question waits", "questions wait")
+    calls = counted(tally.llm_calls, "model call")
     return Text.assemble(
+        (f"{calls}: {read} tokens read, {written} written\n", "dim"),
         (counted(tally.events, "event"), "bold"),
         f": {counted(tally.ticks, 'tick')}, {tally.context_only:,} overheard, {ignored}"
         f"{counted(tally.skipped, 'line')} skipped, {counted(tally.nights, 'night')}",

@@ -152,7 +152,8 @@ def report_failures(session: Session, report: Report) -> int:
     """Print one line on all that failed in a run; returns the exit status."""
     if not report["failures"]:
         return 0
-    session.screen.problem("; ".join(failure["error"] for failure in report["failures"]))
+    errors = dict.fromkeys(failure["error"] for failure in report["failures"])
+    session.screen.problem("; ".join(errors))
     return 1
 
 

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 
 from graph.use_cases import AgentContext, stream
 from memory.events import ASLEEP, NO_GOAL
+from memory.models import sure_words
 from memory.night import NightEvent, is_night_event
 from memory.records import AssembledContext, Report, ToolOutcome, empty_report
 
@@ -50,6 +51,8 @@ class Listener:
         """The last report: what it lists is no news."""
         self._told = 0
         """Tool outcomes of the current tick that were passed on."""
+        self._said: dict[str, tuple[str, str]] = {}
+        """Answer by id: its text so far, and what of it was passed on."""
         self._aside = False
         """Whether the tick reviews the assistant's own work: nothing of it is an answer."""
 
@@ -92,7 +95,17 @@ class Listener:
         """Pass on what the model says in a tick; its other calls are not for the reader."""
         spoken = metadata.get("langgraph_node") == "act" and isinstance(message, AIMessage)
         if spoken and not self._aside and (text := str(message.text)):
-            self.words(text, message.id or "")
+            id_ = message.id or ""
+            text = self._said.get(id_, ("", ""))[0] + text
+            self._say(id_, text, sure_words(text))
+
+    def _say(self, id_: str, text: str, shown: str) -> None:
+        """Pass on what of an answer may be shown by now and was not."""
+        before = self._said.get(id_, ("", ""))[1]
+        more = shown[len(before) :] if shown.startswith(before) else ""
+        self._said[id_] = (text, before + more)
+        if more:
+            self.words(more, id_)
 
     def _updated(self, namespace: Sequence[str], node: str, update: Any) -> Iterator[News]:
         graph = namespace[0].partition(":")[0] if namespace else ""
@@ -147,18 +160,28 @@ class Listener:
             self.asked(["looking back"])
 
     def _answered(self, update: Mapping[str, Any]) -> None:
-        """Tools are about to run, unless a person is asked about them first."""
-        calls = getattr(update["messages"][-1], "tool_calls", [])
+        """The answer is complete. Its tools run next, unless a person is asked about them first."""
+        answer = update["messages"][-1]
+        self._say(answer.id or "", "", str(answer.text).strip())
+        calls = getattr(answer, "tool_calls", [])
         if calls and update["loop"]["next"] == "use_tools":
             self.asked([call["name"] for call in calls])
 
 
 async def follow(context: AgentContext, given: Mapping[str, Any], listener: Listener) -> Report:
-    """Run an agent on `given` and tell `listener`; returns the run's report.
+    """Run an agent on `given` and tell `listener`; returns the run's report, failures included.
 
     Raises as `graph.use_cases.run`.
     """
     listener.begins()
-    async for part in stream(context, given, stream_mode=MODES, subgraphs=True, version="v2"):
+    parts = stream(
+        context,
+        given,
+        raise_on_failure=False,
+        stream_mode=MODES,
+        subgraphs=True,
+        version="v2",
+    )
+    async for part in parts:
         await listener.part(part)
     return listener.report

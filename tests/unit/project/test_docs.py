@@ -71,7 +71,7 @@ def test_the_bounds_are_the_defaults() -> None:
     rows = [
         (row[1], float(row[2].removesuffix(" s").replace(",", ""))) for row in ACTING.rows("bound")
     ]
-    assert len(rows) == 7
+    assert len(rows) == 9
     assert rows == [(name, defaults[name]) for name, _ in rows]
 
 

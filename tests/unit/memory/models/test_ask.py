@@ -17,6 +17,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memory.errors import ContextOverflow, ModelError
+from memory.models.answers import MALFORMED
 from memory.models.client import ask
 from memory.models.retry import judge
 from memory.text.redaction import without_secrets
@@ -132,29 +133,37 @@ async def test_cancellation_passes() -> None:
 
 
 @pytest.mark.parametrize("empty", ["", "  \n", AIMessage([])], ids=repr)
-async def test_an_empty_answer_is_paid_for_and_tried_again(empty: Step) -> None:
-    answer = await _ask(empty, "noon")
+async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) -> None:
+    model, waits = scripted(empty, "noon"), Waits()
+    answer = await ask(model, PROMPT, sleep=waits)
     assert answer.message.text == "noon"
     assert answer.usage["llm_calls"] == 2
+    assert waits.seconds == []
+    first, second = (call.messages for call in model.calls)
+    assert second[:-1] == first
+    assert "it is empty" in second[-1].text
+
+
+async def test_after_two_empty_answers_it_is_an_error_that_says_so() -> None:
+    with pytest.raises(ModelError, match="asked twice: an empty answer") as raised:
+        await _ask("", "  ")
+    assert raised.value.llm_calls == 2
 
 
 async def test_a_tool_call_without_text_is_an_answer() -> None:
     assert (await _ask(call("clock"))).message.tool_calls[0]["name"] == "clock"
 
 
-async def test_tool_calls_whose_arguments_are_no_json_are_tried_again() -> None:
-    bad = invalid_tool_call(name="clock", args='{"zone": ', id="c1", error="cut off")
-    broken = AIMessage("", invalid_tool_calls=[bad])
-    answer = await _ask(broken, call("clock", zone="UTC"))
-    assert answer.message.tool_calls[0]["args"] == {"zone": "UTC"}
-    assert answer.usage["llm_calls"] == 2
-
-
-async def test_one_broken_tool_call_among_good_ones_spoils_the_answer() -> None:
-    bad = invalid_tool_call(name="store", args='{"text": ', id="c2", error="cut off")
+async def test_calls_whose_arguments_are_no_json_come_back_as_calls_that_say_so() -> None:
+    bad = invalid_tool_call(name="store it", args='{"text": ', id="c2", error="cut off")
     mixed = call("clock", zone="UTC").model_copy(update={"invalid_tool_calls": [bad]})
-    with pytest.raises(ModelError, match="arguments are not JSON: store"):
-        await _ask(*[mixed] * 4)
+    answer = await _ask(mixed)
+    good, broken = answer.message.tool_calls
+    assert good["args"] == {"zone": "UTC"}
+    assert (broken["name"], broken["id"]) == ("store_it", "c2")
+    assert broken["args"][MALFORMED].endswith('these are not: {"text":')
+    assert answer.message.invalid_tool_calls == []
+    assert answer.usage["llm_calls"] == 1
 
 
 async def test_an_error_that_is_ours_already_stays_as_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ from langchain_core.exceptions import (
     ModelAuthenticationError,
     ModelConnectionError,
     ModelInvalidRequestError,
+    ModelNotFoundError,
 )
 from langchain_core.messages import AIMessage
-from langchain_core.messages.tool import invalid_tool_call
 
-from memory.errors import CircuitOpen, ContextOverflow, MemoryStoreError, ModelError, ServiceDown
+from memory.errors import (
+    CircuitOpen,
+    ConfigurationError,
+    ContextOverflow,
+    MemoryStoreError,
+    ModelError,
+    ServiceDown,
+)
 from memory.facts.semantic import SemanticMemory
 from memory.models.breaker import Breaker, Breakers
 from memory.models.client import ask, ask_for
@@ -42,16 +50,12 @@ async def _asked(*steps: Step, breaker: Breaker | None = None) -> Any:
         Status(408),
         Status(500),
         Status(503),
-        Status(401, "bad key"),
         Status(402, "pay first"),
-        Status(403, "not yours"),
-        Status(404, "no such model"),
         Status(429, "wait an hour", retry_after="3600"),
         ConnectionResetError("reset"),
         TimeoutError(),
         ModelAPIError("down"),
         ModelConnectionError("unreachable"),
-        ModelAuthenticationError("bad key"),
         ValueError({"message": "upstream is down", "code": 502}),
     ],
     ids=repr,
@@ -63,14 +67,47 @@ async def test_no_answer_or_no_service_counts(failure: Exception) -> None:
     assert state_of(breaker) == "open"
 
 
-BAD_CALL = invalid_tool_call(name="clock", args="{", id="c1", error="cut off")
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (Status(401, "bad key"), "refuses the key of the model"),
+        (Status(403, "not yours"), "refuses the key of the model"),
+        (Status(404, "no such model"), "does not know the model"),
+        (ModelAuthenticationError("bad key"), "refuses the key of the model"),
+        (ModelNotFoundError("no such model"), "does not know the model"),
+        (ConnectionRefusedError(111, "refused"), "cannot be reached"),
+        (socket.gaierror(-2, "no such host"), "cannot be reached"),
+        (ValueError("got <!DOCTYPE html><html>"), "is no API for the model"),
+    ],
+    ids=repr,
+)
+async def test_a_wrong_configuration_does_not_and_opens_nothing(
+    failure: Exception, told: str
+) -> None:
+    breaker = Breaker("model", failures=1)
+    for _ in range(3):
+        with pytest.raises(ConfigurationError, match=told):
+            await _asked(failure, failure, breaker=breaker)
+    assert state_of(breaker) == "closed"
+    assert (await _asked("noon", breaker=breaker)).message.text == "noon"
+
+
+async def test_nor_does_it_close_what_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaker = Breaker("model", failures=2)
+    with pytest.raises(ServiceDown):
+        await _asked(*[Status(503)] * 4, breaker=breaker)
+    with pytest.raises(ConfigurationError):
+        await _asked(Status(401), breaker=breaker)
+    with pytest.raises(ServiceDown):
+        await _asked(*[Status(503)] * 4, breaker=breaker)
+    assert state_of(breaker) == "open"
 
 
 @pytest.mark.parametrize(
     "step",
     [
         "",
-        AIMessage("", invalid_tool_calls=[BAD_CALL]),
+        AIMessage("", additional_kwargs={"refusal": "no"}),
         json.JSONDecodeError("cut off", "{", 1),
         ValueError("no choices"),
         Status(400, "unknown parameter"),
@@ -121,16 +158,16 @@ async def test_a_call_that_is_answered_at_the_last_try_is_a_good_one() -> None:
 async def test_the_last_try_says_what_kind_of_failure_it_was() -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(ModelError, match="an empty answer"):
-        await _asked(Status(503), Status(503), Status(503), "", breaker=breaker)
+        await _asked(Status(503), Status(503), Status(503), "", "", breaker=breaker)
     assert state_of(breaker) == "closed"
 
 
 async def test_while_it_is_open_the_model_is_not_asked() -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(ServiceDown):
-        await _asked(Status(401, "bad key"), breaker=breaker)
+        await _asked(Status(402, "pay first"), breaker=breaker)
     model = scripted()
-    with pytest.raises(CircuitOpen, match="the last failure: the model call failed: HTTP 401"):
+    with pytest.raises(CircuitOpen, match="the last failure: the model call failed: HTTP 402"):
         await ask(model, PROMPT, breaker=breaker)
     with pytest.raises(CircuitOpen):
         await ask_for(model, PROMPT, Facts, breaker=breaker)
@@ -147,7 +184,7 @@ async def test_a_structured_answer_that_never_fits_does_not_count() -> None:
 async def test_without_a_breaker_nothing_is_counted() -> None:
     for _ in range(5):
         with pytest.raises(ServiceDown):
-            await _asked(Status(401))
+            await _asked(Status(402))
 
 
 class Broken(Embeddings):
@@ -158,7 +195,7 @@ class Broken(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         self.calls += 1
-        raise Status(401, "bad key")
+        raise Status(402, "pay first")
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]

@@ -1,0 +1,104 @@
+"""The recipes of docs/models.md are run against servers on loopback; its figures are true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memory.settings import Settings
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.openai_server import OpenAIServer, text
+from tests.support.pages import Page, printed, run_shell
+from tests.support.source_files import ROOT
+
+PAGE = Page("docs/models.md")
+HELLO = "Hello Ada."
+NEAR = 0.5
+"""How far a figure on the page may be from what is counted: prompts change."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CIRCADIAN_MODEL", "CIRCADIAN_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def block(heading: str) -> list[str]:
+    """The commands under a heading."""
+    section = PAGE.text.partition(f"### {heading}")[2]
+    found = re.search(r"```console\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    return [line.removeprefix("$ ") for line in found[1].splitlines()]
+
+
+def recipe(lines: list[str], folder: Path) -> str:
+    """What the commands print; the model answered both, the doctor's question and the message."""
+    done = run_shell(lines, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert HELLO in done.stdout
+    return done.stdout
+
+
+def test_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with OpenAIServer(text("ready"), text(HELLO)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        recipe(block("OpenAI\n"), tmp_path)
+    assert {sent["model"] for sent in server.requests} == {"gpt-4o-mini"}
+    assert {sent["model"] for sent in server.embedded} == {"text-embedding-3-small"}
+
+
+def test_a_server_of_ones_own(tmp_path: Path) -> None:
+    with OpenAIServer(text("ready"), text(HELLO)) as server:
+        lines = block("Ollama")
+        assert any("localhost:11434/v1" in line for line in lines)
+        here = [line.replace("http://localhost:11434/v1", server.base_url) for line in lines]
+        recipe(here, tmp_path)
+    assert {sent["model"] for sent in server.requests} == {"qwen3"}
+    assert {sent["model"] for sent in server.embedded} == {"nomic-embed-text"}
+
+
+def test_anthropic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [{"type": "text", "text": HELLO}]
+    with AnthropicServer(said) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
+        recipe(block("Anthropic"), tmp_path)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-for-tests")
+        [code, _] = PAGE.of_kind("python")
+        assert printed([code], tmp_path) == [f"{HELLO}\n"]
+    assert {sent["model"] for sent in server.requests} == {"claude-sonnet-4-5"}
+    assert "add_goal" in {tool["name"] for tool in server.requests[-1]["tools"]}
+
+
+def test_azure(tmp_path: Path) -> None:
+    with OpenAIServer(text("ready"), text(HELLO)) as server:
+        address = server.base_url.removesuffix("/v1")
+        lines = block("Azure OpenAI")
+        assert any("https://my-resource.openai.azure.com" in line for line in lines)
+        here = [line.replace("https://my-resource.openai.azure.com", address) for line in lines]
+        recipe(here, tmp_path)
+    assert {sent["model"] for sent in server.requests} == {"my-deployment"}
+
+
+def test_a_day_costs_about_what_the_page_says(tmp_path: Path) -> None:
+    [line] = [line for line in PAGE.commands() if "replay" in line]
+    line = line.replace("examples/", f"{ROOT}/examples/")
+    done = run_shell([f"{line} --model offline --embedder offline"], tmp_path)
+    counted = re.search(
+        r"([\d,]+) model calls: ([\d,]+) tokens read, ([\d,]+) written", done.stdout
+    )
+    assert counted, done.stdout + done.stderr
+    told = re.search(r"about ([\d,]+) calls, reads about ([\d,]+) .* about ([\d,]+)", PAGE.text)
+    assert told
+    for shown, true in zip(told.groups(), counted.groups(), strict=True):
+        one, other = (int(figure.replace(",", "")) for figure in (shown, true))
+        assert abs(one - other) <= NEAR * max(one, other)
+    assert printed([PAGE.of_kind("python")[-1]], tmp_path) == ["0.0000 a day\n"]
+
+
+def test_the_limits_are_the_defaults() -> None:
+    rows = {name: float(default.removesuffix(" s")) for name, default, _ in PAGE.rows("setting")}
+    settings = dict(Settings())
+    assert rows == {name: settings[name] for name in rows}
+    assert len(rows) == 2
