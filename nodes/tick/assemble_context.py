@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import entities
+from memory.compaction import visible_events
 from memory.events import owners_of, set_off_by_owner
 from memory.messages import EVENT_KEY, OWNER, marked, message_of, prompt_lines
 from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, assembly
@@ -94,6 +95,7 @@ async def _recalled(
         settings=settings,
         limit=settings.recall_limit,
         max_tokens=settings.recall_tokens,
+        visible=visible_events(state["messages"]),
     )
     await probes.note_use(
         query, hits, store=store, semantic=semantic, scope=scope, now=now, settings=settings
