@@ -37,9 +37,17 @@ _SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
 
 
 async def recall(
-    context: AgentContext, query: str, limit: int = 10, *, include_superseded: bool = False
+    context: AgentContext,
+    query: str,
+    limit: int = 10,
+    *,
+    include_superseded: bool = False,
+    max_tokens: int | None = None,
 ) -> list[RecallHit]:
-    """What long-term memory holds about `query`, best first, each hit with its score parts."""
+    """What long-term memory holds about `query`, best first, each hit with its score parts.
+
+    With `max_tokens`: as a prompt shows it, as many short lines as fit.
+    """
     return await recall_memories(
         query,
         scope=context.scope,
@@ -48,6 +56,7 @@ async def recall(
         store=context.store,
         settings=context.settings,
         limit=limit,
+        max_tokens=max_tokens,
         include_superseded=include_superseded,
     )
 

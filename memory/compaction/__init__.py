@@ -10,6 +10,7 @@ from memory.compaction.cut import (
     replaced,
     result_of,
     room,
+    visible_events,
 )
 from memory.compaction.summary import accepted, extracted, joined, room_for, transcript
 
@@ -28,4 +29,5 @@ __all__ = [
     "room",
     "room_for",
     "transcript",
+    "visible_events",
 ]

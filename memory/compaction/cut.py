@@ -111,6 +111,11 @@ def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
     return list(found)
 
 
+def visible_events(messages: Sequence[AnyMessage]) -> list[str]:
+    """The ids of the events that stand among `messages` word for word, oldest first."""
+    return covered_events([one for one in messages if "metadata" not in one.additional_kwargs])
+
+
 SUMMARIES_SHARE = 8
 """All summaries together get one N-th of the tokens that a compaction leaves."""
 

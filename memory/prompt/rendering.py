@@ -167,6 +167,8 @@ def semantic_memories(
 def _doubt(hit: RecallHit) -> str:
     if hit.get("superseded"):
         return " (no longer holds)"
+    if hit.get("partly_superseded"):
+        return " (holds only in part)"
     return " (disputed)" if hit.get("disputed") else ""
 
 

@@ -3,8 +3,7 @@
 Relevance combines words (BM25) and meaning (cosine), each scaled to 0..1, with how well the rest of
 an entry's session fits, who spoke, when, and how much was said. Recency, importance and trust, in
 the form of Generative Agents (Park et al. 2023), have small weights: they break ties. A conclusion
-drawn from other memories ranks behind them, unless it says more about the query. Duplicates are
-merged: a fact and the entry that it restates are one result.
+drawn from other memories ranks behind them, unless it says more about the query.
 """
 
 from __future__ import annotations
@@ -15,13 +14,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import nlargest
-from typing import Any
+from typing import Any, Literal
 
 from memory.facts import Row
 from memory.settings import Settings
 from memory.text import Query, asks, terms
 
 Scored = Sequence[tuple[Row, float]]
+
+
+Mark = Literal["superseded", "outdated", "partly_superseded"]
+"""`outdated`: superseded as far as its facts go, and shown, as it says more than they did."""
 
 
 WEIGHTS: Mapping[str, float] = {
@@ -56,10 +59,6 @@ LETTERS = 6
 """Characters of a word with its blank, on average."""
 
 
-SAYS_ALL = 0.6
-"""Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
-
-
 HOURLY_DECAY = 0.995
 """Recency after an hour."""
 
@@ -79,6 +78,12 @@ class Candidate:
     """Ids of the events that the memory comes from."""
     stands_for: frozenset[str] = frozenset()
     """Ids of the facts and entries that say the same, which it replaces."""
+    marks: frozenset[Mark] = frozenset()
+    """What an entry inherits from the facts made from it."""
+    heir: str | None = None
+    """Id of the fact that superseded the facts made from an entry."""
+    disputes: frozenset[str] = frozenset()
+    """Operation ids of the facts that contradict it."""
 
     @property
     def at(self) -> datetime:
@@ -103,8 +108,8 @@ class Candidate:
 
     @property
     def superseded(self) -> bool:
-        """A fact that no longer holds."""
-        return self.row.payload.get("invalid_at") is not None
+        """A fact that no longer holds, or an entry of which nothing does."""
+        return "superseded" in self.marks or self.row.payload.get("invalid_at") is not None
 
     @property
     def drawn(self) -> bool:
@@ -151,8 +156,14 @@ def rank(
             **_weighed(row, now),
         }
         parts = {name: shares[name] * part for name, part in told.items() if part}
-        found.append(Candidate(row, parts, tuple(row.payload["source_events"])))
+        found.append(candidate_of(row, parts))
     return ordered(_behind_evidence(found, query))
+
+
+def candidate_of(row: Row, parts: Mapping[str, float]) -> Candidate:
+    """A memory with these parts of its score."""
+    disputes = frozenset(row.payload.get("disputed") or ())
+    return Candidate(row, parts, tuple(row.payload["source_events"]), disputes=disputes)
 
 
 def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
@@ -168,81 +179,6 @@ def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     newest = sorted(found, key=lambda candidate: candidate.row.id)
     newest.sort(key=lambda candidate: candidate.at, reverse=True)
     return sorted(newest, key=lambda candidate: candidate.score, reverse=True)
-
-
-def merged(found: Sequence[Candidate]) -> list[Candidate]:
-    """Merge duplicates among `found` (best first).
-
-    A fact that restates its source entry is merged with it, at the entry's own rank, so that making
-    facts of some entries moves no others. Equal texts are merged at the better rank. An entry whose
-    fact no longer holds counts as superseded, too.
-    """
-    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
-    said: dict[str, list[Candidate]] = defaultdict(list)
-    left = []
-    for fact in (one for one in found if one.row.payload["kind"] == "fact"):
-        source = _said_by(fact, entries)
-        if source is None:
-            left.append(fact)
-        else:
-            said[source].append(fact)
-    left += [_with_facts(entry, said[op]) for op, entry in entries.items()]
-    return _once(ordered(left))
-
-
-def joined(one: Candidate, other: Candidate) -> Candidate:
-    """`one`, the memory shown, with the better score and the sources of both."""
-    better = max(one, other, key=lambda candidate: candidate.score)
-    return replace(
-        one,
-        parts=better.parts,
-        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
-        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
-    )
-
-
-def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
-    """The fact's source entry that has all of its words, names left out."""
-    payload = fact.row.payload
-    sources = [source for source in payload["source_entries"] if source in entries]
-    if not sources:
-        return None
-    names = {
-        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
-    }
-    says = set(terms(payload["data"])) - names
-    for source in sources:
-        if says <= set(terms(entries[source].row.payload["data"])):
-            return str(source)
-    return None
-
-
-def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
-    """An entry merged with the facts that restate it, shown as a fact with most of its words."""
-    if not facts:
-        return entry
-    has = set(terms(entry.row.payload["data"]))
-    whole = [
-        fact
-        for fact in facts
-        if len(has & set(terms(fact.row.payload["data"]))) >= SAYS_ALL * len(has)
-    ]
-    holding = sorted(whole, key=lambda one: one.superseded)
-    best = holding[0] if holding else entry
-    for candidate in (entry, *facts):
-        if not candidate.superseded or candidate is best:
-            best = joined(best, candidate)
-    return best if best.superseded else replace(best, parts=entry.parts)
-
-
-def _once(found: Sequence[Candidate]) -> list[Candidate]:
-    """Merge equal texts, but never a fact that holds with one that does not."""
-    kept: dict[tuple[str, bool], Candidate] = {}
-    for candidate in found:
-        text = " ".join(candidate.row.payload["data"].casefold().split())
-        key = (text, candidate.superseded)
-        kept[key] = joined(kept[key], candidate) if key in kept else candidate
-    return ordered(kept.values())
 
 
 def scaled(scores: Scored) -> dict[str, float]:

@@ -23,8 +23,9 @@ from memory.facts import Kind, Row, SemanticMemory, Vector
 from memory.journal import links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.ranking import Candidate, leading, merged, ordered, rank
-from memory.records import RecallHit, Scope
+from memory.recall.merging import merged
+from memory.recall.ranking import Candidate, candidate_of, leading, ordered, rank
+from memory.records import Fact, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, cut_to, read_query
 
@@ -38,6 +39,18 @@ LEADING, ASIDE = 50, 2
 
 LINKED = 10
 """Follow links from the top N; add at most N."""
+
+
+MARKED = 60
+"""The top N inherit the marks of facts that the search did not find."""
+
+
+CHAIN = 4
+"""Steps in which the facts made from entries are read, and what superseded those."""
+
+
+MADE_OF = "made_of"
+"""The relation of an entry and a fact that was made from it (`memory.records.link`)."""
 
 
 LINKED_SHARE = 0.5
@@ -81,6 +94,7 @@ async def recall(
     max_tokens: int | None = None,
     include_superseded: bool = False,
     facts_only: bool = False,
+    visible: Collection[str] = (),
     changes: PendingChanges | None = None,
 ) -> list[RecallHit]:
     """Find at most `limit` memories about `query`, best first.
@@ -99,6 +113,8 @@ async def recall(
         max_tokens: at most so many tokens together.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
+        visible: ids of events and entries that the reader sees anyway: what comes from these alone
+            is left out.
         changes: a pending night's changes, as if they were made.
 
     Raises:
@@ -112,16 +128,18 @@ async def recall(
     read = read_query(query, await named_speakers(store, scope, query))
     memory = _Memory(scope, semantic, store, settings, changes)
     kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    found = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
     past = include_superseded or read.past
-    shown = _valid(found, past=past)
-    if not facts_only:
-        shown = await memory.with_linked(shown, found, past=past)
-    hits = [hit_of(candidate) for candidate in shown[:limit] if candidate.score > 0]
+    ranked = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
+    if facts_only:
+        shown = _valid(merged(ranked), past=past)
+    else:
+        shown = await memory.with_linked(ranked, read.terms, past=past)
+    shown = [one for one in shown if one.score > 0 and not _stands_in(one, visible)][:limit]
+    hits = await memory.hits(shown)
     return hits if max_tokens is None else within(hits, max_tokens)
 
 
-def hit_of(candidate: Candidate) -> RecallHit:
+def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
     """A candidate as a hit. A fact's time is when it came to hold."""
     payload = candidate.row.payload
     hit: RecallHit = {
@@ -134,11 +152,13 @@ def hit_of(candidate: Candidate) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(candidate.parts),
     }
-    if candidate.superseded:
+    if candidate.superseded or "outdated" in candidate.marks:
         gone: RecallHit = {**hit, "superseded": True}
-        by = payload.get("superseded_by")
+        by = candidate.heir or payload.get("superseded_by")
         return {**gone, "superseded_by": by} if by else gone
-    return {**hit, "disputed": True} if payload.get("disputed") else hit
+    if "partly_superseded" in candidate.marks:
+        hit = {**hit, "partly_superseded": True}
+    return {**hit, "disputed": True} if disputed else hit
 
 
 def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
@@ -195,7 +215,7 @@ class _Memory:
     async def search(
         self, query: Query, kinds: Sequence[Kind], now: datetime, *, depth: int
     ) -> list[Candidate]:
-        """The results of both searches, ranked, without duplicates.
+        """The results of both searches, ranked.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
@@ -214,20 +234,22 @@ class _Memory:
         trusted = [row for row in beside if self._trusted(row)]
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
-        return await asyncio.to_thread(lambda: merged(ranked(query, near, worded)))
+        return await asyncio.to_thread(ranked, query, near, worded)
 
     async def with_linked(
-        self, shown: Sequence[Candidate], found: Sequence[Candidate], *, past: bool
+        self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool
     ) -> list[Candidate]:
-        """`shown` with the memories that the best are linked to: lifted if found, else added.
+        """`ranked` without duplicates, and with the memories that the best are linked to.
 
-        One hop, from facts and entries alike. What was found and is not shown is not added.
+        Those are lifted if they were found, else added. One hop, from facts and entries alike. What
+        was found and is not shown is not added.
         """
+        ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
+        facts = await self._facts_of(ranked, ends)
+        found = await asyncio.to_thread(merged, ranked, facts, wanted)
+        shown = _valid(found, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
-        ends = await links.read(
-            self.store, self.scope, {id_ for one in shown[:LINKED] for id_ in one.ids}
-        )
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
         higher = lifted(shown, near[:LIFTING], self.settings.recall_weight_links)
         added = await self._added(shown, near, {id_ for one in found for id_ in one.ids})
@@ -235,7 +257,52 @@ class _Memory:
             return ordered(higher)
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
         hidden = [candidate for candidate in found if candidate.superseded and not past]
-        return _valid(merged([*hidden, *higher, *added]), past=past)
+        return _valid(merged(ordered([*hidden, *higher, *added]), facts, wanted), past=past)
+
+    async def _facts_of(
+        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
+    ) -> dict[str, Row]:
+        """The facts made from the best entries, and those that superseded any, by id.
+
+        Those among `ranked` are left out.
+        """
+        known = {one.id: one.row for one in ranked}
+        made = (
+            other
+            for end in ends.values()
+            for other, link in end["relations"].items()
+            if link["relation"] == MADE_OF
+        )
+        wanted, facts = {id_ for id_ in made if id_ not in known}, dict[str, Row]()
+        gone = [one.row for one in ranked[:MARKED] if one.superseded]
+        for _ in range(CHAIN):
+            wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
+            wanted -= known.keys()
+            if not wanted:
+                break
+            rows = {id_: fact_row(one) for id_, one in (await self._facts(wanted)).items()}
+            if self.changes is not None:
+                rows = {
+                    row.id: row for row, _ in self.changes.seen([(r, 0.0) for r in rows.values()])
+                }
+            known |= dict.fromkeys(wanted) | rows
+            facts |= {id_: row for id_, row in rows.items() if self._trusted(row)}
+            gone, wanted = list(rows.values()), set()
+        return facts
+
+    async def _facts(self, ids: Collection[str]) -> dict[str, Fact]:
+        return await self.semantic.by_id(self.scope, sorted(ids))
+
+    async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
+        """`shown` as hits. A dispute ends when the other side no longer holds."""
+        ops = sorted({op for one in shown for op in one.disputes})
+        against = await self.semantic.by_op(self.scope, ops) if ops else {}
+        rows = [(fact_row(fact), 0.0) for fact in against.values() if fact["invalid_at"] is None]
+        if self.changes is not None:
+            rows = self.changes.seen(rows)
+        ids = {row.id for row, _ in rows if row.payload["invalid_at"] is None}
+        standing = {op for op, fact in against.items() if fact["id"] in ids}
+        return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
 
     async def _added(
         self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]
@@ -250,7 +317,7 @@ class _Memory:
                     scores.setdefault(id_, candidate.score * LINKED_SHARE)
         rows = await self._rows(list(scores)[:LINKED])
         return [
-            Candidate(row, {"link": scores[id_]}, tuple(row.payload["source_events"]))
+            candidate_of(row, {"link": scores[id_]})
             for id_, row in rows.items()
             if self._trusted(row)
         ]
@@ -260,7 +327,7 @@ class _Memory:
         if not ids:
             return {}
         entries = await journal.read_many(self.store, self.scope, ids)
-        facts = await self.semantic.by_id(self.scope, [id_ for id_ in ids if id_ not in entries])
+        facts = await self._facts([id_ for id_ in ids if id_ not in entries])
         rows = {
             entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
             for entry in entries.values()
@@ -268,8 +335,7 @@ class _Memory:
         }
         for id_ in ids:
             if id_ in facts:
-                fact = facts[id_]
-                rows[id_] = Row(0, id_, {**fact, "data": fact["text"], "kind": "fact"})
+                rows[id_] = fact_row(facts[id_])
         return rows
 
     async def _beside(self, rows: Sequence[Row]) -> list[Row]:
@@ -298,6 +364,18 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
+
+
+def fact_row(fact: Fact) -> Row:
+    """A fact as a row. Pure."""
+    return Row(0, fact["id"], {**fact, "data": fact["text"], "kind": "fact"})
+
+
+def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
+    """Whether everything that a memory comes from is visible."""
+    if candidate.id in visible:
+        return True
+    return bool(candidate.sources) and all(event in visible for event in candidate.sources)
 
 
 def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:

@@ -409,5 +409,7 @@ class RecallHit(TypedDict):
     """No longer true."""
     superseded_by: NotRequired[str]
     """Id of the superseding fact."""
+    partly_superseded: NotRequired[bool]
+    """An entry of which some facts no longer hold."""
     disputed: NotRequired[bool]
     """Another memory contradicts it, unsettled."""

@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import entities, pages
+from memory.compaction import visible_events
 from memory.events import owners_of, set_off_by_owner
 from memory.messages import (
     AUDIENCE,
@@ -217,6 +218,7 @@ async def _recalled(
         settings=settings,
         limit=settings.recall_limit,
         max_tokens=settings.recall_tokens,
+        visible=visible_events(state["messages"]),
     )
     await probes.note_use(
         query, hits, store=store, semantic=semantic, scope=scope, now=now, settings=settings

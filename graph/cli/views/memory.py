@@ -12,7 +12,7 @@ from rich.text import Text
 from graph.cli.views.console import counted, date, one_line, ruled_table, short_id
 from memory.records import Fact, RecallHit
 
-FLAGS = ("superseded", "disputed")
+FLAGS = ("superseded", "partly_superseded", "disputed")
 
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""

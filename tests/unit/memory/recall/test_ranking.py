@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.facts.table import Row
-from memory.recall.ranking import Candidate, merged, rank, recency, scaled, stretched
+from memory.recall.merging import merged
+from memory.recall.ranking import Candidate, rank, recency, scaled, stretched
 from memory.settings import Settings
 from memory.text.analysis import read_query
 

@@ -1,0 +1,249 @@
+"""Merging: one result for each statement, with the marks of what no longer holds. Pure.
+
+A fact stands in place of the entries that it was made from, and an entry inherits the marks of its
+facts: where all of them were superseded, so was the entry; where some were, it stands below what
+holds instead. What superseded a found memory is as near to the query as that was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from memory.facts import Row
+from memory.recall.ranking import Candidate, candidate_of, ordered
+from memory.text import terms
+
+SAYS_ALL = 0.6
+"""Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
+
+INHERITED = 0.95
+"""Score of what holds now, as a share of the score of the superseded memory that was found."""
+
+FAR_BELOW = 0.5
+"""Share of its score that is left to an entry whose facts were all superseded, and that says more
+about the query than they did."""
+
+BELOW = 0.98
+"""Score of an entry that is superseded in part, as a share of the score of what holds instead."""
+
+
+def merged(
+    found: Sequence[Candidate],
+    facts: Mapping[str, Row] | None = None,
+    wanted: Collection[str] = (),
+) -> list[Candidate]:
+    """Merge duplicates among `found` (best first), and mark what no longer holds.
+
+    A fact that restates its source entry is merged with it, at the entry's own rank, so that making
+    facts of some entries moves no others. Any other fact takes the entry's place if it has the
+    entry's words of the query. Equal texts are merged at the better rank.
+
+    Args:
+        found: best first.
+        facts: the facts made from the found entries, and what superseded those, by id; those among
+            `found` need not be given.
+        wanted: the terms of the query.
+    """
+    entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
+    given = [one for one in found if one.row.payload["kind"] == "fact"]
+    known = {**(facts or {}), **{one.id: one.row for one in given}}
+    made = _made_from(known, entries)
+    said: dict[str, list[Candidate]] = defaultdict(list)
+    left: dict[str, Candidate] = {}
+    for fact in given:
+        source = _said_by(fact, entries)
+        if source is None:
+            left[fact.id] = fact
+        else:
+            said[source].append(fact)
+    stay = list[Candidate]()
+    for op, entry in entries.items():
+        restating = said[op]
+        if any(fact.payload.get("invalid_at") is None for fact in made[op]):
+            left |= {fact.id: fact for fact in restating if fact.superseded}
+            restating = [fact for fact in restating if not fact.superseded]
+        one = _with_facts(entry, restating)
+        if one.row is entry.row:
+            one = _marked(one, made[op], known, wanted)
+        place = _place(one, made[op], left, wanted)
+        if place is None:
+            stay.append(one)
+        else:
+            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
+    return _once(_with_heirs([*left.values(), *stay], known))
+
+
+def joined(one: Candidate, other: Candidate) -> Candidate:
+    """`one`, the memory shown, with the better score and the sources of both."""
+    better = max(one, other, key=lambda candidate: candidate.score)
+    return replace(
+        one,
+        parts=better.parts,
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+        disputes=one.disputes | other.disputes,
+    )
+
+
+def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
+    """The fact that holds in place of a superseded one: the end of the chain; None if unknown."""
+    seen, standing = {fact.id}, fact
+    while standing.payload.get("invalid_at") is not None:
+        following = known.get(standing.payload.get("superseded_by") or "")
+        if following is None or following.id in seen:
+            return None
+        seen.add(following.id)
+        standing = following
+    return standing
+
+
+def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
+    """The facts made from each of the entries."""
+    made: dict[str, list[Row]] = {op: [] for op in entries}
+    for fact in known.values():
+        for source in dict.fromkeys(fact.payload["source_entries"]):
+            if source in made:
+                made[source].append(fact)
+    return made
+
+
+def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+    """The fact's source entry that has all of its words, names left out."""
+    payload = fact.row.payload
+    sources = [source for source in payload["source_entries"] if source in entries]
+    if not sources:
+        return None
+    names = {
+        term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
+    }
+    says = set(terms(payload["data"])) - names
+    for source in sources:
+        if says <= set(terms(entries[source].row.payload["data"])):
+            return str(source)
+    return None
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
+    """An entry merged with the facts that restate it, shown as a fact with most of its words."""
+    if not facts:
+        return entry
+    has = _words_of(entry.row)
+    whole = [fact for fact in facts if len(has & _words_of(fact.row)) >= SAYS_ALL * len(has)]
+    holding = sorted(whole, key=lambda one: one.superseded)
+    best = holding[0] if holding else entry
+    for candidate in (entry, *facts):
+        if not candidate.superseded or candidate is best:
+            best = joined(best, candidate)
+    return best if best.superseded else replace(best, parts=entry.parts)
+
+
+def _marked(
+    entry: Candidate, made: Sequence[Row], known: Mapping[str, Row], wanted: Collection[str]
+) -> Candidate:
+    """An entry with the marks of the facts made from it."""
+    gone = [fact for fact in made if fact.payload.get("invalid_at") is not None]
+    holding = [fact for fact in made if fact.payload.get("invalid_at") is None]
+    contradicted = (op for fact in holding for op in fact.payload.get("disputed") or ())
+    entry = replace(entry, disputes=entry.disputes | {*contradicted})
+    if not gone:
+        return entry
+    heirs = [heir for fact in gone if (heir := heir_of(fact, known)) is not None]
+    # A duplicate's heir says the same, and cites the entry itself.
+    others = [heir for heir in heirs if heir not in holding]
+    if holding and not others and len(heirs) == len(gone):
+        return entry
+    heir = others[0].id if others else None
+    if holding:
+        return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
+    if _is_said_by(gone, entry, wanted):
+        return replace(entry, marks=frozenset({"superseded"}), heir=heir)
+    parts = {**entry.parts, "superseded": (FAR_BELOW - 1) * entry.score}
+    return replace(entry, marks=frozenset({"outdated"}), heir=heir, parts=parts)
+
+
+def _is_said_by(facts: Iterable[Row], entry: Candidate, wanted: Collection[str]) -> bool:
+    """Whether facts have most words of an entry, or all that it has of the query."""
+    says, has = set[str]().union(*map(_words_of, facts)), _words_of(entry.row)
+    asked = has & {*wanted}
+    return len(has & says) >= SAYS_ALL * len(has) or (bool(asked) and asked <= says)
+
+
+def _place(
+    entry: Candidate,
+    made: Iterable[Row],
+    left: Mapping[str, Candidate],
+    wanted: Collection[str],
+) -> Row | None:
+    """The fact to show in place of an entry, if its facts have its words of the query."""
+    alike = [
+        fact for fact in made if (fact.payload.get("invalid_at") is not None) == entry.superseded
+    ]
+    if not wanted or not alike or entry.row.payload["kind"] == "fact":
+        return None
+    asked = _words_of(entry.row) & {*wanted}
+    if not asked <= set().union(*map(_words_of, alike)):
+        return None
+
+    def fit(fact: Row) -> tuple[int, float, str]:
+        score = left[fact.id].score if fact.id in left else 0.0
+        return len(asked & _words_of(fact)), score, fact.id
+
+    return max(alike, key=fit)
+
+
+def _with_heirs(found: Sequence[Candidate], known: Mapping[str, Row]) -> list[Candidate]:
+    """Lift what holds now to what it superseded, and keep what holds in part below it."""
+    places = {id_: one for one in found if not one.superseded for id_ in one.ids}
+    lifts: dict[str, float] = {}
+    new: dict[str, Row] = {}
+    for gone in found:
+        heir = _heir(gone, known) if gone.superseded else None
+        if heir is None:
+            continue
+        standing = places.get(heir.id)
+        if standing is None:
+            new[heir.id] = heir
+        id_ = standing.id if standing else heir.id
+        lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * gone.score)
+    lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
+    lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
+    scores = {id_: one.score for one in lifted if not one.superseded for id_ in one.ids}
+    return [_below(one, scores.get(one.heir or "")) for one in lifted]
+
+
+def _heir(gone: Candidate, known: Mapping[str, Row]) -> Row | None:
+    """What holds in place of a superseded candidate."""
+    if gone.heir is not None:
+        return known.get(gone.heir)
+    return heir_of(gone.row, known) if gone.row.payload["kind"] == "fact" else None
+
+
+def _lifted(one: Candidate, least: float) -> Candidate:
+    """A candidate with at least this score."""
+    if one.superseded or one.score >= least:
+        return one
+    return replace(one, parts={**one.parts, "supersedes": least - one.score})
+
+
+def _below(one: Candidate, most: float | None) -> Candidate:
+    """An entry that is superseded in part, below what holds instead."""
+    if most is None or "partly_superseded" not in one.marks or one.score <= BELOW * most:
+        return one
+    return replace(one, parts={**one.parts, "superseded": BELOW * most - one.score})
+
+
+def _once(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge equal texts, but never a fact that holds with one that does not."""
+    kept: dict[tuple[Any, bool], Candidate] = {}
+    for candidate in ordered(found):
+        text = " ".join(candidate.row.payload["data"].casefold().split())
+        key = (text, candidate.superseded)
+        kept[key] = joined(kept[key], candidate) if key in kept else candidate
+    return ordered(kept.values())
+
+
+def _words_of(row: Row) -> set[str]:
+    return set(terms(row.payload["data"]))

@@ -1,0 +1,172 @@
+"""What holds: entries with the marks of their facts, and facts in place of entries."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory.facts.semantic import SemanticMemory
+from memory.records.records import Fact
+from tests.support.facts import ANA, memory_at
+from tests.support.recalling import NOW, Asking, link
+
+SAID = "Landlord phoned: from April it is 1,900 euros for the shop, up from 1,700, alas"
+OLD = "The landlord asks 1,700 for the shop since last winter, he says, as agreed with Nadja"
+
+
+@pytest.fixture
+async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
+    memory: SemanticMemory = memory_at(tmp_path)
+    yield Asking(memory, InMemoryStore())
+    memory.close()
+
+
+async def fell(asking: Asking, fact: Fact, by: Fact | None) -> None:
+    gone = {"invalid_at": NOW.isoformat(), "superseded_by": by["id"] if by else None}
+    await asking.memory.update(ANA, fact["id"], gone)
+
+
+async def made(asking: Asking, text: str, entry: Any, **fields: Any) -> Fact:
+    fact = await asking.learn(
+        text, source_entries=[entry["id"]], source_events=entry["sources"], **fields
+    )
+    await link(asking, entry["id"], fact["id"])
+    return fact
+
+
+async def rents(asking: Asking) -> tuple[Fact, Fact]:
+    """The rent as it was, and as it is; each made of an entry in other words."""
+    before, after = await asking.hear(OLD), await asking.hear(SAID)
+    old = await made(asking, "The rent of the shop is 1,700 euros", before)
+    new = await made(asking, "The rent of the shop is 1,900 euros", after)
+    return old, new
+
+
+async def test_an_entry_falls_with_its_fact(asking: Asking) -> None:
+    old, new = await rents(asking)
+    assert OLD in await asking.texts("What does the landlord ask, 1,700 or more?")
+    await fell(asking, old, new)
+    for query in ("What does the landlord ask for the shop?", "What is the rent of the shop?"):
+        hits = await asking.ask(query)
+        assert hits[0]["text"] in (new["text"], SAID)
+        assert all(hit.get("superseded") for hit in hits if "1,700" in hit["text"][:40])
+    hits = await asking.ask("What is the rent of the shop?")
+    assert [hit["text"] for hit in hits] == [new["text"]]
+
+
+async def test_a_fallen_entry_is_shown_when_the_past_is_asked_for(asking: Asking) -> None:
+    old, new = await rents(asking)
+    await fell(asking, old, new)
+    hits = await asking.ask("What was the rent of the shop before?")
+    [gone] = [hit for hit in hits if hit["text"] in (OLD, old["text"])]
+    assert (gone["superseded"], gone["superseded_by"]) == (True, new["id"])
+    assert gone["sources"] == old["source_events"]
+
+
+async def test_an_entry_whose_facts_were_all_superseded_is_far_below_where_it_says_more(
+    asking: Asking,
+) -> None:
+    old, new = await rents(asking)
+    await fell(asking, old, new)
+    hits = await asking.ask("What did the landlord agree on with Nadja for the shop?")
+    [gone] = [hit for hit in hits if hit["text"] == OLD]
+    assert gone["superseded"] is True
+    assert gone["superseded_by"] == new["id"]
+    assert hits[0] != gone
+
+
+async def test_an_entry_of_which_some_facts_hold_stands_below_what_holds_instead(
+    asking: Asking,
+) -> None:
+    before = await asking.hear("The shop costs us 1,700, and the oven gets mended on Friday, Ilir")
+    after = await asking.hear("1,900 it is now")
+    old = await made(asking, "The rent of the shop is 1,700 euros", before)
+    await made(asking, "The oven is mended on Friday", before)
+    new = await made(asking, "The rent of the shop is 1,900 euros", after)
+    await fell(asking, old, new)
+    hits = await asking.ask("What does the shop cost us, Ilir?")
+    place = {hit["text"]: number for number, hit in enumerate(hits)}
+    assert place[new["text"]] < place[before["content"]]
+    assert hits[place[before["content"]]]["partly_superseded"] is True
+
+
+async def test_what_superseded_a_found_memory_comes_in_its_place(asking: Asking) -> None:
+    said = await asking.hear("The assembly is on the thirteenth", speaker="Ruth")
+    old = await made(asking, "The assembly is on 13 March", said)
+    for number in range(20):
+        await asking.learn(f"An assembly of chairs, number {number}")
+    new = await asking.learn("All meet six days later, in the courtyard")
+    await fell(asking, old, new)
+    assert (await asking.texts("When is the assembly on the thirteenth?"))[0] == new["text"]
+
+
+async def test_a_duplicate_takes_no_entry_down(asking: Asking) -> None:
+    first = await asking.hear("Our oven is broken since Monday, says Goran")
+    second = await asking.hear("Goran told me the oven broke")
+    one = await made(asking, "The oven broke on Monday", first)
+    kept = await asking.learn(
+        "The oven is broken",
+        source_entries=[second["id"], first["id"]],
+        source_events=[*second["sources"], *first["sources"]],
+    )
+    await fell(asking, one, kept)
+    hits = await asking.ask("What happened to the oven on Monday, Goran?")
+    assert {event for hit in hits for event in hit["sources"]} == {"v0", "v1"}
+    assert not any(hit.get("superseded") for hit in hits)
+
+
+async def test_a_fact_stands_in_place_of_the_entry_that_it_was_made_from(asking: Asking) -> None:
+    said = await asking.hear(SAID)
+    fact = await made(asking, "The shop's landlord wants 1,900 euros of rent from April", said)
+    [hit] = await asking.ask("What does the landlord of the shop want?")
+    assert (hit["id"], hit["sources"]) == (fact["id"], said["sources"])
+
+
+async def test_a_fact_that_no_word_finds_stands_in_place_of_its_entry(asking: Asking) -> None:
+    asked = await asking.hear("Which town by the sea?")
+    said = await asking.hear("The second.", speaker="Ana")
+    fact = await made(asking, "Ana will move to Porto", said)
+    hits = await asking.ask("town by the sea")
+    assert [hit["id"] for hit in hits] == [asked["id"], fact["id"]]
+
+
+async def test_an_entry_with_more_of_the_query_than_its_facts_stays(asking: Asking) -> None:
+    said = await asking.hear(SAID)
+    await made(asking, "The rent of the shop is 1,900 euros", said)
+    assert SAID in await asking.texts("Which landlord phoned?")
+
+
+async def test_a_dispute_ends_when_one_side_falls(asking: Asking) -> None:
+    said = await asking.hear("Goran says the loan is taken")
+    one = await made(asking, "The loan is taken", said)
+    other = await asking.learn("The loan is open", speaker="Nadja")
+    for fact, by in ((one, other), (other, one)):
+        await asking.memory.update(ANA, fact["id"], {"disputed": [by["op"]]})
+    assert all(hit.get("disputed") for hit in await asking.ask("Which loan is taken or open?"))
+    assert [hit.get("disputed") for hit in await asking.ask("Who says loan?")][0]
+    newer = await asking.learn("The loan was refused")
+    await fell(asking, other, newer)
+    hits = await asking.ask("Which loan is taken or open?")
+    assert not any(hit.get("disputed") for hit in hits)
+
+
+async def test_a_dispute_ends_when_one_side_is_removed(asking: Asking) -> None:
+    one = await asking.learn("The loan is taken")
+    other = await asking.learn("The loan is open")
+    await asking.memory.update(ANA, one["id"], {"disputed": [other["op"]]})
+    await asking.memory.delete(ANA, other["id"])
+    [hit] = await asking.ask("Is the loan taken?")
+    assert "disputed" not in hit
+
+
+async def test_what_is_visible_is_not_repeated(asking: Asking) -> None:
+    said = await asking.hear("The harp is in Porto")
+    await made(asking, "Ana's harp stands in Porto", said)
+    both = await asking.learn("Two harps in Porto", source_events=[*said["sources"], "elsewhere"])
+    other = await asking.hear("A harp in Lisbon")
+    hits = await asking.ask("Where is the harp in Porto?", visible={*said["sources"]})
+    assert {hit["id"] for hit in hits} == {both["id"], other["id"]}
