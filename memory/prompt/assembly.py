@@ -28,7 +28,7 @@ from memory.messages import (
 )
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent
-from memory.records import AssembledContext, EntityProfile, RecallHit
+from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
 from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
@@ -271,7 +271,7 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
                 state["session_memory"], s, factor
             ),
             "entity_tokens": lambda s: rendering.entity_context(
-                material.people, state["conversations"], s, factor
+                material.people, _other_talks(state), s, factor
             ),
             "recall_tokens": lambda s: rendering.semantic_memories(
                 material.memories,
@@ -291,6 +291,14 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
     }
     bounding = {name for one in shown for name in one.bounded_by}
     return {name: found[name] for name in GIVES_WAY_FIRST if name in bounding}
+
+
+def _other_talks(state: State) -> dict[str, Conversation]:
+    """The open conversations beside the one that the event in hand is part of."""
+    event = state["event"]
+    here = (event["sender"], event["channel"]) if event else None
+    talks = state["conversations"].items()
+    return {key: one for key, one in talks if (one["entity"], one["channel"]) != here}
 
 
 def _own_parts(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
