@@ -375,8 +375,9 @@ def news_of(
 ) -> EntityNews:
     """What a night reads of an entity: observations, and facts that it has not read.
 
-    What is left of the evidence of an attribute that fell is read again. `facts`: every fact, by
-    operation id; `new`: operation ids of those that are new tonight.
+    What is left of the evidence of an attribute that fell is read again. A disputed fact is not
+    read, unless it is of somebody who speaks for themselves: nobody else's claim can hide theirs.
+    `facts`: every fact, by operation id; `new`: operation ids of those that are new tonight.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {
@@ -386,7 +387,11 @@ def news_of(
     }
     again = {id_ for attribute in fell.values() for id_ in attribute["evidence"]}
     news = {fact["op"] for fact in unread(profile, subject.facts, new)}
-    shown = [fact for fact in subject.facts if fact["op"] in news | again]
+    shown = [
+        fact
+        for fact in subject.facts
+        if fact["op"] in news | again and (profile["senders"] or not fact.get("disputed"))
+    ]
     shown.sort(key=lambda fact: (fact["importance"], fact["valid_from"], fact["op"]))
     return EntityNews(
         profile,
