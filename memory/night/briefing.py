@@ -22,7 +22,7 @@ from memory.records import Briefing, Fact, NightRecord, OpenQuestion, Operation,
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
-from memory.text import days_named, local, shown_day
+from memory.text import days_named, local, says, shown_day
 
 BRIEFING, SHOWN = "briefing", "shown"
 
@@ -207,9 +207,11 @@ def _said(fact: Fact) -> str:
 
 
 def _claimed(fact: Fact) -> str:
-    text = _cut(fact["text"], WORDS_OF_A_CLAIM).rstrip(".")
-    who = one_line(fact["speaker"]) if fact["speaker"] else None
-    return f'{who} says: "{text}."' if who else f'It is noted: "{text}."'
+    """A fact as somebody's claim; as it stands if it says whose it is."""
+    text, who = _cut(fact["text"], WORDS_OF_A_CLAIM), fact["speaker"]
+    if who and says(fact["text"], who) and not speaks_of_oneself(fact["text"]):
+        return text
+    return f'{one_line(who)} says: "{text}"' if who else f'It is noted: "{text}"'
 
 
 def _cut(text: str, words: int) -> str:

@@ -61,6 +61,8 @@ class PendingView:
         self._operations = list[Operation]()
         self._on: dict[str, list[Operation]] = {}
         self._added: dict[str, FactDraft] = {}
+        self._every: tuple[int, dict[str, Fact]] | None = None
+        """(number of operations, every fact), as last read."""
         self._looked_up: tuple[int, PendingFacts] | None = None
         """(number of facts added, an index of those that were not stored), as last looked up."""
 
@@ -87,9 +89,12 @@ class PendingView:
 
     async def all_facts(self) -> dict[str, Fact]:
         """Every fact, by operation id."""
-        stored = await self._semantic.all(self._scope)
-        new = [fact["op"] for fact in (await self._new()).facts]
-        return self._after(stored, [*(fact["op"] for fact in stored), *new])
+        if self._every is None or self._every[0] != len(self._operations):
+            stored = await self._semantic.all(self._scope)
+            new = [fact["op"] for fact in (await self._new()).facts]
+            after = self._after(stored, [*(fact["op"] for fact in stored), *new])
+            self._every = len(self._operations), after
+        return self._every[1]
 
     async def holding(self) -> dict[str, Fact]:
         """Every fact that holds, by operation id."""

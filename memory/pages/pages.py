@@ -282,6 +282,7 @@ def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -
     """The page with the lines that are worth most, within the budget; None without any. Pure.
 
     The attributes come first, then the facts that no attribute stands on, each the newest first.
+    An attribute in the very words of a fact is shown as that fact.
     Where not all fit, importance and age decide: two weeks weigh as one point of importance.
 
     Args:
@@ -289,10 +290,11 @@ def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -
         attributes: Of the entity.
         facts: The facts that hold of it.
     """
-    by_op = {fact["op"]: fact for fact in facts}
+    by_op, said = {fact["op"]: fact for fact in facts}, {fact["text"] for fact in facts}
     lines = [
         PageLine(attribute=name, facts=[op for op in attribute["evidence"] if op in by_op])
         for name, attribute in attributes.items()
+        if attribute["value"] not in said
     ]
     lines = [line for line in lines if line["facts"]]
     used = {op for line in lines for op in line["facts"]}

@@ -83,7 +83,7 @@ class Attributes(BaseModel):
 
 
 @dataclass(frozen=True)
-class Material:
+class EntityNews:
     """What a night reads of one entity."""
 
     profile: EntityProfile
@@ -339,44 +339,45 @@ async def consolidate_entities(
 ) -> dict[str, Any]:
     """Consolidate entities in batches; a broken answer leaves what was shown to be read again."""
     context = await night_in_hand(state, runtime, config)
-    material = await _material(context)
+    news = await _all_news(context)
 
     async def next_jobs() -> list[Job]:
-        return _next_jobs(context, material)
+        return _next_jobs(context, news)
 
     return {"night": await plan_batches(context, "consolidate_entities", next_jobs)}
 
 
-async def _material(context: NightContext) -> dict[str, Material]:
+async def _all_news(context: NightContext) -> dict[str, EntityNews]:
     """What there is to read of the entities that are left, by id, if anything is new."""
     left = entities_left(context.record, context.plans)
     view, settings = context.pending_view(), context.settings
     profiles, subjects = await view.profiles(left), await view.subjects(assistant_names(settings))
-    facts, found = await view.all_facts(), dict[str, Material]()
+    facts, found = await view.all_facts(), dict[str, EntityNews]()
     new = set(context.record.get("facts", []))
     for id_ in left:
         profile, subject = profiles.get(id_), subjects.get(id_)
         if profile is not None:
             subject = subject or Subject(id_, profile["name"])
-            found[id_] = material_of(profile, subject, facts, settings, new)
+            found[id_] = news_of(profile, subject, facts, settings, new)
         elif subject is not None:
             blank = new_profile(id_, subject.name, context.now)
-            made = material_of(blank, subject, facts, settings, new)
+            made = news_of(blank, subject, facts, settings, new)
             found[id_] = replace(made, is_new=True)
     return {id_: one for id_, one in found.items() if one.lines}
 
 
-def material_of(
+def news_of(
     profile: EntityProfile,
     subject: Subject,
     facts: Mapping[str, Fact],
     settings: Settings,
     new: Collection[str] = (),
-) -> Material:
+) -> EntityNews:
     """What a night reads of an entity: observations, and facts that it has not read.
 
-    What is left of the evidence of an attribute that fell is read again. `facts`: every fact, by
-    operation id; `new`: operation ids of those that are new tonight.
+    What is left of the evidence of an attribute that fell is read again. A disputed fact is not
+    read, unless it is of somebody who speaks for themselves: nobody else's claim can hide theirs.
+    `facts`: every fact, by operation id; `new`: operation ids of those that are new tonight.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {
@@ -386,9 +387,13 @@ def material_of(
     }
     again = {id_ for attribute in fell.values() for id_ in attribute["evidence"]}
     news = {fact["op"] for fact in unread(profile, subject.facts, new)}
-    shown = [fact for fact in subject.facts if fact["op"] in news | again]
+    shown = [
+        fact
+        for fact in subject.facts
+        if fact["op"] in news | again and (profile["senders"] or not fact.get("disputed"))
+    ]
     shown.sort(key=lambda fact: (fact["importance"], fact["valid_from"], fact["op"]))
-    return Material(
+    return EntityNews(
         profile,
         shown[-MOST_FACTS:],
         ripe(profile, settings.min_observations),
@@ -397,14 +402,14 @@ def material_of(
     )
 
 
-def _next_jobs(context: NightContext, material: Mapping[str, Material]) -> list[Job]:
+def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Job]:
     """The next batch, and the entities to pass over because they are gone or have too little news.
 
-    `material`: of the entities that were left when the visit began.
+    `news`: of the entities that were left when the visit began.
     """
     left, settings = entities_left(context.record, context.plans), context.settings
     batch = next_batch(
-        [material[id_] for id_ in left if id_ in material],
+        [news[id_] for id_ in left if id_ in news],
         context.plans.of("consolidate_entities"),
         size=ENTITIES_A_CALL,
         tokens=settings.night_batch_tokens,
@@ -412,7 +417,7 @@ def _next_jobs(context: NightContext, material: Mapping[str, Material]) -> list[
     )
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
-    gone = [id_ for id_ in left if id_ not in material]
+    gone = [id_ for id_ in left if id_ not in news]
     return [*jobs, Job(gone, _nothing)] if gone else jobs
 
 
@@ -420,7 +425,7 @@ async def _nothing() -> Thought:
     return Thought()
 
 
-async def _think(context: NightContext, batch: Sequence[Material]) -> Thought:
+async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     """Ask for the attributes, and once more for those that cannot be used as they are."""
     resources, settings = context.resources, context.settings
     owners = owners_of(settings, user=resources.user, served=resources.served)
@@ -444,7 +449,7 @@ async def _think(context: NightContext, batch: Sequence[Material]) -> Thought:
 class Numbering:
     """The short names under which one prompt shows entities (E1, E2) and their lines (1, 2)."""
 
-    def __init__(self, batch: Sequence[Material]) -> None:
+    def __init__(self, batch: Sequence[EntityNews]) -> None:
         entities = [one.profile["id"] for one in batch]
         lines = dict.fromkeys(line["id"] for one in batch for line in one.lines)
         self._entities = {id_: f"E{number}" for number, id_ in enumerate(entities, 1)}
@@ -489,22 +494,21 @@ def _id(given: str, shown: Mapping[str, str]) -> str:
     return found[0] if len(found) == 1 else given
 
 
-def attributes_prompt(batch: Sequence[Material], numbering: Numbering) -> list[BaseMessage]:
+def attributes_prompt(batch: Sequence[EntityNews], numbering: Numbering) -> list[BaseMessage]:
     """What is known, and what is new, of each entity."""
     shown = "\n\n".join(_lines(one, numbering) for one in batch)
     return [SystemMessage(PROMPT), HumanMessage(as_data("entities", shown))]
 
 
-def _lines(material: Material, numbering: Numbering) -> str:
-    profile = material.profile
+def _lines(news: EntityNews, numbering: Numbering) -> str:
+    profile = news.profile
     known = [
-        prompt_lines.known_line(name, profile["attributes"][name]["value"])
-        for name in material.known
+        prompt_lines.known_line(name, profile["attributes"][name]["value"]) for name in news.known
     ]
     short: EntityProfile = {**profile, "id": numbering.entity(profile["id"])}
     lines = [
         prompt_lines.observation_line({**one, "id": numbering.line(one["id"])})
-        for one in material.lines
+        for one in news.lines
     ]
     return "\n".join([prompt_lines.entity_line(short), *known, *lines])
 
@@ -519,7 +523,7 @@ class Decided(NamedTuple):
 
 def decided(
     given: Sequence[AttributeGiven],
-    batch: Sequence[Material],
+    batch: Sequence[EntityNews],
     settings: Settings,
     *,
     now: str,
@@ -529,35 +533,35 @@ def decided(
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
     found = Decided([], [f"unknown id: {one.entity}" for one in unknown], unknown)
-    for material in batch:
-        profile = material.profile
-        others = [line["text"] for one in batch if one is not material for line in one.lines]
+    for news in batch:
+        profile = news.profile
+        others = [line["text"] for one in batch if one is not news for line in one.lines]
         made = consolidated(
             profile,
-            material.observations,
+            news.observations,
             [one for one in given if one.entity == profile["id"]],
             now=now,
             prune=settings.prune_observations,
-            facts=material.facts,
+            facts=news.facts,
             beside=[*others, PROMPT],
             owners=owners,
         )
         found.refused.extend(made.refused)
         found.mendable.extend(made.mendable)
         if made.operation is not None:
-            found.operations.extend(_begun(material, made.operation, now))
+            found.operations.extend(_begun(news, made.operation, now))
     return found
 
 
-def _begun(material: Material, operation: Operation, now: str) -> list[Operation]:
+def _begun(news: EntityNews, operation: Operation, now: str) -> list[Operation]:
     """The operation; for an entity without a profile after the one that begins it.
 
     Something that never spoke gets a profile only with an attribute.
     """
-    if not material.is_new:
+    if not news.is_new:
         return [operation]
-    if not material.speaks and not operation["after"]["attributes"]:
+    if not news.speaks and not operation["after"]["attributes"]:
         return []
-    name, id_ = material.profile["name"], material.profile["id"]
-    reason = f"{len(material.facts)} facts"
-    return [add_entity(id_, name, speaks=material.speaks, now=now, reason=reason), operation]
+    name, id_ = news.profile["name"], news.profile["id"]
+    reason = f"{len(news.facts)} facts"
+    return [add_entity(id_, name, speaks=news.speaks, now=now, reason=reason), operation]

@@ -77,21 +77,16 @@ async def assemble_context(
         people = await entities.in_conversation(
             store_of(runtime), scope_of(config), state["event"], state["conversations"]
         )
-    shown_pages: list[pages.ShownPage] = []
-    told = list[str]()
-    if PAGES in shown:
-        shown_pages = await _pages(state, runtime, config, people)
-        told = await _told(shown_pages, state, runtime, config)
-        memories = beside(memories, shown_pages)
-        people = [without_lines(profile, shown_pages) for profile in people]
+    held = await _pages(state, runtime, config, people) if PAGES in shown else []
+    told = await _told(held, state, runtime, config) if PAGES in shown else []
     made = material(
         state,
         settings,
         resources,
         context_type,
         now=now,
-        memories=memories,
-        people=people,
+        memories=beside(memories, held),
+        people=[without_lines(profile, held) for profile in people],
         pages=told,
     )
     same, changing = assembly.parted(made)

@@ -14,7 +14,7 @@ from memory.settings import Settings
 from nodes.night.consolidate_entities import (
     AttributeGiven,
     Attributes,
-    Material,
+    EntityNews,
     Numbering,
     attributes_prompt,
 )
@@ -164,14 +164,14 @@ async def attributes(
     *observations: Observation, profile: EntityProfile | None = None
 ) -> dict[str, tuple[str, list[str]]]:
     one: Any = {**(profile or ada()), "observations": list(observations)}
-    batch = [Material(one, observations=observations, known=list(one["attributes"]))]
+    batch = [EntityNews(one, observations=observations, known=list(one["attributes"]))]
     given = await read(batch)
     made = consolidate_entities_decided(given, batch, Settings(min_observations=1), now=NOW)
     assert (len(made.operations), made.refused) == (1, [])
     return {each.name: (each.value, each.evidence) for each in given}
 
 
-async def read(batch: list[Material]) -> list[AttributeGiven]:
+async def read(batch: list[EntityNews]) -> list[AttributeGiven]:
     numbering = Numbering(batch)
     prompt = attributes_prompt(batch, numbering)
     answer, _ = await ask_for(OfflineChatModel(), prompt, Attributes)
@@ -221,7 +221,7 @@ async def test_where_no_verb_is_known_the_newest_observation_is_quoted() -> None
 async def test_each_entity_has_its_own() -> None:
     ben: Any = {**ada(observation(2, "Ben likes tea.")), "id": "entity_ben", "name": "Ben"}
     one = ada(observation(1, "Ada likes jazz."))
-    batch = [Material(each, observations=each["observations"]) for each in (one, ben)]
+    batch = [EntityNews(each, observations=each["observations"]) for each in (one, ben)]
     assert [(given.entity, given.value) for given in await read(batch)] == [
         (one["id"], "Ada likes jazz."),
         ("entity_ben", "Ben likes tea."),

@@ -1,0 +1,80 @@
+"""The briefing after a night: short, in order, and in plain words."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+from typing import Any
+
+from memory.night.briefing import changed, deadlines, lines_of, question, waiting, within
+from memory.records import Briefing, OpenQuestion
+from memory.records.operations import add_fact, link_facts, supersede_fact
+from memory.records.records import Fact, NightRecord
+from tests.support.night_memories import NOW, fact
+
+TODAY = date(2026, 5, 3)
+
+
+def told(**parts: Any) -> Briefing:
+    blank: Any = {"changed": [], "questions": [], "deadlines": [], "waiting": []}
+    return {"night": "n", "at": NOW, **blank, **parts}
+
+
+def test_what_changed_is_counted_and_the_new_value_stands_before_the_old() -> None:
+    old, new = fact("o", "The rent is 1,700 euros."), fact("n", "The rent is 1,900 euros.")
+    mine = fact("m", "I moved to Oslo.", importance=1)
+    same = fact("s", "Rent: 1,900 euros.")
+    operations = [
+        *(add_fact(one, "x") for one in (new, mine, same)),
+        supersede_fact(old, "n", NOW, [], "x"),
+        link_facts("n", "s", "duplicates", NOW, "x"),
+        supersede_fact(same, "n", NOW, [], "x"),
+    ]
+    after: list[Fact] = [{**old, "invalid_at": NOW}, new, mine, {**same, "invalid_at": NOW}]
+    assert changed(operations, {one["op"]: one for one in after}) == [
+        "3 new facts, 1 outdated.",
+        "The rent is 1,900 euros. (before: The rent is 1,700 euros.)",
+        "Ada: I moved to Oslo.",
+    ]
+    assert changed([], {}) == []
+
+
+def test_a_contradiction_is_a_question() -> None:
+    new = fact("n", "The loan is taken.", speaker="Goran")
+    assert question(new, fact("o", "Ada says there is no loan."))["text"] == (
+        'Goran says: "The loan is taken." True? Ada says there is no loan.'
+    )
+    nobody = fact("o", "There is no loan.", speaker=None)
+    assert question(new, nobody)["text"].endswith('True? It is noted: "There is no loan."')
+
+
+def test_dates_of_the_next_days_are_named_the_nearest_first() -> None:
+    lease = fact("l", "The lease ends on 7 May 2026.")
+    goals = ["Pay by 4 May 2026", "Plant in June 2026", "Late since 2 May 2026", "On 20 May 2026"]
+    assert deadlines([(date(2026, 5, 7), lease)], goals, TODAY, UTC) == [
+        "Tomorrow: Pay by 4 May 2026",
+        "Thu 2026-05-07: The lease ends on 7 May 2026.",
+    ]
+
+
+def test_what_waits_is_counted_with_the_command_that_shows_it() -> None:
+    held: Any = {"id": "n", "status": "held", "ended": NOW}
+    records: list[NightRecord] = [held]
+    assert waiting(records, approvals=1, aside=0, left=2) == [
+        "1 question about a tool (circadian status)",
+        "1 night held back (circadian nights)",
+        "2 journal entries left for the next night",
+    ]
+
+
+def test_a_briefing_has_at_most_150_words_and_questions_go_first() -> None:
+    long = " ".join(["word"] * 30)
+    asked: OpenQuestion = {"text": long, "facts": ["a", "b"]}
+    full = told(
+        changed=[long] * 9, questions=[asked] * 9, deadlines=[long] * 9, waiting=["two words"] * 9
+    )
+    kept = within(full)
+    words = " ".join(f"{heading} {' '.join(lines)}" for heading, lines in lines_of(kept)).split()
+    assert len(words) <= 150
+    assert len(kept["questions"]) == 2
+    assert kept["deadlines"]
+    assert lines_of(told()) == []

@@ -1,0 +1,93 @@
+"""Which facts stand on a page, in what order, and what is shown of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory.pages import pages
+from memory.records import Attribute, Page
+from memory.records.records import Fact
+from memory.text import approximate_tokens
+from tests.support.night_memories import fact
+
+DAY = "2026-05-{:02}T09:00:00+00:00"
+
+
+def dated(op: str, day: int, text: str = "", **fields: Any) -> Fact:
+    return fact(op, text or f"Ada grows bean {op}.", valid_from=DAY.format(day), **fields)
+
+
+def attribute(value: str, *evidence: str) -> Attribute:
+    return {"value": value, "evidence": list(evidence), "at": DAY.format(1), "replaced": []}
+
+
+def made(attributes: dict[str, Attribute], *facts: Fact) -> list[tuple[str | None, list[str]]]:
+    page = pages.made("ada", attributes, facts)
+    return [(line["attribute"], line["facts"]) for line in page["lines"]] if page else []
+
+
+def shown(page: Page, attributes: dict[str, Attribute], *facts: Fact) -> list[str]:
+    lines = pages.lines_of(page, attributes, {one["op"]: one for one in facts})
+    return [line.text for line in lines]
+
+
+def test_attributes_come_first_then_facts_none_of_them_attributes_the_newest_first() -> None:
+    known = {"home": attribute("Lives in Oslo.", "a"), "work": attribute("Bakes.", "b")}
+    facts = [dated("a", 1), dated("b", 2), dated("c", 3), dated("d", 4)]
+    assert made(known, *facts) == [("work", ["b"]), ("home", ["a"]), (None, ["d"]), (None, ["c"])]
+
+
+def test_an_attribute_in_the_words_of_a_fact_is_shown_as_that_fact() -> None:
+    assert made({"x": attribute("Ada bakes.", "a")}, dated("a", 1, "Ada bakes.")) == [(None, ["a"])]
+
+
+def test_an_attribute_without_a_fact_that_holds_has_no_line() -> None:
+    assert made({"home": attribute("Lives in Oslo.", "o1", "gone")}) == []
+    assert pages.made("ada", {}, []) is None
+
+
+def test_a_full_page_keeps_what_is_important_and_then_what_is_new() -> None:
+    weighty = dated("w", 1, importance=9)
+    many = [dated(f"f{n}", 2 + n % 20, "Ada grows beans " * 12) for n in range(40)]
+    lines = made({}, weighty, *many)
+    assert (None, ["w"]) in lines
+    assert len(lines) < 10
+    newest = max(one["valid_from"] for one in many)
+    assert lines[0][1][0] in {one["op"] for one in many if one["valid_from"] == newest}
+    told = pages.ShownPage("ada", "Ada", tuple(lines_of(lines, weighty, *many)))
+    assert approximate_tokens(pages.text_of(told, pages.UTC)) <= pages.MOST_TOKENS
+
+
+def lines_of(lines: list[tuple[str | None, list[str]]], *facts: Fact) -> list[pages.ShownLine]:
+    page: Page = {"id": "ada", "lines": [{"attribute": a, "facts": f} for a, f in lines]}
+    return pages.lines_of(page, {}, {one["op"]: one for one in facts})
+
+
+@pytest.mark.parametrize("fallen", ["a", "b"])
+def test_a_line_whose_facts_fell_is_not_shown(fallen: str) -> None:
+    known = {"home": attribute("Lives in Oslo.", "a", "b")}
+    facts = [dated("a", 1), dated("b", 2), dated("c", 3)]
+    page = pages.made("ada", known, facts)
+    assert page is not None
+    assert shown(page, known, *facts) == ["home: Lives in Oslo.", "Ada grows bean c."]
+    after = [{**one, "invalid_at": DAY.format(9)} if one["op"] == fallen else one for one in facts]
+    assert shown(page, known, *after) == ["Ada grows bean c."]  # type: ignore[arg-type]
+    assert shown(page, {}, *facts) == ["Ada grows bean c."]
+
+
+def test_contradictions_stand_on_a_page_while_both_hold() -> None:
+    one, other = dated("a", 1, disputed=["b"]), dated("b", 2, disputed=["a"])
+    assert pages.disputes_made([one, other]) == {
+        "id": pages.DISPUTES,
+        "lines": [{"attribute": None, "facts": ["b", "a"]}],
+    }
+    assert pages.disputes_made([one, {**other, "invalid_at": DAY.format(9)}]) is None
+
+
+def test_facts_that_name_a_day_stand_on_a_page_whatever_the_day_is() -> None:
+    facts = [dated("a", 1, "Ada pays on 6 May 2026."), dated("b", 1), dated("c", 1, "Due 7 May.")]
+    page = pages.dated_made(facts)
+    assert page is not None
+    assert [line["facts"] for line in page["lines"]] == [["c"], ["a"]]
