@@ -233,7 +233,7 @@ def model_use() -> ModelUse:
     """The use so far."""
     answered = MODEL_CALLS.labels("answered")
     counters = (answered, TOKENS.labels("input"), TOKENS.labels("output"))
-    return ModelUse(*(int(counter.collect()[0].samples[0].value) for counter in counters))
+    return ModelUse(*(int(next(iter(one.collect())).samples[0].value) for one in counters))
 
 
 def timed(

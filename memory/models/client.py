@@ -332,7 +332,9 @@ def _trouble(found: AIMessage | _Trouble, known: Collection[str]) -> _Trouble | 
 
 def _read(message: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     """The form that fits, from the tool call or else from the text, and what is wrong if none."""
-    given = [call["args"] for call in message.tool_calls if call["name"] == schema.__name__][:1]
+    given: list[Any] = [
+        call["args"] for call in message.tool_calls if call["name"] == schema.__name__
+    ][:1]
     if given and MALFORMED in given[0]:
         return None, str(given[0][MALFORMED])
     if not given:

@@ -101,8 +101,8 @@ def judge(error: Exception) -> Failure:
     unknown: everything else is a bug, and not for a retry to hide.
     """
     causes = list(_chain(error))
-    misfit = next(filter(None, map(_misfit, causes)), None)
-    url = next(filter(None, map(_url, causes)), None)
+    misfit: Misfit | None = next(filter(None, map(_misfit, causes)), None)
+    url: str | None = next(filter(None, map(_url, causes)), None)
     for cause in causes:
         verdict = _verdict(cause)
         if verdict != "unknown":

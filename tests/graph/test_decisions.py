@@ -138,6 +138,6 @@ async def test_arguments_that_differ_from_those_shown_are_an_error(
             await agent.approve(question)
         assert launches.done == []
         await agent.aupdate_state({"parked": [parked]})
-        await agent.ainvoke({})  # what the run that failed left to do
+        await agent.ainvoke({}, raise_on_failure=False)  # what the run that failed left to do
         await agent.ainvoke({})
     assert launches.done == ["the moon"]

@@ -51,7 +51,7 @@ class Listener:
         """The last report: what it lists is no news."""
         self._told = 0
         """Tool outcomes of the current tick that were passed on."""
-        self._said: dict[str, tuple[str, str]] = {}
+        self._passed: dict[str, tuple[str, str]] = {}
         """Answer by id: its text so far, and what of it was passed on."""
         self._aside = False
         """Whether the tick reviews the assistant's own work: nothing of it is an answer."""
@@ -96,14 +96,14 @@ class Listener:
         spoken = metadata.get("langgraph_node") == "act" and isinstance(message, AIMessage)
         if spoken and not self._aside and (text := str(message.text)):
             id_ = message.id or ""
-            text = self._said.get(id_, ("", ""))[0] + text
-            self._say(id_, text, sure_words(text))
+            text = self._passed.get(id_, ("", ""))[0] + text
+            self._pass_on(id_, text, sure_words(text))
 
-    def _say(self, id_: str, text: str, shown: str) -> None:
+    def _pass_on(self, id_: str, text: str, shown: str) -> None:
         """Pass on what of an answer may be shown by now and was not."""
-        before = self._said.get(id_, ("", ""))[1]
+        before = self._passed.get(id_, ("", ""))[1]
         more = shown[len(before) :] if shown.startswith(before) else ""
-        self._said[id_] = (text, before + more)
+        self._passed[id_] = (text, before + more)
         if more:
             self.words(more, id_)
 
@@ -162,7 +162,7 @@ class Listener:
     def _answered(self, update: Mapping[str, Any]) -> None:
         """The answer is complete. Its tools run next, unless a person is asked about them first."""
         answer = update["messages"][-1]
-        self._say(answer.id or "", "", str(answer.text).strip())
+        self._pass_on(answer.id or "", "", str(answer.text).strip())
         calls = getattr(answer, "tool_calls", [])
         if calls and update["loop"]["next"] == "use_tools":
             self.asked([call["name"] for call in calls])
