@@ -38,7 +38,7 @@ GROUPS = {
     "dream": "dream_batch_size dream_neighbours",
     "consolidate_entities": "min_observations prune_observations",
     "reflect": "reflection_threshold reflection_memories",
-    "prune": "prune_importance prune_days",
+    "prune": "prune_importance prune_days faded_kept",
     "weigh_night": "gate_share gate_facts nights_kept",
 }
 """Node -> names of its settings, for Studio."""
@@ -290,7 +290,12 @@ class Settings(BaseModel):
         10, ge=1, le=50, description="Memories shown with each question of a reflection."
     )
     prune_importance: int = Field(
-        3, ge=0, le=10, description="Old journal entries up to this importance go (0: none)."
+        3, ge=0, le=10, description="Old journal entries up to this importance fade (0: none)."
+    )
+    faded_kept: int | None = Field(
+        None,
+        ge=0,
+        description="Faded entries kept, at most; more are removed, oldest first. None: all.",
     )
     prune_days: int = Field(30, ge=1, description="Days after which a journal entry is old.")
     stale_conversation_hours: float = Field(
@@ -308,7 +313,7 @@ class Settings(BaseModel):
         None, gt=0, description="Minutes that a night thinks, at most. None: no bound."
     )
     nights_kept: int = Field(
-        7, ge=0, description="Nights that can be undone; what older ones pruned is gone."
+        7, ge=0, description="Nights that can be undone; what older ones removed is gone."
     )
     gate_share: float = Field(
         0.25, gt=0, le=1, description="A night that would remove more of the facts is held back."

@@ -2,7 +2,14 @@
 
 from memory.events import approvals, inbox
 from memory.events.approvals import Deed, decision_of, keep, question_id
-from memory.events.assessment import BY_SCORE, MOST_COMPLEX, Kind, assess, complexity_of
+from memory.events.assessment import (
+    BY_SCORE,
+    MOST_COMPLEX,
+    Kind,
+    assess,
+    complexity_of,
+    event_class_of,
+)
 from memory.events.inbox import Posted, completed
 from memory.events.input import RUNS, check_request, take_in
 from memory.events.next_action import (
@@ -56,6 +63,7 @@ __all__ = [
     "due",
     "entry_for_event",
     "entry_in",
+    "event_class_of",
     "forget_stop",
     "goals_parked",
     "held_at",

@@ -2,6 +2,7 @@
 
 from memory.facts.semantic import Episode, SemanticMemory, settle_mem0
 from memory.facts.table import (
+    Counted,
     Kind,
     Row,
     SessionPlace,
@@ -12,6 +13,7 @@ from memory.facts.table import (
 )
 
 __all__ = [
+    "Counted",
     "Episode",
     "Kind",
     "Row",

@@ -26,6 +26,7 @@ from typing_extensions import TypedDict
 
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
 from memory.facts.table import (
+    Counted,
     Filters,
     History,
     Kind,
@@ -42,6 +43,7 @@ from memory.facts.table import (
     identity_of,
     metadata_of,
     scope_filters,
+    split,
     unit,
 )
 from memory.models import Breaker, Breakers, embed_query, embed_texts, guarded
@@ -76,6 +78,8 @@ class Matches(NamedTuple):
     """By meaning, with cosine (-1..1)."""
     worded: Scored
     """By words, with BM25 (> 0)."""
+    known: Counted
+    """How common the words are."""
 
 
 class Episode(TypedDict):
@@ -96,6 +100,10 @@ class Episode(TypedDict):
     source_entries: list[str]
     source_events: list[str]
     session: str
+    minor: NotRequired[bool]
+    """A night scored it below `min_importance`."""
+    faded: NotRequired[bool]
+    """Old and of little importance."""
     embed: NotRequired[str]
     """The text to embed, where it is not `data`."""
     terms: NotRequired[list[str]]
@@ -403,7 +411,8 @@ class SemanticMemory:
     ) -> Matches:
         table = self.open_table()
         near = [] if vector is None else table.nearest(vector, filters, limit)
-        return Matches(near, table.keywords(terms, filters, limit))
+        scope = split(filters)[0]
+        return Matches(near, table.keywords(terms, filters, limit), table.counted(terms, scope))
 
     def _touch(self, filters: Filters, at: datetime) -> None:
         table = self.open_table()

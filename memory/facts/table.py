@@ -100,6 +100,15 @@ class SessionPlace(NamedTuple):
     seq: int
 
 
+class Counted(NamedTuple):
+    """How common the terms of a query are in a scope."""
+
+    rows: int
+    """All rows with words."""
+    having: Mapping[str, int]
+    """Term -> rows that have it; those that no row has are left out."""
+
+
 class Waiting(NamedTuple):
     """A memory without a vector of the embedder in use."""
 
@@ -199,6 +208,10 @@ class MemoryTable(Protocol):
         Word statistics are a scope's own, over its rows of all kinds. Ties go to the row written
         first.
         """
+        ...
+
+    def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
+        """How many rows of a scope, of all kinds, have each of these terms."""
         ...
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:

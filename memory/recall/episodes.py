@@ -111,7 +111,7 @@ def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode
     """
     speaker, text = entry["source_entity"], entry["content"]
     names = {name for name in (speaker, *(said.speaker for said in before)) if name}
-    return {
+    row: Episode = {
         "kind": "episode",
         "op": entry["id"],
         "data": text,
@@ -126,6 +126,11 @@ def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode
         "embed": embedded_text(text, names),
         "terms": entry_terms(text, speaker, [said.text for said in before]),
     }
+    if entry["consolidation"] in ("below_threshold", "faded"):
+        row["minor"] = True
+    if entry["consolidation"] == "faded":
+        row["faded"] = True
+    return row
 
 
 def session_of(entry: JournalEntry) -> str:

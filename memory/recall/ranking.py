@@ -51,6 +51,10 @@ TOP_OF_SESSION = 3
 """The best N entries of a session, by words and meaning, say how well it fits."""
 
 
+FADED = 0.95
+"""Share of its score that is left to a faded entry: it is found where nothing fits better."""
+
+
 LONG = 60
 """Words of a text with full substance."""
 
@@ -156,6 +160,8 @@ def rank(
             **_weighed(row, now),
         }
         parts = {name: shares[name] * part for name, part in told.items() if part}
+        if row.payload.get("faded"):
+            parts["faded"] = (FADED - 1) * sum(parts.values())
         found.append(candidate_of(row, parts))
     return ordered(_behind_evidence(found, query))
 

@@ -13,16 +13,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from langgraph.store.base import BaseStore
 
 from memory import journal, records, telemetry
 from memory.errors import InputError, ModelError
-from memory.facts import Kind, Row, SemanticMemory, Vector
+from memory.events import event_class_of
+from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
+from memory.recall.fitting import calibrated, fits_well, is_about_nothing
 from memory.recall.merging import merged
 from memory.recall.ranking import Candidate, candidate_of, leading, ordered, rank
 from memory.records import Fact, RecallHit, Scope
@@ -99,8 +101,9 @@ async def recall(
 ) -> list[RecallHit]:
     """Find at most `limit` memories about `query`, best first.
 
-    Scores are 0..1 and compare the hits of one query; a memory that does not match at all is no
-    hit. While the embedder fails, words alone decide.
+    Scores are 0..1: how certain it is that the best hit matches by more than chance in this memory,
+    and how the others compare with it. Where nothing fits, or the query is about nothing
+    ("Thanks"), there are no hits. While the embedder fails, words alone decide.
 
     Args:
         query: what to look for.
@@ -110,7 +113,8 @@ async def recall(
         store: the journal and the links.
         settings: the weights of ranking.
         limit: at most so many hits.
-        max_tokens: at most so many tokens together.
+        max_tokens: at most so many tokens together, for a prompt: what a night scored as
+            unimportant is left out unless it fits very well.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
         visible: ids of events and entries that the reader sees anyway: what comes from these alone
@@ -129,13 +133,21 @@ async def recall(
     memory = _Memory(scope, semantic, store, settings, changes)
     kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
     past = include_superseded or read.past
-    ranked = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
+    if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
+        return []
+    found = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
     if facts_only:
-        shown = _valid(merged(ranked), past=past)
+        shown = _valid(merged(found.ranked), past=past)
     else:
-        shown = await memory.with_linked(ranked, read.terms, past=past)
-    shown = [one for one in shown if one.score > 0 and not _stands_in(one, visible)][:limit]
-    hits = await memory.hits(shown)
+        shown = await memory.with_linked(found.ranked, read.terms, past=past)
+    shown = calibrated(shown, read, found.known, found.cosines)
+    if max_tokens is not None:
+        shown = [
+            one
+            for one in shown
+            if not one.row.payload.get("minor") or fits_well(one, read, found.known, found.cosines)
+        ]
+    hits = await memory.hits([one for one in shown if not _stands_in(one, visible)][:limit])
     return hits if max_tokens is None else within(hits, max_tokens)
 
 
@@ -202,6 +214,15 @@ def lifted(
     return higher
 
 
+class Found(NamedTuple):
+    """The results of a search."""
+
+    ranked: list[Candidate]
+    known: Counted
+    cosines: Mapping[str, float]
+    """By row id; empty where the embedder compares little more than words."""
+
+
 @dataclass(frozen=True)
 class _Memory:
     """What one recall reads."""
@@ -214,12 +235,12 @@ class _Memory:
 
     async def search(
         self, query: Query, kinds: Sequence[Kind], now: datetime, *, depth: int
-    ) -> list[Candidate]:
+    ) -> Found:
         """The results of both searches, ranked.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        near, worded = await self.semantic.lookup(
+        near, worded, known = await self.semantic.lookup(
             self.scope,
             terms=query.terms,
             vector=await self._vector(query.text),
@@ -234,7 +255,8 @@ class _Memory:
         trusted = [row for row in beside if self._trusted(row)]
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
-        return await asyncio.to_thread(ranked, query, near, worded)
+        cosines = {} if by_words else {row.id: cosine for row, cosine in near}
+        return Found(await asyncio.to_thread(ranked, query, near, worded), known, cosines)
 
     async def with_linked(
         self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool

@@ -210,8 +210,9 @@ class JournalEntry(TypedDict):
     channel: str | None
     evidence: NotRequired[list[str]]
     """For an insight: ids of the memories behind it."""
-    consolidation: Literal["pending", "consolidated", "below_threshold", "exempt"]
-    """`exempt`: archives, insights and self notes, which never become facts."""
+    consolidation: Literal["pending", "consolidated", "below_threshold", "exempt", "faded"]
+    """`exempt`: archives, insights and self notes, which never become facts. `faded`: old and of
+    little importance; found when nothing fits better, and in no prompt unless it fits very well."""
 
 
 class FactDraft(TypedDict):

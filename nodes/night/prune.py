@@ -1,6 +1,9 @@
 """Prune old journal entries of little importance (data-flow-03, section 4.4), without a model.
 
-Entries stay that became facts, that anything cites, or that an open goal or project refers to.
+A score is a guess, so it takes no message away: an entry fades, which takes it out of prompts and
+leaves it to be found when nothing fits better. Only where a setting bounds the number of faded
+entries are the oldest removed. Entries stay as they are that became facts, that anything cites, or
+that an open goal or project refers to.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from memory.night import (
     plan,
     proceed,
 )
-from memory.records import Goal, JournalEntry, Operation, Projects, prune_entry
+from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings
 from memory.state import State, checked
@@ -33,7 +36,7 @@ from memory.state import State, checked
 
 @checked
 async def prune(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Plan the entries to prune. Entries that any memory cites stay."""
+    """Plan the entries that fade or go. Entries that any memory cites stay."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "prune", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -82,7 +85,7 @@ async def _going(
     *,
     also: Collection[str] = (),
 ) -> list[Operation]:
-    """The entries to prune.
+    """The entries that fade or go.
 
     `entries`: the journal after `operations`; `also`: ids that are cited outside of memory.
     """
@@ -119,25 +122,29 @@ def prunable(
     now: datetime,
     settings: Settings,
 ) -> list[Operation]:
-    """An operation for every entry to prune, oldest first.
+    """An operation for every entry that fades or, beyond the faded ones kept, goes; oldest first.
 
     `cited`: ids of entries and events that facts, insights, observations or links stand on;
     `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
     goals and of those projects.
     """
     before = (now - timedelta(days=settings.prune_days)).isoformat()
-    words = open_goals.casefold()
-    gone = [
+    words, kept = open_goals.casefold(), settings.faded_kept
+    old = [
         entry
         for entry in entries
         if entry["timestamp"] < before
         and entry["importance"] <= settings.prune_importance
         and entry["consolidation"] not in ("consolidated", "exempt")
+        and not (kept is None and entry["consolidation"] == "faded")
         and not _needed(entry, cited, open_projects, words)
     ]
-    gone.sort(key=lambda entry: (entry["timestamp"], entry["id"]))
+    old.sort(key=lambda entry: (entry["timestamp"], entry["id"]))
+    going = 0 if kept is None else max(0, len(old) - kept)
     why = f"importance <= {settings.prune_importance}, older than {settings.prune_days} days"
-    return [prune_entry(entry, why) for entry in gone]
+    removed = [prune_entry(entry, f"{why}; more than {kept} faded") for entry in old[:going]]
+    fading = [entry for entry in old[going:] if entry["consolidation"] != "faded"]
+    return [*removed, *(mark_entry(entry, "faded", why) for entry in fading)]
 
 
 def _needed(

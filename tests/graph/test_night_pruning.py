@@ -1,4 +1,4 @@
-"""Which journal entries a night prunes: none that is cited, or may yet be."""
+"""Which journal entries fade in a night: none that is cited, or may yet be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KEPT: dict[str, list[Operation]] = {
 
 
 async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
-    """The contents of the old entries that are left."""
+    """The contents of the old entries that have not faded."""
     to_dream_of = add_fact(draft("new", "There is something to dream of."), "x")
     await apply_operations(
         [*operations, to_dream_of],
@@ -65,17 +65,21 @@ async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
     )
     out = await agent.ainvoke({"request": "sleep"})
     assert out["report"]["failures"] == []
-    return [one["content"] for one in await entries(agent) if one["timestamp"] == OLD]
+    return [
+        one["content"]
+        for one in await entries(agent)
+        if one["timestamp"] == OLD and one["consolidation"] != "faded"
+    ]
 
 
 @pytest.mark.parametrize("why", KEPT)
-async def test_cited_entries_are_not_pruned(tmp_path: Path, clock: Clock, why: str) -> None:
+async def test_cited_entries_do_not_fade(tmp_path: Path, clock: Clock, why: str) -> None:
     async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
         left = await night(agent, old("one"), old("other"), *KEPT[why])
         assert left == ["It was one."]
 
 
-async def test_entries_of_the_current_conversation_are_not_pruned(
+async def test_entries_of_the_current_conversation_do_not_fade(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted("I see.", otherwise=night_model)
@@ -93,7 +97,7 @@ async def test_a_link_between_facts_keeps_no_entry(tmp_path: Path, clock: Clock)
         assert await night(agent, old("one"), *made, both) == []
 
 
-async def test_prunable_entries_alone_begin_a_night_and_cited_ones_do_not(
+async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(otherwise=night_model)

@@ -30,7 +30,11 @@ from memory.text import shortened
 KNOWN_BY = 100
 """Characters of a linked fact that are shown."""
 
-MARKED = {"consolidated": "made into facts", "below_threshold": "not important enough for that"}
+MARKED = {
+    "consolidated": "made into facts",
+    "below_threshold": "not important enough for that",
+    "faded": "faded: old, of little importance, and found when nothing fits better",
+}
 
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""

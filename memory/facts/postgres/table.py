@@ -24,6 +24,7 @@ from memory.facts.postgres.schema import bring_up_to_date
 from memory.facts.postgres.transactions import Ids, Transactions, scope_key
 from memory.facts.table import (
     SCOPE,
+    Counted,
     Dialect,
     Filters,
     Row,
@@ -331,6 +332,23 @@ class PostgresTable:
                 (scopes, asked, asked, scopes, *values, max(limit, 0)),
             )
             return [(Row(*row), score) for *row, score in rows]
+
+    def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
+        """How many rows of a scope, of all kinds, have each of these terms."""
+        asked = {kept: term for term in terms for kept in as_asked([term])}
+        with self.transactions.connection() as connection:
+            if write := self.transactions.current:
+                write.settle()
+            scopes = self._scopes(connection, split(scope)[0])
+            rows = connection.execute(
+                "SELECT coalesce(sum(rows), 0) FROM memory_kinds WHERE scope = ANY(%s)", (scopes,)
+            ).fetchone()
+            found = connection.execute(
+                "SELECT term, count(*) FROM memory_terms WHERE scope = ANY(%s) AND term = ANY(%s)"
+                " GROUP BY term",
+                (scopes, list(asked)),
+            ).fetchall()
+        return Counted(int(rows[0]) if rows else 0, {asked[term]: count for term, count in found})
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from memory.facts.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Sql, Vector
+from memory.facts.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Counted, Sql, Vector
 
 if TYPE_CHECKING:
     import faiss
@@ -59,6 +59,8 @@ class ScopeIndex:
         self._vectors: FaissIndex | None = None
         self._seen = 0
         """The revision up to which vectors were read."""
+        self._asked: tuple[int | str, ...] = ()
+        self._read: list[Numbers] = []
 
     def nearest(
         self, vector: Vector, test: Sql, limit: int, revision: int
@@ -77,12 +79,27 @@ class ScopeIndex:
     ) -> list[tuple[int, float]]:
         """The `limit` best by words of the rows that pass `test`, with BM25."""
         texts = self._texts.caught_up(revision)
-        postings = words.postings(self._scope, terms)
+        postings = self._postings(words, terms, revision)
         scores = bm25(postings, texts.numbers, texts.lengths, texts.kinds)
         found = np.flatnonzero(scores)
         matching = np.isin(texts.numbers[found], self._passing(test, revision))
         found = found[matching]
         return best(texts.numbers[found], scores[found], limit)
+
+    def counted(self, words: WordIndex, terms: list[str], revision: int) -> Counted:
+        """How many rows have each of these terms."""
+        texts = self._texts.caught_up(revision)
+        postings = self._postings(words, terms, revision)
+        pairs = zip(dict.fromkeys(term for term in terms if term), postings, strict=False)
+        having = {term: len(np.unique(posting)) for term, posting in pairs if len(posting)}
+        return Counted(len(texts.numbers), having)
+
+    def _postings(self, words: WordIndex, terms: list[str], revision: int) -> list[Numbers]:
+        """The postings of these terms; those read last are kept, as they are asked for twice."""
+        asked = (revision, *terms)
+        if self._asked != asked:
+            self._asked, self._read = asked, words.postings(self._scope, terms)
+        return self._read
 
     def _passing(self, test: Sql, revision: int) -> Numbers:
         """The rows that pass, ascending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -24,6 +24,7 @@ from memory.facts.sqlite import schema
 from memory.facts.sqlite.indexes import ScopeIndex, WordIndex
 from memory.facts.sqlite.schema import SqliteRows
 from memory.facts.table import (
+    Counted,
     Dialect,
     Filters,
     Row,
@@ -196,6 +197,19 @@ class SqliteTable:
                 for pair in self._index(number).worded(self._words, list(terms), test, limit, at)
             ]
             return self._ranked(found, limit)
+
+    def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
+        """How many rows of a scope, of all kinds, have each of these terms."""
+        with self._file.reading():
+            at = self._revision()
+            found = [
+                self._index(number).counted(self._words, list(terms), at)
+                for number in self._scopes(split(scope)[0])
+            ]
+        having = Counter[str]()
+        for one in found:
+            having.update(one.having)
+        return Counted(sum(one.rows for one in found), having)
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""

@@ -66,14 +66,20 @@ def importance(text: str) -> int:
 
     What may be one of those, but leaves out whose it is ("Still working on it."), gets +1.
 
-    What states nothing (questions, greetings, thanks) is a 2.
+    A request counts like any other message: it tells what somebody needs. What states nothing
+    (short questions, greetings, thanks) is a 2.
     """
-    said = statement(text)
+    said = statement(text) or asked(text)
     if not said:
         return 2
     life = 2 if tells_of_a_life(said) else int(may_tell_of_a_life(said))
     score = 3 + 2 * has_particulars(said) + life + (len(said) >= _LONG)
     return max(1, min(10, score))
+
+
+def asked(text: str) -> str:
+    """The text of a question or request with particulars, or of some length; else ""."""
+    return text if has_particulars(text) or len(text) >= _LONG else ""
 
 
 def scores(prompt: Prompt) -> dict[str, Any]:

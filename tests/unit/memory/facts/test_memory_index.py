@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memory.errors import InputError, MemoryStoreError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
+from memory.facts.table import Counted
 from memory.facts.table import Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
@@ -82,7 +83,7 @@ async def test_facts_and_episodes_are_found_together_and_apart(memory: SemanticM
     assert told((await look(memory, ANA, "red fox", limit=1)).near) == ["red fox"]
     assert await memory.count(ANA) == 1
     assert texts(await memory.all(ANA)) == ["red fox"]
-    assert await look(memory, BEN, "red fox") == Matches([], [])
+    assert await look(memory, BEN, "red fox") == Matches([], [], Counted(0, {}))
 
 
 async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemory) -> None:
@@ -310,3 +311,11 @@ async def test_no_lookup_gives_anything_of_another_scope(
     assert set(told(found.worded)) <= set(of_asker)
     facts = await nearest_facts(memory, asker, query, 99)
     assert {fact["text"] for fact, _ in facts} <= set(of_asker)
+
+
+async def test_words_are_counted_over_a_scope(memory: SemanticMemory) -> None:
+    await memory.add(ANA, [draft("a", "red fox"), draft("b", "red owl")])
+    await memory.put_episodes(ANA, [episode("e1", "a red red fox came")])
+    await memory.add(BEN, [draft("c", "red hat")])
+    found = await look(memory, ANA, "red fox hat", kinds=["fact"])
+    assert found.known == Counted(3, {"red": 3, "fox": 2})

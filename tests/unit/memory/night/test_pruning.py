@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.night import stale
-from memory.records.records import Conversation, Goal, JournalEntry, Projects
+from memory.records.records import Conversation, Goal, JournalEntry, Operation, Projects
 from memory.settings import Settings
 from nodes.night.prune import open_keys, open_words, prunable
 from tests.support.night_memories import entry
@@ -34,16 +34,50 @@ def pruned(
     operations = prunable(
         entries, cited=cited, open_projects=projects, open_goals=goals, now=NOW, settings=SETTINGS
     )
-    assert {one["kind"] for one in operations} <= {"prune_entry"}
+    assert {one["kind"] for one in operations} <= {"mark_entry"}
     return [one["target"] for one in operations]
 
 
-def test_an_old_unimportant_entry_is_pruned_and_kept_in_the_operation() -> None:
+def bounded(kept: int, *entries: JournalEntry) -> list[Operation]:
+    """The operations where at most `kept` entries stay faded."""
+    settings = Settings(faded_kept=kept)
+    return prunable(
+        entries,
+        cited=("event_20260402_c",),
+        open_projects=(),
+        open_goals="",
+        now=NOW,
+        settings=settings,
+    )
+
+
+def test_an_old_unimportant_entry_fades_and_is_not_removed() -> None:
     [operation] = prunable(
         [old()], cited=(), open_projects=(), open_goals="", now=NOW, settings=SETTINGS
     )
-    assert (operation["before"], operation["after"]) == (old(), None)
+    assert operation["kind"] == "mark_entry"
+    assert operation["before"] == {"consolidation": "below_threshold"}
+    assert operation["after"] == {"consolidation": "faded"}
     assert operation["reason"] == "importance <= 3, older than 30 days"
+
+
+def test_a_faded_entry_stays_as_it_is() -> None:
+    assert pruned(old(consolidation="faded")) == []
+
+
+def test_where_a_setting_bounds_the_faded_entries_the_oldest_go() -> None:
+    def aged(name: str, days: int, **fields: Any) -> JournalEntry:
+        at = (NOW - timedelta(days=days)).isoformat()
+        return old(f"event_20260402_{name}", timestamp=at, **fields)
+
+    faded = [aged(name, days, consolidation="faded") for name, days in (("a", 70), ("b", 60))]
+    cited, new = aged("c", 90, consolidation="faded"), aged("d", 40)
+    done = [(one["kind"], one["target"][-1]) for one in bounded(2, *faded, cited, new)]
+    assert done == [("prune_entry", "a"), ("mark_entry", "d")]
+    assert bounded(2, *faded, cited) == []
+    gone = bounded(0, new)
+    assert [(one["kind"], one["before"]) for one in gone] == [("prune_entry", new)]
+    assert gone[0]["reason"].endswith("more than 0 faded")
 
 
 @pytest.mark.parametrize(

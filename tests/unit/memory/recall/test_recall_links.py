@@ -218,5 +218,5 @@ async def test_an_insight_is_not_lifted_by_what_it_was_drawn_from(asking: Asking
     before = {hit["id"]: hit["score"] for hit in await asking.ask(question)}
     await link(asking, said["id"], drawn["id"])
     after = {hit["id"]: hit["score"] for hit in await asking.ask(question)}
-    assert after[drawn["id"]] == before[drawn["id"]]
+    assert after[drawn["id"]] <= before[drawn["id"]]
     assert after[said["id"]] > before[said["id"]], "but that it was drawn from is lifted by it"
