@@ -39,12 +39,13 @@ CONTEXT = CONTEXTS["pre_compaction"]
 MIN_MESSAGES = 5
 EMERGENCY_ITERATIONS = 3
 
-INSTRUCTION = (
-    f"{prompt_lines.EXTRACTION} The older part of this conversation is about to be summarised. "
-    "Journal the facts that must not be lost, one entry each, with the date where it matters, "
-    "and note what you learned of people, places and things. Call noop when nothing more is "
-    "worth keeping."
-)
+
+def instruction(now: str, zone: str) -> str:
+    """The message that asks for conclusions, with the time."""
+    return (
+        f"{prompt_lines.EXTRACTION} Now: {prompt_lines.when(now, zone)} ({zone}). Record the "
+        "conclusions from the conversation above, or call noop."
+    )
 
 
 def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
@@ -130,7 +131,7 @@ async def _turn(
     resources = resources_of(config)
     answer = await ask(
         resources.chat_model,
-        [*_opening(state, settings), *as_model_sees(exchange)],
+        [*_opening(state, settings, now), *as_model_sees(exchange)],
         tools=tools,
         config=config,
         breaker=resources.breakers.model,
@@ -140,7 +141,7 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if collector is not None:
         config = with_collector(config, collector)
-    side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
+    side: State = {**state, "context": _context(now, _system(settings))}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
@@ -179,9 +180,10 @@ def _context(now: str, system: str) -> AssembledContext:
     return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 
-def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+def _opening(state: State, settings: Settings, now: str) -> list[AnyMessage]:
     shown = for_model(as_model_sees(state["messages"]))
-    return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
+    asked = HumanMessage(instruction(now, settings.time_zone))
+    return [SystemMessage(_system(settings)), *shown, asked]
 
 
 def _system(settings: Settings) -> str:
