@@ -11,7 +11,14 @@ from memory.compaction.cut import (
     result_of,
     room,
 )
-from memory.compaction.summary import accepted, extracted, joined, room_for, transcript
+from memory.compaction.summary import (
+    accepted,
+    extracted,
+    joined,
+    room_for,
+    slightly_too_long,
+    transcript,
+)
 
 __all__ = [
     "SUMMARIES",
@@ -27,5 +34,6 @@ __all__ = [
     "result_of",
     "room",
     "room_for",
+    "slightly_too_long",
     "transcript",
 ]

@@ -210,14 +210,17 @@ def extracted(cut: Cut, tokens: int, calibration: float) -> str:
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
 
 
-def too_long(
+SLIGHTLY = 2
+"""A summary of at most N times the tokens that fit can still be shortened by the model."""
+
+
+def slightly_too_long(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> bool:
-    """Whether the model's summary is whole and only longer than `tokens` or than the messages."""
-    text = _summary_of(answer)
-    size = _summary_size(text, calibration)
+    """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
+    size = _summary_size(_summary_of(answer), calibration)
     longest = min(tokens, size_of(messages, calibration) - 1)
-    return bool(text) and not _is_cut_off(answer) and size > longest
+    return not _is_cut_off(answer) and longest < size <= SLIGHTLY * longest
 
 
 def accepted(
