@@ -395,9 +395,14 @@ def _settled(ops: Iterable[str]) -> list[Operation]:
 
 
 def shown_facts(batch: Sequence[Fact], near: Mapping[str, Sequence[Fact]]) -> dict[str, Fact]:
-    """The facts of a prompt by operation id, in its order: the new ones, then their neighbours."""
-    facts = [*batch, *(other for others in near.values() for other in others)]
+    """The facts of a prompt by operation id: the new ones, then their neighbours, each by time."""
+    others = {other["op"]: other for each in near.values() for other in each}
+    facts = [*sorted(batch, key=_by_time), *sorted(others.values(), key=_by_time)]
     return {fact["op"]: fact for fact in facts}
+
+
+def _by_time(fact: Fact) -> tuple[str, str]:
+    return fact["valid_from"], fact["op"]
 
 
 def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: str) -> list[BaseMessage]:
@@ -406,8 +411,8 @@ def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: str) -> li
     lines = {op: prompt_lines.fact_line(fact, handles.of(op), zone) for op, fact in shown.items()}
     first = "\n".join(line for op, line in lines.items() if op in new)
     others = "\n".join(line for op, line in lines.items() if op not in new)
-    told = f"{as_data('new_facts', first)}\n{as_data('facts', others)}"
-    return [SystemMessage(PROMPT), HumanMessage(told)]
+    blocks = [as_data("new_facts", first), as_data("facts", others) if others else ""]
+    return [SystemMessage(PROMPT), HumanMessage("\n".join(filter(None, blocks)))]
 
 
 def _amiss(answer: Dream, handles: Handles) -> str | None:

@@ -40,7 +40,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import shortened
+from memory.text import STOP_WORDS, shortened, words
 
 QUESTIONS = 3
 
@@ -48,6 +48,9 @@ LEAST, MOST = 8, 9
 """Importance of an insight."""
 
 TAG = "insight"
+
+ENGLISH = 0.2
+"""Least share (0..1) of stop words in an English text."""
 
 NAMED_BY = 40
 """Characters of a citation in a correction."""
@@ -58,6 +61,17 @@ _ASKS_ITSELF = re.compile(
     re.IGNORECASE,
 )
 """Names of the assistant in a question, which has more of them than a statement."""
+
+
+_INNER = re.compile(
+    r"\b(?:afraid|angry|annoyed|anxious|anxiety|bored|confident|disappoint\w*|embarrass\w*|eager"
+    r"|enthusias\w*|envious|excite\w*|fear\w*|feel(?:s|ing|ings)?|felt|frustrat\w*|glad|guilty"
+    r"|happy|happiness|hop(?:e|es|ed|ing|eful)|insecure|intend\w*|intention\w*|jealous\w*|lonely"
+    r"|loneliness|motiv\w+|nervous\w*|overwhelm\w*|proud|pride|reliev\w*|resent\w*|sadness"
+    r"|sad(?:ly)?|secretly|stress\w*|unhappy|unsure|upset|wants?|wish(?:es)?|worr(?:y|ies|ied|ying))\b",
+    re.IGNORECASE,
+)
+"""English words for what goes on inside somebody. Other languages are left to the prompt."""
 
 
 class InsightGiven(BaseModel):
@@ -145,10 +159,21 @@ def _problem(
     if not evidence:
         return f"no evidence among the memories shown: {text[:80]!r}"
     cited = [_worded(shown[each]) for each in evidence]
+    if guess := _guess(text, cited):
+        return f"it guesses at feelings or intentions ({guess!r}): {text[:80]!r}"
     others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
     if from_elsewhere(text, cited, [*others, rules]):
         return f"it stands on other memories than it names: {text[:80]!r}"
     return violation(text)
+
+
+def _guess(text: str, cited: Sequence[str]) -> str | None:
+    """A word for a feeling or an intention, if the evidence is English and states none at all."""
+    said = " ".join(cited)
+    found = _INNER.search(text)
+    plain = [word in STOP_WORDS for word in words(said)]
+    english = bool(plain) and sum(plain) / len(plain) >= ENGLISH
+    return found[0] if found and english and not _INNER.search(said) else None
 
 
 def _worded(hit: RecallHit) -> str:
