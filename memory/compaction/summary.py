@@ -210,7 +210,7 @@ def extracted(cut: Cut, tokens: int, calibration: float) -> str:
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
 
 
-SLIGHTLY = 2
+SLIGHTLY = 3
 """A summary of at most N times the tokens that fit can still be shortened by the model."""
 
 

@@ -166,7 +166,7 @@ class Try(NamedTuple):
         return named if all(one.entries for one in self.rejected) else named | {""}
 
 
-class Standing(NamedTuple):
+class LoopStanding(NamedTuple):
     """How the loop over a batch stands after an answer."""
 
     goes_on: Literal["with another answer", "after a nudge"] | None
@@ -178,7 +178,7 @@ class Standing(NamedTuple):
 
 def standing_of(
     exchange: Sequence[AnyMessage], stored: Sequence[set[str]], batch: Sequence[JournalEntry]
-) -> Standing:
+) -> LoopStanding:
     """How the loop stands. Pure.
 
     A rejected fact may be mended in the next answer. The entries of facts that were rejected in
@@ -199,14 +199,14 @@ def standing_of(
     settled = every - (spent - cited) if "noop" in newest.tools else cited
     refused = [_told(one) for one in _not_mended(tries)]
     if newest.about - spent:
-        return Standing("with another answer", cited, refused)
+        return LoopStanding("with another answer", cited, refused)
     stuck = bool(newest.rejected) and not newest.stored
     if "noop" in newest.tools or stuck or every <= cited | spent:
-        return Standing(None, settled, refused)
+        return LoopStanding(None, settled, refused)
     if newest.tools:
-        return Standing("with another answer", cited, refused)
+        return LoopStanding("with another answer", cited, refused)
     nudged = sum(isinstance(message, HumanMessage) for message in exchange) > 1
-    return Standing(None if nudged else "after a nudge", cited, refused)
+    return LoopStanding(None if nudged else "after a nudge", cited, refused)
 
 
 def tries_of(
