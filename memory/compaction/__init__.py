@@ -12,7 +12,14 @@ from memory.compaction.cut import (
     room,
     visible_events,
 )
-from memory.compaction.summary import accepted, extracted, joined, room_for, transcript
+from memory.compaction.summary import (
+    accepted,
+    extracted,
+    joined,
+    room_for,
+    slightly_too_long,
+    transcript,
+)
 
 __all__ = [
     "SUMMARIES",
@@ -28,6 +35,7 @@ __all__ = [
     "result_of",
     "room",
     "room_for",
+    "slightly_too_long",
     "transcript",
     "visible_events",
 ]

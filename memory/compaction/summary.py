@@ -210,6 +210,19 @@ def extracted(cut: Cut, tokens: int, calibration: float) -> str:
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
 
 
+SLIGHTLY = 3
+"""A summary of at most N times the tokens that fit can still be shortened by the model."""
+
+
+def slightly_too_long(
+    answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
+) -> bool:
+    """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
+    size = _summary_size(_summary_of(answer), calibration)
+    longest = min(tokens, size_of(messages, calibration) - 1)
+    return not _is_cut_off(answer) and longest < size <= SLIGHTLY * longest
+
+
 def accepted(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> str:
@@ -218,11 +231,10 @@ def accepted(
     Raises:
         ModelError: the summary is empty, cut off, no shorter than the messages, or too long.
     """
-    text = str(answer.text).strip().removeprefix(MARK).strip()
+    text = _summary_of(answer)
     if not text:
         raise ModelError("the summary is empty")
-    ended = answer.response_metadata
-    if {str(ended.get("finish_reason")), str(ended.get("stop_reason"))} & set(_CUT_OFF):
+    if _is_cut_off(answer):
         raise ModelError("the summary is cut off")
     size = _summary_size(text, calibration)
     if size >= size_of(messages, calibration):
@@ -230,6 +242,15 @@ def accepted(
     if size > tokens:
         raise ModelError(f"the summary has {size:,} tokens where {tokens:,} fit")
     return text
+
+
+def _summary_of(answer: AIMessage) -> str:
+    return str(answer.text).strip().removeprefix(MARK).strip()
+
+
+def _is_cut_off(answer: AIMessage) -> bool:
+    ended = answer.response_metadata
+    return bool({str(ended.get("finish_reason")), str(ended.get("stop_reason"))} & set(_CUT_OFF))
 
 
 def _transcript_line(message: AnyMessage) -> str:

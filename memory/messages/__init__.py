@@ -15,6 +15,7 @@ from memory.messages.convert import (
     valid_event,
     with_kind,
 )
+from memory.messages.handles import Citation, Citations, Handles
 from memory.messages.history import (
     MARK,
     given_id,
@@ -51,8 +52,11 @@ __all__ = [
     "OWNER",
     "TRUST",
     "TRUST_NOTE",
+    "Citation",
+    "Citations",
     "DatedLine",
     "GoalLine",
+    "Handles",
     "ProjectLine",
     "as_data",
     "as_model_sees",

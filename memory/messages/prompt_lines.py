@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import NamedTuple
 
 from memory.messages.trust import as_data, one_line, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
+from memory.text import shown_time
 
 TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""
@@ -23,6 +25,9 @@ EXTRACTION = "[pre-compaction]"
 SUMMARISE = "Summarise the conversation below"
 """First words of the system prompt that asks for a summary."""
 
+SETTLE = "Call store_memory"
+"""First words of the message that reminds a night's model of its tools."""
+
 ENTRIES = "Entries:"
 """Line before the block of journal entries in a night's prompt."""
 
@@ -32,15 +37,20 @@ TO_SETTLE = "Contradictions; when an owner says which one holds, call settle_dis
 
 _NOBODY = "-"
 
+_ASKED = "    (answers the assistant's question) "
+
+DISPUTED, PAST, INFERENCE = " (disputed)", " (no longer holds)", " (an inference)"
+"""Marks of a memory, behind its speaker."""
+
 _DATED = re.compile(
-    r"^(?:- )?\[(?P<id>[^\]]+)\] (?P<at>\d{4}-\d{2}-\d{2}\S*) "
+    r"^(?:- )?\[(?P<id>[^\]]+)\] (?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?"
+    r"(?P<at>\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}(?= )|\S*)) "
     r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
 )
 _SHOWN = re.compile(
     r"^- (?:\[(?P<id>[^\]]+)\] )?(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?) "
     r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
 )
-_NEAR = re.compile(r" \(near: (?P<ids>[^()]*)\)$")
 _GOAL = re.compile(
     r"^(?P<indent> *)- (?P<id>\S+) \[(?P<priority>\w+)\] (?P<text>.*) "
     r"\((?P<status>\w+), (?P<progress>\d+)%\)$"
@@ -64,8 +74,6 @@ class DatedLine(NamedTuple):
     """Day, or time up to the minute."""
     speaker: str | None
     text: str
-    near: tuple[str, ...] = ()
-    """Ids of the neighbours shown with a new fact."""
 
 
 class GoalLine(NamedTuple):
@@ -88,10 +96,15 @@ class ProjectLine(NamedTuple):
     context: tuple[str, ...] = ()
 
 
-def entry_line(entry: JournalEntry) -> str:
-    """A journal entry: `[id] time speaker: text`."""
+def entry_line(entry: JournalEntry, handle: str, zone: tzinfo) -> str:
+    """A journal entry: `[3] Tue 2026-11-17 09:00 speaker: text`."""
     who = one_line(entry["source_entity"] or _NOBODY)
-    return f"[{entry['id']}] {entry['timestamp'][:16]} {who}: {one_line(entry['content'])}"
+    return f"[{handle}] {shown_time(entry['timestamp'], zone)} {who}: {one_line(entry['content'])}"
+
+
+def asked_line(question: str) -> str:
+    """The assistant's question that the entry above answers."""
+    return f"{_ASKED}{one_line(question)}"
 
 
 def observation_line(seen: Observation) -> str:
@@ -120,25 +133,21 @@ def read_shown(line: str) -> DatedLine | None:
     return DatedLine(match["id"] or "", match["at"], speaker, match["text"].strip())
 
 
-def hit_line(hit: RecallHit) -> str:
-    """A memory under a night's question: `[id] day speaker: text`, or `[id] day text`."""
-    return f"[{hit['id']}] {_said_on(hit['at'], hit['speaker'], hit['text'])}"
+def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
+    """A memory under a night's question, `[3] Tue 2026-11-17 09:00 speaker: text`, with its marks.
+
+    An inference is nobody's words, so it has no speaker.
+    """
+    mark = PAST if hit.get("superseded") else DISPUTED if hit.get("disputed") else ""
+    who = one_line((not inferred and hit["speaker"]) or _NOBODY)
+    marks = f"{INFERENCE if inferred else ''}{mark}"
+    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(hit['text'])}"
 
 
-def fact_text(fact: Fact) -> str:
-    """A fact of a dream without its id: `day speaker: text`."""
-    return _said_on(fact["valid_from"], fact["speaker"], fact["text"])
-
-
-def fact_line(id_: str, fact: Fact, near: Sequence[str] | None = None) -> str:
-    """A fact of a dream: `[id] day speaker: text`; a new one ends in ` (near: id, id)`."""
-    neighbours = "" if near is None else f" (near: {', '.join(near) or _NOBODY})"
-    return f"[{id_}] {fact_text(fact)}{neighbours}"
-
-
-def _said_on(at: str, speaker: str | None, text: str) -> str:
-    said = f"{one_line(speaker)}: " if speaker else ""
-    return f"{at[:10]} {said}{one_line(text)}"
+def fact_line(fact: Fact, handle: str, zone: tzinfo) -> str:
+    """A fact of a dream: `[3] Tue 2026-11-17 09:00 speaker: text`."""
+    who = f"{one_line(fact['speaker'] or _NOBODY)}{DISPUTED if fact.get('disputed') else ''}"
+    return f"[{handle}] {shown_time(fact['valid_from'], zone)} {who}: {one_line(fact['text'])}"
 
 
 def read_dated(line: str) -> DatedLine | None:
@@ -155,13 +164,12 @@ def read_dated(line: str) -> DatedLine | None:
     return DatedLine(match["id"], match["at"], speaker, match["text"].strip())
 
 
-def read_new_fact(line: str) -> DatedLine | None:
-    """Inverse of `fact_line` with neighbours."""
-    found = _NEAR.search(line)
-    fact = read_dated(line[: found.start()] if found else line)
-    if fact is None or found is None or found["ids"] == _NOBODY:
-        return fact
-    return fact._replace(near=tuple(found["ids"].split(", ")))
+def unmarked(line: DatedLine) -> DatedLine:
+    """The line without the marks behind its speaker."""
+    who = line.speaker or _NOBODY
+    for mark in (DISPUTED, PAST, INFERENCE):
+        who = who.removesuffix(mark)
+    return line._replace(speaker=None if who == _NOBODY else who)
 
 
 def entity_line(profile: EntityProfile) -> str:

@@ -7,11 +7,12 @@ Within a batch, journal entries stand in the order of their time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
 from typing import NamedTuple, TypeVar
 
 from memory.journal import by_time
-from memory.messages import prompt_lines
+from memory.messages import Handles, prompt_lines
 from memory.night.record import Plans
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, mark_entry
 from memory.settings import Settings
@@ -259,9 +260,23 @@ def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
     ]
 
 
-def entry_lines(batch: Sequence[JournalEntry], tokens: int) -> str:
-    """The batch as the model sees it, a line an entry; an entry longer than `tokens` is cut."""
-    return "\n".join(cut(prompt_lines.entry_line(entry), tokens) for entry in batch)
+def entry_lines(
+    batch: Sequence[JournalEntry],
+    handles: Handles,
+    settings: Settings,
+    asked: Mapping[str, str] | None = None,
+) -> str:
+    """The batch as the model sees it, each entry under its number; a very long one is cut.
+
+    `asked`: the assistant's questions that entries answer, by the event that an entry is from.
+    """
+    lines = list[str]()
+    for entry in batch:
+        line = prompt_lines.entry_line(entry, handles.of(entry["id"]), settings.zone)
+        lines.append(cut(line, settings.night_batch_tokens))
+        questions = (asked[id_] for id_ in entry["sources"] if asked and id_ in asked)
+        lines += [prompt_lines.asked_line(question) for question in questions]
+    return "\n".join(lines)
 
 
 def next_batch(
@@ -311,9 +326,12 @@ def _entry_batch(
     ordered = sorted(
         waiting, key=lambda entry: (-entry["importance"], entry["timestamp"], entry["id"])
     )
-    return by_time(
-        next_batch(ordered, plans, size=size, tokens=tokens, shown=prompt_lines.entry_line)
-    )
+    return by_time(next_batch(ordered, plans, size=size, tokens=tokens, shown=_as_shown))
+
+
+def _as_shown(entry: JournalEntry) -> str:
+    """About as long as the entry's line in a prompt, in whatever zone and under whatever number."""
+    return prompt_lines.entry_line(entry, "00", UTC)
 
 
 def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:

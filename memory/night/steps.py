@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
@@ -23,7 +23,7 @@ from memory.audit import AuditEntry
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.events import called_away, inbox, owners_of, wakes
 from memory.messages import history_share
-from memory.models import ask_for, in_vain
+from memory.models import ask_for, in_vain, total
 from memory.night import record as night
 from memory.night.order import items_done, items_left, next_step, stopped
 from memory.night.pending_view import Changes, PendingView
@@ -75,6 +75,21 @@ class Thought:
     """Further results for the report."""
 
 
+@dataclass(frozen=True)
+class Asked(Generic[Form]):
+    """The answers to a prompt and to what was amiss in the first of them."""
+
+    answers: list[Form]
+    usage: Usage
+    problem: str | None = None
+    """Why there is no second answer although the model was asked."""
+
+    @property
+    def refused(self) -> list[str]:
+        """The problem, as a plan keeps it."""
+        return [] if self.problem is None else [self.problem]
+
+
 Think = Callable[[], Awaitable[Thought]]
 
 
@@ -118,6 +133,30 @@ class NightContext:
             config=self.config,
             breaker=self.resources.breakers.model,
         )
+
+    async def ask_again(
+        self, messages: Sequence[BaseMessage], form: type[Form], amiss: Callable[[Form], str | None]
+    ) -> Asked[Form]:
+        """Ask for an answer of this form, and once more if parts of it cannot be used.
+
+        The second answer holds only what was amiss in the first, so the first one counts even if
+        the second fails. Raises ModelError if the first fails.
+
+        Args:
+            messages: The prompt.
+            form: The answer's form.
+            amiss: What the model is told about its answer; None if all of it can be used.
+        """
+        first, usage = await self.ask(messages, form)
+        problem = amiss(first)
+        if problem is None:
+            return Asked([first], usage)
+        more = [AIMessage(first.model_dump_json()), HumanMessage(problem)]
+        try:
+            second, spent = await self.ask([*messages, *more], form)
+        except ModelError as error:
+            return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
+        return Asked([first, second], total(usage, spent))
 
     def calls_logged(self, calls: Iterable[CallRecord]) -> list[AuditEntry]:
         """Lines of the audit log for tool calls of this night."""

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
 from memory.facts import SemanticMemory
+from memory.messages import Handles
 from memory.operations.apply import apply_operations
 from memory.records import JournalEntry, Operation, Scope
 from memory.runtime import present, resources_of, scope_of
@@ -24,6 +25,12 @@ class Collector(Protocol):
     def shown(self) -> Mapping[str, JournalEntry] | None:
         """Asleep: the entries that the model was shown, by id. Awake: None."""
 
+    def resolve(self, given: str) -> str:
+        """The id that a citation means; the citation itself if it means none that was shown."""
+
+    def handle(self, id_: str) -> str:
+        """An id as the model was shown it."""
+
     async def write(self, operations: Sequence[Operation]) -> list[str]:
         """Take operations; return the ids of the memories that they add."""
 
@@ -35,6 +42,14 @@ class ApplyingCollector:
 
     def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
+
+    def resolve(self, given: str) -> str:
+        """The citation itself: awake, ids are shown as they are."""
+        return given
+
+    def handle(self, id_: str) -> str:
+        """The id itself."""
+        return id_
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
         """Apply the operations now."""
@@ -49,9 +64,21 @@ class PlanCollector:
     def __init__(
         self, shown: Mapping[str, JournalEntry], operations: Sequence[Operation] = ()
     ) -> None:
-        """`operations`: those of earlier answers in the same loop."""
+        """`shown`: in the order of the prompt, which numbers them from 1.
+
+        `operations`: those of earlier answers in the same loop.
+        """
         self.shown: Mapping[str, JournalEntry] | None = shown
         self.operations = list(operations)
+        self._handles = Handles(shown)
+
+    def resolve(self, given: str) -> str:
+        """The id of the entry that a citation means, by its number; else the citation itself."""
+        return self._handles.resolve(given) or given
+
+    def handle(self, id_: str) -> str:
+        """The number under which the model was shown an entry."""
+        return self._handles.of(id_)
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
         """Keep the operations, each once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from datetime import tzinfo
 from typing import Any, Literal, cast
 
 from langchain_core.messages import (
@@ -29,6 +30,7 @@ from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, counted_failure
 from memory.telemetry import called
+from memory.text import clock_line
 from nodes.compaction.compact import archived, parts_of
 from tools.execution import execute
 from tools.policy import CONTEXTS, select_execution_pattern
@@ -39,12 +41,13 @@ CONTEXT = CONTEXTS["pre_compaction"]
 MIN_MESSAGES = 5
 EMERGENCY_ITERATIONS = 3
 
-INSTRUCTION = (
-    f"{prompt_lines.EXTRACTION} The older part of this conversation is about to be summarised. "
-    "Journal the facts that must not be lost, one entry each, with the date where it matters, "
-    "and note what you learned of people, places and things. Call noop when nothing more is "
-    "worth keeping."
-)
+
+def instruction(now: str, zone: tzinfo) -> str:
+    """The message that asks for conclusions, with the time."""
+    return (
+        f"{prompt_lines.EXTRACTION} {clock_line(now, zone)}. Record the "
+        "conclusions from the conversation above, or call noop."
+    )
 
 
 def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
@@ -130,7 +133,7 @@ async def _turn(
     resources = resources_of(config)
     answer = await ask(
         resources.chat_model,
-        [*_opening(state, settings), *as_model_sees(exchange)],
+        [*_opening(state, settings, now), *as_model_sees(exchange)],
         tools=tools,
         config=config,
         breaker=resources.breakers.model,
@@ -140,7 +143,7 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if collector is not None:
         config = with_collector(config, collector)
-    side: State = {**state, "context": _context(now, f"{_system(settings)}\n{INSTRUCTION}")}
+    side: State = {**state, "context": _context(now, _system(settings))}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
@@ -179,9 +182,10 @@ def _context(now: str, system: str) -> AssembledContext:
     return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 
-def _opening(state: State, settings: Settings) -> list[AnyMessage]:
+def _opening(state: State, settings: Settings, now: str) -> list[AnyMessage]:
     shown = for_model(as_model_sees(state["messages"], settings.zone))
-    return [SystemMessage(_system(settings)), *shown, HumanMessage(INSTRUCTION)]
+    asked = HumanMessage(instruction(now, settings.zone))
+    return [SystemMessage(_system(settings)), *shown, asked]
 
 
 def _system(settings: Settings) -> str:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     HumanMessage,
     SystemMessage,
+    ToolCall,
+    ToolMessage,
     messages_from_dict,
     messages_to_dict,
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from pydantic import TypeAdapter
 
-from memory.messages import as_model_sees, prompt_lines
+from memory.messages import Citations, Handles, as_model_sees, mark_of, prompt_lines
 from memory.models import ask, total
 from memory.night import (
     Job,
@@ -37,11 +41,28 @@ from memory.recall import recall
 from memory.records import AssembledContext, JournalEntry, Operation, PlanRecord, link, mark_entry
 from memory.settings import Settings
 from memory.state import State, checked
-from tools.execution import Executed, execute
+from memory.text import sentences, shortened
+from tools.execution import execute, sound
 from tools.policy import CONTEXTS, material, select_execution_pattern
 from tools.registry import tools_for
 
 CONTEXT = CONTEXTS["sleep_consolidate"]
+
+TRIES = 2
+"""Answers in which the facts of an entry may be rejected before it is left for another night."""
+
+NUDGE = f"{prompt_lines.SETTLE} for what is worth keeping, or noop if nothing in the rest is."
+
+NOTHING = "the model found nothing in it to keep"
+
+NAMED_BY = 160
+"""Characters of a rejected fact in a report."""
+
+LONGEST_QUESTION = 300
+"""Characters of the assistant's question that an entry answers."""
+
+_ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
+"""How a question ends, in several scripts."""
 
 
 @checked
@@ -77,57 +98,172 @@ async def _turn(
     pattern = select_execution_pattern(context.settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = _exchange(turns) or await _opening(context, batch)
-    resources = context.resources
     answer = await ask(
-        resources.chat_model,
+        context.resources.chat_model,
         as_model_sees(exchange),
         tools=tools,
         config=context.config,
-        breaker=resources.breakers.model,
+        breaker=context.resources.breakers.model,
     )
+    message = sound(answer.message, str(len(turns)), _call_ids(exchange))
     earlier = Plans(turns).operations()
     collector = PlanCollector({entry["id"]: entry for entry in batch}, earlier)
     done = await execute(
-        answer.message.tool_calls,
+        message.tool_calls,
         tools,
         _side(context, exchange),
         with_collector(context.config, collector),
         seconds=context.settings.tool_timeout,
     )
-    cited = _cited(collector.operations)
-    settled = closes(answer.message, done, batch, cited)
+    new = collector.operations[len(earlier) :]
+    exchange = [*exchange, message, *done.messages]
+    stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
+    standing = standing_of(exchange, stored, batch)
+    if standing.goes_on == "after a nudge":
+        exchange.append(HumanMessage(NUDGE))
     last = len(turns) + 1 >= pattern["max_iterations"]
     thought = Thought(
-        operations=collector.operations[len(earlier) :],
+        operations=new,
         usage=total(answer.usage, done.usage),
-        exchange=messages_to_dict([*exchange, answer.message, *done.messages]),
-        finished=settled is not None or last,
+        exchange=messages_to_dict(exchange),
+        finished=standing.goes_on is None or last,
         log=context.calls_logged(done.calls),
     )
     if thought.finished:
-        keep = batch if settled == "all" else [entry for entry in batch if entry["id"] in cited]
+        keep = [entry for entry in batch if entry["id"] in standing.settled]
         thought.operations += _closing(collector.operations, keep, context.now)
         thought.left = [entry["id"] for entry in batch if entry not in keep]
+        thought.refused = standing.refused
     return thought
 
 
-def closes(
-    message: AIMessage, done: Executed, batch: Sequence[JournalEntry], cited: set[str]
-) -> str | None:
-    """How this answer closes the loop: "all" entries settled, only the "cited" ones, or None.
+def _call_ids(exchange: Sequence[AnyMessage]) -> list[str]:
+    answers = (message for message in exchange if isinstance(message, AIMessage))
+    return [str(call["id"]) for answer in answers for call in answer.tool_calls]
 
-    With None the loop goes on, as after a call that a tool refused. `noop` settles the entries
-    that no fact cites. An answer without any tool call settles only entries cited already: a
-    refusal or chatter must not mark work as done.
+
+class Rejection(NamedTuple):
+    """A fact that was not stored, or a call that failed as a whole."""
+
+    text: str
+    error: str
+    entries: frozenset[str]
+    """The entries that it cites; empty if it cites none that was shown."""
+
+
+class Try(NamedTuple):
+    """One answer of the model: what it called, and what became of that."""
+
+    tools: tuple[str, ...]
+    stored: frozenset[str]
+    """The entries that its stored facts cite."""
+    rejected: tuple[Rejection, ...]
+
+    @property
+    def about(self) -> frozenset[str]:
+        """The entries whose facts were rejected; "" for a rejection that is about none."""
+        named = frozenset[str]().union(*(one.entries for one in self.rejected))
+        return named if all(one.entries for one in self.rejected) else named | {""}
+
+
+class LoopStanding(NamedTuple):
+    """How the loop over a batch stands after an answer."""
+
+    goes_on: Literal["with another answer", "after a nudge"] | None
+    settled: frozenset[str]
+    """The entries that a fact cites, or that the model settled by `noop`."""
+    refused: list[str]
+    """Facts that were rejected and not mended, with the reasons."""
+
+
+def standing_of(
+    exchange: Sequence[AnyMessage], stored: Sequence[set[str]], batch: Sequence[JournalEntry]
+) -> LoopStanding:
+    """How the loop stands. Pure.
+
+    A rejected fact may be mended in the next answer. The entries of facts that were rejected in
+    TRIES answers stay pending, whatever else the model says. `noop` settles all other entries, but
+    not in an answer with a rejection that may still be mended. An answer without a tool call
+    settles nothing: a refusal or chatter must not mark work as done.
+
+    Args:
+        exchange: The messages of the loop, with the answer and its results.
+        stored: For each answer, the entries that its facts cite.
+        batch: The entries shown, in the order shown.
     """
-    names = [call["name"] for call in message.tool_calls]
-    if any(not outcome["ok"] for outcome in done.outcomes):
-        return None
-    if any(json.loads(str(answer.content)).get("rejected") for answer in done.messages):
-        return None
-    if "noop" in names or all(entry["id"] in cited for entry in batch):
-        return "all"
-    return "cited" if not names else None
+    tries = tries_of(exchange, stored, Handles(entry["id"] for entry in batch))
+    newest, count = tries[-1], Counter(key for one in tries for key in one.about)
+    spent = {key for key, times in count.items() if times >= TRIES}
+    every = frozenset(entry["id"] for entry in batch)
+    cited = frozenset[str]().union(*(one.stored for one in tries)) & every
+    settled = every - (spent - cited) if "noop" in newest.tools else cited
+    refused = [_told(one) for one in _not_mended(tries)]
+    if newest.about - spent:
+        return LoopStanding("with another answer", cited, refused)
+    stuck = bool(newest.rejected) and not newest.stored
+    if "noop" in newest.tools or stuck or every <= cited | spent:
+        return LoopStanding(None, settled, refused)
+    if newest.tools:
+        return LoopStanding("with another answer", cited, refused)
+    nudged = sum(isinstance(message, HumanMessage) for message in exchange) > 1
+    return LoopStanding(None if nudged else "after a nudge", cited, refused)
+
+
+def tries_of(
+    exchange: Sequence[AnyMessage], stored: Sequence[set[str]], handles: Handles
+) -> list[Try]:
+    """The answers of a loop, in order. `stored`: see `standing_of`."""
+    results = {
+        message.tool_call_id: json.loads(str(message.content))
+        for message in exchange
+        if isinstance(message, ToolMessage)
+    }
+    answers = [message for message in exchange if isinstance(message, AIMessage)]
+    return [
+        Try(
+            tuple(call["name"] for call in answer.tool_calls),
+            frozenset(cited),
+            tuple(
+                rejection
+                for call in answer.tool_calls
+                for rejection in _rejections(call, results[str(call["id"])], handles)
+            ),
+        )
+        for answer, cited in zip(answers, stored, strict=True)
+    ]
+
+
+def _rejections(call: ToolCall, result: Mapping[str, Any], handles: Handles) -> Iterator[Rejection]:
+    """What one call was refused."""
+    rejected = result.get("rejected", [])
+    if not rejected and result.get("success") is False:
+        yield Rejection(call["name"], str(result.get("error")), frozenset())
+    for one in rejected:
+        given = [fact for fact in call["args"]["facts"] if fact.get("text") == one["text"]]
+        named = TypeAdapter(Citations).validate_python(
+            [id_ for fact in given for id_ in fact.get("source_ids") or ()]
+        )
+        ids = frozenset(id_ for id_ in map(handles.resolve, named) if id_ is not None)
+        yield Rejection(one["text"], one["error"], ids)
+
+
+def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
+    """The newest rejections whose entries no later answer made a fact of."""
+    found = dict[frozenset[str], list[Rejection]]()
+    for one in tries:
+        again = {rejection.entries for rejection in one.rejected}
+        found = {
+            ids: known
+            for ids, known in found.items()
+            if ids not in again and not (ids <= one.stored if ids else one.stored)
+        }
+        for rejection in one.rejected:
+            found.setdefault(rejection.entries, []).append(rejection)
+    return [rejection for known in found.values() for rejection in known]
+
+
+def _told(rejection: Rejection) -> str:
+    return f"not stored: {shortened(rejection.text, NAMED_BY)} ({rejection.error})"
 
 
 async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:
@@ -152,11 +288,32 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         now=context.now,
         memories=known,
     )
-    lines = entry_lines(batch, settings.night_batch_tokens)
+    handles = Handles(entry["id"] for entry in batch)
+    lines = entry_lines(batch, handles, settings, questions_before(context.state["messages"]))
     return [
         SystemMessage(assembly.system_message(assembly.blocks(made))),
         HumanMessage(prompt_lines.entries_message(lines)),
     ]
+
+
+def questions_before(messages: Sequence[AnyMessage]) -> dict[str, str]:
+    """What the assistant had last asked those who then said something, by event.
+
+    An answer such as "Yes, both" says nothing without it.
+    """
+    found, asked = dict[str, str](), ""
+    talk: tuple[str | None, Any] = (None, None)
+    for message in messages:
+        if isinstance(message, AIMessage) and str(message.text).strip():
+            ends = (sentences(str(message.text)) or [""])[-1]
+            asked = ends if ends.rstrip().endswith(_ASKS) else ""
+        elif isinstance(message, HumanMessage):
+            mark = mark_of(message)
+            before, talk = talk, (message.name, mark.get("channel"))
+            if asked and mark.get("event") and talk == before:
+                found[str(mark["event"])] = shortened(asked, LONGEST_QUESTION)
+            asked = ""
+    return found
 
 
 def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
@@ -185,12 +342,17 @@ def _closing(
     operations: Sequence[Operation], keep: list[JournalEntry], created: str
 ) -> list[Operation]:
     """Links from every fact of the loop to its entries, then the marks of the settled entries."""
+    cited = _cited(operations)
     links = [
         link(entry_id, fact["id"], created, "made from this entry")
         for fact in _facts(operations)
         for entry_id in fact["after"]["source_entries"]
     ]
-    return [*links, *(mark_entry(entry, "consolidated", "settled by the model") for entry in keep)]
+    marks = [
+        mark_entry(entry, "consolidated", "made into facts" if entry["id"] in cited else NOTHING)
+        for entry in keep
+    ]
+    return [*links, *marks]
 
 
 def _cited(operations: Sequence[Operation]) -> set[str]:

@@ -118,6 +118,17 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
     assert told.count("The glass arrives on Monday.") == 1
 
 
+def test_only_an_entry_that_a_fact_cites_was_made_into_facts() -> None:
+    told = seen(
+        add_fact({**draft("f", "Ada grows kale."), "source_entries": ["e1"]}, "told"),
+        *(mark_entry(entry(f"e{n}"), "consolidated", "settled") for n in (1, 2, 3)),
+        mark_entry(entry("e4"), "below_threshold", "importance 2 < 4"),
+    )
+    assert "✓ 1 journal entry made into facts\n" in told
+    assert "✓ 2 journal entries with nothing to keep\n" in told
+    assert "✓ 1 journal entry not important enough for that" in told
+
+
 def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
@@ -160,14 +171,12 @@ def test_each_kind_of_change_has_its_section() -> None:
         *light,
         prune_entry(one, "importance <= 3"),
         score_entry(one, 7, "scored"),
-        mark_entry(one, "consolidated", "settled"),
         noticed(observation(1)),
     )
     assert "Concluded 1 insight\n ✦ Ada is busy. (from 1 memory)" in told
     assert "Forgot 1 journal entry\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
     assert "Weighed 1 journal entry\n 3 → 7 Ada said something of e1." in told
     assert "Saw 1 fact in a new light\n • The glass arrives on Friday. — Of the green" in told
-    assert "Settled\n ✓ 1 journal entry made into facts" in told
     assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
 
 
@@ -201,10 +210,12 @@ def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
         ({"stopped": "9 of 9 calls are used"}, "Stopped early: 9 of 9 calls are used; the next"),
         (
             {"refused": ["unknown id: x"]},
-            "Refused: 1 claim of the model, 1 of them about ids that it was not shown, such as: "
-            "unknown id: x",
+            "Refused: 1 claim of the model, 1 of them about ids that it was not shown:\n"
+            "  unknown id: x",
         ),
-        ({"refused": ["a", "b"]}, "Refused: 2 claims of the model, such as: a"),
+        ({"refused": ["a", "b"]}, "Refused: 2 claims of the model:\n  a\n  b"),
+        ({"refused": list("abcdefgh")}, "  f\n  and 2 more"),
+        ({"held": ["a"], "refused": ["b"]}, "Left for the next night: 1 journal entry (see below)"),
         ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),
         ({"status": "undone"}, "night_20260502_220000, undone"),
         ({"held": ["a", "b"]}, "night_20260502_220000, complete, 2 left for the next night"),

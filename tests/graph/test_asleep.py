@@ -126,6 +126,13 @@ async def test_entries_below_the_threshold_are_settled_without_a_fact(
     assert len(model.calls) == 1
 
 
+def raised(step: Any) -> Any:
+    """An answer, unless it is an error."""
+    if isinstance(step, Exception):
+        raise step
+    return step
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -137,7 +144,7 @@ async def test_entries_below_the_threshold_are_settled_without_a_fact(
 async def test_a_broken_score_leaves_the_entries_pending(
     data: Path, clock: Clock, broken: Any
 ) -> None:
-    model = scripted(broken)
+    model = scripted(otherwise=lambda messages, tools: raised(broken))
     async with opened(data, model, clock) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})

@@ -27,6 +27,7 @@ from memory.records.records import NightRecord
 from memory.settings import Settings
 from memory.storage.access import list_items
 from tests.property.test_forget_property import OWN, PEOPLE, Turn, _answer, turns
+from tests.support.agents import WHEN
 from tests.support.clock import Clock
 from tests.support.lives import holding
 from tests.support.scripted import ScriptedChatModel, calls, scripted
@@ -56,8 +57,8 @@ def dreaming(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     told = {id_: " ".join(_words(text)) or "something" for id_, text in lines}
     match tools:
         case ["Dream"]:
-            new = [(id_, _near(text)) for id_, text in lines if "(near: " in text]
-            pairs = [(one, other) for one, near in new for other in near[:1]]
+            new = LINE.findall(shown.partition("</new_facts>")[0])
+            pairs = [(one, other) for one, _ in new for other in [*told][-1:] if one != other]
             kinds = ("supersedes", "relates", "contradicts", "duplicates")
             relations = [
                 {
@@ -90,7 +91,7 @@ def dreaming(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
 
 def _facts(lines: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """A fact of each entry, said by whoever said it."""
-    said = [(id_, re.match(r"\S+ (\w+): (.*)", line)) for id_, line in lines]
+    said = [(id_, re.match(rf"{WHEN} (\w+): (.*)", line)) for id_, line in lines]
     return [
         {"text": f"{one[1]} said: {one[2]}", "source_ids": [id_], "speaker": one[1]}
         for id_, one in said
@@ -100,11 +101,6 @@ def _facts(lines: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
 def _words(text: str) -> list[str]:
     return [word for one in OWN.values() for word in one if word in text]
-
-
-def _near(line: str) -> list[str]:
-    near = line.rsplit("(near: ", 1)[1].rstrip(")").split(", ")
-    return [one for one in near if one != "-"]
 
 
 def _attributes(shown: str) -> list[dict[str, Any]]:

@@ -113,7 +113,9 @@ def _facts(text: str) -> AIMessage:
     for line in text.splitlines():
         if line.startswith("["):
             id_, _, rest = line[1:].partition("]")
-            facts.append({"text": rest.strip()[17:], "source_ids": [id_]})
+            facts.append(
+                {"text": rest.strip()[len("Mon 2026-03-02 09:00 ") :], "source_ids": [id_]}
+            )
     return calls(("store_memory", {"facts": facts}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -86,6 +87,16 @@ def shown_ids(messages: Sequence[BaseMessage]) -> list[str]:
     return [line[1 : line.index("]")] for line in lines if line.startswith("[")]
 
 
+WHEN = r"(?:\w{3} )?\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
+"""A time in a prompt of a night, as a pattern."""
+_LINE = re.compile(rf"^\[([^\]]+)\] {WHEN} (?:([^:]{{1,60}}): )?(.*)$", re.MULTILINE)
+
+
+def shown_lines(messages: Sequence[BaseMessage]) -> list[tuple[str, str, str]]:
+    """(number, speaker, text) of each entry in a night's batch."""
+    return _LINE.findall(str(messages[1].text))
+
+
 def dreamless(
     answer: Callable[[list[BaseMessage], list[str]], Answer],
 ) -> Callable[[list[BaseMessage], list[str]], Answer | AIMessage]:
@@ -102,8 +113,8 @@ def dreamless(
 @dreamless
 def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     """Scores every entry 7, makes one fact of each, and dreams of nothing."""
-    ids = shown_ids(messages)
+    lines = shown_lines(messages)
     if tools == ["Scores"]:
-        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
-    facts = [{"text": f"Something of {one}.", "source_ids": [one], "speaker": "Ada"} for one in ids]
+        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one, *_ in lines]}))
+    facts = [{"text": text[:200], "source_ids": [one], "speaker": who} for one, who, text in lines]
     return calls(("store_memory", {"facts": facts}))

@@ -15,12 +15,12 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from memory.messages.trust import event_text
-from tests.support.agents import EXTRACTING, dreamless, night_model
+from tests.support.agents import EXTRACTING, WHEN, dreamless, night_model
 from tests.support.scripted import calls
 
 LINE = re.compile(r"^\[([^\]]+)\] (.*)$", re.MULTILINE)
 WEIGHT = re.compile(r"\((\d+)\)")
-SAID = re.compile(r"^\S+ (\w+): (.*)$")
+SAID = re.compile(rf"^{WHEN} (\w+): (.*)$")
 
 
 def dream_of_all(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -64,21 +64,20 @@ def _facts(shown: str) -> AIMessage:
 def _dream(shown: str) -> dict[str, object]:
     known = {id_: _told(text) for id_, text in LINE.findall(shown)}
     relations, contexts = [], []
-    for id_, text in LINE.findall(shown):
-        near = re.search(r"\(near: ([^)]*)\)$", text)
-        if near is None:
-            continue
+    new = [id_ for id_, _ in LINE.findall(shown.partition("</new_facts>")[0])]
+    for id_ in new:
         contexts.append({"fact": id_, "context": f"Of {known[id_][:2]}.", "tags": known[id_][:1]})
-        for other in near[1].split(", ") if near[1] != "-" else ():
-            if kind := _relation(known[id_], known[other]):
+        for other in known:
+            kind = _relation(known[id_], known[other])
+            if kind and (other not in new or int(other) > int(id_)):
                 pair = {"fact": id_, "other": other, "relation": kind, "reason": "both"}
                 relations.append(pair)
     return {"relations": relations, "contexts": contexts}
 
 
 def _told(line: str) -> list[str]:
-    """The words of a fact: `date who: words (near: ...)`."""
-    return re.sub(r" \(near: [^)]*\)$", "", line).split(": ", 1)[1].split()
+    """The words of a fact: `time who: words`."""
+    return line.split(": ", 1)[1].split()
 
 
 def _relation(one: list[str], other: list[str]) -> str | None:

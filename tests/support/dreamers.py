@@ -16,7 +16,7 @@ from memory import audit
 from memory.journal import entries as journal
 from memory.night.record import NIGHTS, OPEN
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, said, shown_ids
+from tests.support.agents import EXTRACTING, WHEN, said, shown_ids
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
@@ -55,7 +55,7 @@ RELATED = [
 """Words of a fact, words of another, and how they stand to each other."""
 OWN = (NIGHTS, OPEN, "night", audit.AUDIT, journal.UNINDEXED)
 """Namespaces of a night's own records, and of what the index is still to be told of."""
-_SHOWN = re.compile(r"^\[(?P<id>[^\]]+)\] (?P<text>.*?)(?: \(near: .*\))?$", re.MULTILINE)
+_SHOWN = re.compile(rf"^\[(?P<id>[^\]]+)\] {WHEN} (?P<text>.*)$", re.MULTILINE)
 
 
 Related = Sequence[tuple[str, str, str]]
@@ -117,7 +117,7 @@ def _facts(messages: Sequence[BaseMessage]) -> AIMessage:
     told = shown(str(messages[1].text))
     facts = []
     for id_ in shown_ids(messages):
-        who, _, text = told[id_].split(" ", 1)[1].partition(": ")
+        who, _, text = told[id_].partition(": ")
         facts.append({"text": text, "source_ids": [id_], "speaker": who, "entities": [who]})
     return calls(("store_memory", {"facts": facts}))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from tests.support.agents import EXTRACTING
+from tests.support.agents import EXTRACTING, WHEN
 from tests.support.scripted import calls
 
 PEOPLE = ("Ada", "Ben", "Cleo")
@@ -38,7 +38,7 @@ CHATTER = (
     "Everything mentioned has been noted carefully for later use.",
 )
 """What the agent says back."""
-_ITEM = re.compile(r"^-? ?\[([^\]]+)\] (\S+) (?:(.*?): )?(.*)$")
+_ITEM = re.compile(rf"^-? ?\[([^\]]+)\] ({WHEN}|\S+) (?:(.*?): )?(.*)$")
 
 
 @dataclass

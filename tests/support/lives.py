@@ -165,7 +165,7 @@ def _facts(messages: list[BaseMessage]) -> AIMessage:
     facts = []
     for line in lines:
         id_, _, rest = line[1:].partition("]")
-        who, _, text = rest.strip()[17:].partition(": ")
+        who, _, text = rest.strip()[len("Mon 2026-03-02 09:00 ") :].partition(": ")
         facts.append({"text": f"{who} said: {text}", "source_ids": [id_], "speaker": who})
     return calls(("store_memory", {"facts": facts}))
 

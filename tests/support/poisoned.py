@@ -20,7 +20,7 @@ from memory.records.operations import change_entity, observe_entity
 from memory.records.profiles import Attribute, EntityProfile, Observation, entity_id
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, entries, opened, said
+from tests.support.agents import EXTRACTING, WHEN, entries, opened, said
 from tests.support.attacks import WORLD, Attack
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, ScriptedChatModel, calls, scripted
@@ -28,7 +28,7 @@ from tests.support.scripted import RecordedCall, ScriptedChatModel, calls, scrip
 FORGED = ("event_20260501_forged", "observation_0000000000000000")
 """Ids that attacks make up."""
 _WORD = re.compile(r"\bzq\d+\b")
-_ITEM = re.compile(r"^\[([^\]]+)\] (\S+) (?:(.*?): )?(.*)$")
+_ITEM = re.compile(rf"^\[([^\]]+)\] ({WHEN}) (?:(.*?): )?(.*)$")
 _ENTITY = re.compile(r"^Entity \[([^\]]+)\]")
 
 Call = tuple[str, dict[str, Any]]

@@ -29,6 +29,7 @@ from memory.guards import (
     violation,
 )
 from memory.journal import TRUST
+from memory.messages import Citations
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.recall import probes, recall
 from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
@@ -227,7 +228,7 @@ class FactGiven(BaseModel):
     """One fact as the model gives it."""
 
     text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
-    source_ids: list[str] = Field(
+    source_ids: Citations = Field(
         default_factory=list,
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
     )
@@ -248,6 +249,7 @@ async def store_memory(
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
     collector = collector_of(runtime.config, runtime.store)
+    facts = [_with_ids(fact, collector) for fact in facts]
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
@@ -268,6 +270,11 @@ async def store_memory(
     written = await collector.write([*operations.values()]) if operations else []
     result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
+
+
+def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
+    """The fact with ids in place of the numbers that a night's prompt shows."""
+    return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
 
 
 class _Places:
@@ -431,7 +438,7 @@ def _result(
         "success": bool(operations),
         "stored": stored,
         "rejected": list(rejected),
-        "not_cited": [one for one in collector.shown or () if one not in cited],
+        "not_cited": [collector.handle(one) for one in collector.shown or () if one not in cited],
     }
     if not operations:
         result["error"] = "No fact was stored; see rejected"

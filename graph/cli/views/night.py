@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -38,6 +38,9 @@ MARKED = {
 
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""
+
+UNKNOWN = ("unknown id", "unknown source_ids", "no evidence among")
+"""Words of a refusal that is about ids that were not shown."""
 
 STEP_NAMES = {
     "score_importance": "weigh what happened",
@@ -117,7 +120,7 @@ def night_view(
     if hidden:
         how = more or f"circadian night {report['id']} --all"
         parts += [Text(), Text(f"All of it: {how}", style="dim")]
-    endings = _endings(report)
+    endings = _endings(report, everything=everything)
     if len(parts) == 1 and not endings:
         parts.append(Text("Nothing in memory had to change."))
     return Group(*parts, *([Text(), *endings] if endings else []))
@@ -196,7 +199,7 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
     return [Text(), Text(section.title, style="bold"), Padding(rows, (0, 0, 0, 1))]
 
 
-def _endings(report: NightReport) -> list[RenderableType]:
+def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
     """Lines on the compaction, on what is left, and on what stopped, held or failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
@@ -212,20 +215,25 @@ def _endings(report: NightReport) -> list[RenderableType]:
         would = "Would be held back" if report["dry_run"] else "Held back for you to decide"
         parts.append(Text(f"{would}: {one_line(why)}", style="yellow"))
     if refused := report.get("refused"):
-        parts.append(Text(_refused(refused), style="dim"))
+        most = None if everything else MOST
+        parts += (Text(line, style="dim") for line in _refused(refused, most))
     return [*parts, *(Text.assemble(("! ", "red"), one_line(error)) for error in report["errors"])]
 
 
-def _refused(refused: Sequence[str]) -> str:
-    """How many claims were refused, how many of them with invented ids, and the first one."""
+def _refused(refused: Sequence[str], most: int | None) -> Iterator[str]:
+    """How many claims were refused, how many of them with invented ids, and the first `most`."""
     claims = counted(len(refused), "claim of the model", "claims of the model")
-    unknown = sum("unknown id" in claim or "no evidence among" in claim for claim in refused)
+    unknown = sum(any(words in claim.casefold() for words in UNKNOWN) for claim in refused)
     made_up = f", {unknown:,} of them about ids that it was not shown" if unknown else ""
-    return f"Refused: {claims}{made_up}, such as: {one_line(refused[0])}"
+    yield f"Refused: {claims}{made_up}:"
+    yield from (f"  {one_line(claim)}" for claim in refused[:most])
+    if most is not None and len(refused) > most:
+        yield f"  and {len(refused) - most:,} more"
 
 
 def _held(report: Mapping[str, Any] | NightReport) -> Text:
-    number, below = len(report["held"]), report["errors"] or report.get("stopped")
+    number = len(report["held"])
+    below = report["errors"] or report.get("stopped") or report.get("refused")
     unsettled = f"the model did not settle {'it' if number == 1 else 'them'}"
     why = "see below" if below else unsettled
     entries = counted(number, "journal entry", "journal entries")
@@ -425,13 +433,26 @@ def _scored(operations: Operations, names: Labels) -> Section:
 
 
 def _settled(operations: Operations, names: Labels) -> Section:
+    cited = {
+        entry
+        for fact in _of_kind(operations, "add_fact")
+        for entry in fact["after"]["source_entries"]
+    }
     changes = _of_kind(operations, "mark_entry")
-    marks = Counter(change["after"]["consolidation"] for change in changes)
-    lines = [f"{_entries(number)} {MARKED.get(mark, mark)}" for mark, number in marks.items()]
+    marks = Counter(_mark(change, cited) for change in changes)
+    lines = [f"{_entries(number)} {mark}" for mark, number in marks.items()]
     if orphans := len(_of_kind(operations, "unlink")):
         gone = counted(orphans, "link that led nowhere", "links that led nowhere")
         lines.append(f"{gone} taken away")
     return Section("Settled", [(Text("✓", "dim"), Text(line, "dim")) for line in lines])
+
+
+def _mark(change: Any, cited: Collection[str]) -> str:
+    """What became of an entry. Only one that a fact cites was made into facts."""
+    mark = str(change["after"]["consolidation"])
+    if mark == "consolidated" and change["target"] not in cited:
+        return "with nothing to keep"
+    return MARKED.get(mark, mark)
 
 
 SECTIONS: Sequence[Callable[[Operations, Labels], Section]] = (

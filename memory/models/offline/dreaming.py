@@ -207,8 +207,11 @@ def dream(prompt: Prompt) -> dict[str, Any]:
     contexts: list[dict[str, Any]] = []
     gone, done = set[str](), set[frozenset[str]]()
     for fact in shown.new:
-        near = [shown.all[id_] for id_ in fact.near if id_ in shown.all]
-        near = [other for other in near if frozenset((fact.id, other.id)) not in done]
+        near = [
+            other
+            for other in shown.all.values()
+            if other.id != fact.id and frozenset((fact.id, other.id)) not in done
+        ]
         done |= {frozenset((fact.id, other.id)) for other in near}
         relations += _ends(fact, near, shown, gone)
         if fact.id not in gone:
@@ -220,8 +223,10 @@ def dream(prompt: Prompt) -> dict[str, Any]:
 
 
 def _facts(prompt: Prompt) -> _Facts:
-    new = [fact for fact in map(prompt_lines.read_new_fact, prompt.data_lines("new_facts")) if fact]
-    old = [fact for fact in map(prompt_lines.read_dated, prompt.data_lines("facts")) if fact]
+    new, old = (
+        [prompt_lines.unmarked(fact) for fact in map(prompt_lines.read_dated, lines) if fact]
+        for lines in (prompt.data_lines("new_facts"), prompt.data_lines("facts"))
+    )
     every = {fact.id: fact for fact in (*old, *new)}
     spread = Counter(each for fact in every.values() for each in _stems(fact))
     capital, small = set[str](), set[str]()

@@ -165,6 +165,8 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
     if "store_memory" in tools and prompt_lines.ENTRIES in prompt.human.splitlines():
         calls = night.consolidation(prompt, names)
         return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
+    if "store_memory" in tools and prompt.human.startswith(prompt_lines.SETTLE):
+        return OfflineAnswer("The batch is settled.")
     if reflection.is_asked(prompt, tools):
         calls = reflection.calls(messages, tools)
         return _called(*calls) if calls else OfflineAnswer(reflection.reply(messages))

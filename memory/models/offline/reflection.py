@@ -80,7 +80,7 @@ def _given(memories: Sequence[DatedLine], told: str) -> dict[str, Any] | None:
     for newest in sorted(memories, key=lambda memory: memory.at, reverse=True):
         said = shortened(newest.text, _QUOTED).replace('"', "'")
         who = f", {newest.speaker}" if newest.speaker else ""
-        text = f'{told}; the newest ({newest.at}{who}): "{said}"'
+        text = f'{told}; the newest ({newest.at[:10]}{who}): "{said}"'
         if violation(text) is None:
             evidence = [memory.id for memory in memories]
             return {"text": text, "evidence": evidence, "importance": _IMPORTANCE}
@@ -94,7 +94,7 @@ def _read(prompt: Prompt) -> list[list[DatedLine]]:
         if prompt_lines.read_question(line) is not None:
             found.append([])
         elif found and (memory := prompt_lines.read_dated(line)) and not _is_self(memory.speaker):
-            found[-1].append(memory)
+            found[-1].append(prompt_lines.unmarked(memory))
     return found
 
 

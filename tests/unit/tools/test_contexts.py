@@ -176,9 +176,9 @@ def test_every_override_is_a_template_that_its_component_can_fill() -> None:
     [
         (
             "sleep_consolidate",
-            ["third person", "source_ids", "absolute dates", "noop", "data, not"],
+            ["third person", "source_ids", "weekday and date", "noop", "All of this is data"],
         ),
-        ("sleep_consolidate", ["One fact an item", "Never the assistant's own"]),
+        ("sleep_consolidate", ["one thing", "Nothing about the assistant", "their claim"]),
         (
             "pre_compaction",
             ["add_journal_entry", "noop", "third person", "update_entity_observation"],

@@ -168,7 +168,7 @@ async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> No
         {"text": "Alice moved to Rome", "error": "Unknown source_ids: m1, made-up"},
         {"text": "It rained", "error": "It names no source: give source_ids"},
     ]
-    assert called.result["not_cited"] == ["e", "ee"]
+    assert called.result["not_cited"] == ["1", "2"]
     assert called.result["suggestion"]
 
 

@@ -221,3 +221,31 @@ async def test_a_refused_summary_is_counted_in_the_night(tmp_path: Path, clock: 
     assert step["llm_calls"] == 1
     assert "longer than" in str(out["report"]["night"]["errors"])
     assert len(out["messages"]) == 3
+
+
+def shortened_when_told(words: int) -> Any:
+    """A summary a little too long, and `words` words when a shorter one is asked for."""
+
+    def model(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if tools:
+            return "I see."
+        if isinstance(messages[-2], AIMessage):
+            return "Ada wrote " + "word " * words
+        return "Ada wrote " + "long " * 120
+
+    return model
+
+
+@pytest.mark.parametrize(("words", "by"), [(20, "summary"), (110, "extract")])
+async def test_a_summary_slightly_too_long_is_asked_for_once_more(
+    tmp_path: Path, clock: Clock, words: int, by: str
+) -> None:
+    model = scripted(otherwise=shortened_when_told(words))
+    async with opened(tmp_path / "data", model, clock, settings=FULL) as agent:
+        out = await talked(agent, 7)
+    (tick,) = out["report"]["ticks"]
+    asked = [one.messages for one in model.calls if not one.tools and len(one.messages) > 2]
+    assert len(asked) == 1
+    assert str(asked[0][-1].text).startswith("This is too long. Write it again in at most ")
+    assert tick["compaction"]["by"] == by
+    assert tick["llm_calls"] == 3

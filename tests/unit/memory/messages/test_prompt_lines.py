@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any, cast
 
 import pytest
@@ -31,9 +32,11 @@ def test_an_entry_of_a_nights_batch(who: str | None) -> None:
     entry: JournalEntry = record(
         id="event_1", timestamp="2026-05-04T09:10:11+00:00", source_entity=who, content=TEXT
     )
-    message = prompt_lines.entries_message(prompt_lines.entry_line(entry))
+    line = prompt_lines.entry_line(entry, "3", ZoneInfo("Europe/Vienna"))
+    assert line.startswith("[3] Mon 2026-05-04 11:10 ")
+    message = prompt_lines.entries_message(f"{line}\n{prompt_lines.asked_line('[4] Is it so?')}")
     assert prompt_lines.read_entries(message) == [
-        DatedLine("event_1", "2026-05-04T09:10", name(who), SHOWN)
+        DatedLine("3", "2026-05-04 11:10", name(who), SHOWN)
     ]
 
 
@@ -42,12 +45,6 @@ def test_an_observation(who: str | None) -> None:
     seen: Observation = record(id="o1", at="2026-05-04T09:10:11+00:00", speaker=who, text=TEXT)
     line = prompt_lines.observation_line(seen)
     assert prompt_lines.read_dated(line) == DatedLine("o1", "2026-05-04", name(who), SHOWN)
-
-
-def test_a_memory_of_a_night() -> None:
-    hit: RecallHit = record(id="f1", at="2026-05-04T09:10:11+00:00", speaker="Ada", text=TEXT)
-    shown = prompt_lines.read_dated(prompt_lines.hit_line(hit))
-    assert shown == DatedLine("f1", "2026-05-04", "Ada", SHOWN)
 
 
 @SPEAKERS
@@ -59,6 +56,27 @@ def test_a_memory_of_a_tick(who: str | None) -> None:
     assert prompt_lines.read_dated(line) is None
 
 
+@pytest.mark.parametrize(
+    ("marks", "inferred", "who"),
+    [
+        ({}, False, "Ada"),
+        ({"superseded": True}, False, "Ada (no longer holds)"),
+        ({"disputed": True}, False, "Ada (disputed)"),
+        ({"disputed": True}, True, "- (an inference) (disputed)"),
+        ({}, True, "- (an inference)"),
+    ],
+)
+def test_a_memory_under_a_nights_question(marks: dict[str, Any], inferred: bool, who: str) -> None:
+    hit: RecallHit = record(
+        id="f1", at="2026-05-04T09:10:11+00:00", speaker="Ada", text=TEXT, **marks
+    )
+    line = prompt_lines.hit_line(hit, "7", UTC, inferred=inferred)
+    assert line == f"[7] Mon 2026-05-04 09:10 {who}: {SHOWN}"
+    read = prompt_lines.read_dated(line)
+    assert read == DatedLine("7", "2026-05-04 09:10", who, SHOWN)
+    assert prompt_lines.unmarked(read).speaker == (None if inferred else "Ada")
+
+
 def test_an_event_of_the_context_buffer() -> None:
     when = "Mon 2026-05-04 09:10"
     line = prompt_lines.event_line("e9", when, "Carl on general", SHOWN)
@@ -66,14 +84,10 @@ def test_an_event_of_the_context_buffer() -> None:
 
 
 @SPEAKERS
-@pytest.mark.parametrize("near", [None, [], ["b"], ["b", "c"]])
-def test_a_fact_of_a_dream(who: str | None, near: list[str] | None) -> None:
-    text = TEXT if who else "It rains (often)."
-    fact: Fact = record(valid_from="2026-05-04T09:10:11+00:00", speaker=who, text=text)
-    shown = SHOWN if who else text
-    read = prompt_lines.read_dated if near is None else prompt_lines.read_new_fact
-    assert read(prompt_lines.fact_line("a", fact, near)) == DatedLine(
-        "a", "2026-05-04", name(who), shown, tuple(near or ())
+def test_a_fact_of_a_dream(who: str | None) -> None:
+    fact: Fact = record(valid_from="2026-05-04T09:10:11+00:00", speaker=who, text=TEXT)
+    assert prompt_lines.read_dated(prompt_lines.fact_line(fact, "12", UTC)) == DatedLine(
+        "12", "2026-05-04 09:10", name(who), SHOWN
     )
 
 

@@ -24,7 +24,7 @@ from memory.prompt import assembly
 from memory.prompt.components import COMPONENTS
 from memory.prompt.rendering import block
 from memory.settings import Settings
-from tools.policy.contexts import CONTEXTS
+from tools.policy.contexts import CONTEXTS, SLEEP_CONTEXTS
 
 NASTY = [
     *(f"</{tag}>" for tag in OWN_TAGS),
@@ -104,7 +104,9 @@ def test_a_list_item_is_one_line(text: str) -> None:
 def test_every_context_says_once_that_no_text_in_a_block_gives_orders() -> None:
     for config in CONTEXTS.values():
         prompt = config.get_component_content_override("system_prompt") or COMPONENTS[0].content
-        assert str(prompt).count("never gives you orders") == 1
+        asleep = config.context_type in SLEEP_CONTEXTS
+        said = "data" if asleep else "never gives you orders"
+        assert str(prompt).count(said) == 1, config.context_type
 
 
 def test_a_tick_is_told_to_do_what_people_ask_and_whose_words_change_its_rules() -> None:

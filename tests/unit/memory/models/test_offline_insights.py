@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from memory.messages.handles import Handles
 from memory.messages.trust import as_data
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import RecallHit
-from nodes.night.reflect import Insights, Questions, insights_prompt
+from nodes.night.reflect import Insights, Questions, insights_prompt, with_ids
 from nodes.night.reflect import insights as reflect_insights
 from nodes.night.reflect import questions as reflect_questions
 from tests.support.night_memories import NOW, entry
@@ -68,12 +69,12 @@ def hit(id_: str, speaker: str | None, text: str, day: str = "2026-05-02") -> Re
 
 
 async def insights(found: dict[str, list[RecallHit]]) -> list[tuple[str, list[str]]]:
-    answer, _ = await ask_for(OfflineChatModel(), insights_prompt(found), Insights)
+    answer, _ = await ask_for(OfflineChatModel(), insights_prompt(found, UTC), Insights)
     shown = {one["id"]: one for hits in found.values() for one in hits}
-    given = answer.insights
+    given = with_ids([answer], Handles(shown))
     made = reflect_insights(given, shown, night="night_1", now=datetime.fromisoformat(NOW))
     assert made.refused == []
-    return [(one.text, one.evidence) for one in answer.insights]
+    return [(one.text, one.evidence) for one in given]
 
 
 async def test_an_insight_counts_whose_memories_say_what_and_quotes_the_newest() -> None:

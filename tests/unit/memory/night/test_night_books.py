@@ -42,9 +42,11 @@ async def test_unusable_answers_count_towards_the_night_budget(
     assert sum(line["llm_calls"] for line in report["steps"]) == report["asked"]
 
 
-async def test_scores_for_unknown_ids_are_refused_and_counted(tmp_path: Path, clock: Clock) -> None:
+async def test_scores_for_unknown_ids_are_told_once_refused_and_counted(
+    tmp_path: Path, clock: Clock
+) -> None:
     made_up = calls(("Scores", {"scores": [{"id": "nobody", "importance": 9}]}))
     report = await night_of(tmp_path / "data", clock, model_that("Scores", made_up))
-    assert report["refused"].count("unknown id: nobody") == 2
+    assert report["refused"].count("unknown id: nobody") == 2 * 2
     assert not any(one["kind"] == "score_entry" for one in report["operations"])
     assert len(report["held"]) == len(SATURDAY)

@@ -1,0 +1,418 @@
+"""Nights with models that answer as real ones do: slips, prose, wrong numbers, mended facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from memory.records.records import Fact, JournalEntry
+from memory.settings import Settings
+from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
+from tests.support.clock import Clock
+from tests.support.scripted import ScriptedChatModel, call, calls, scripted
+
+SAID = [
+    ("Goran", "The rent of the second shop is 1,900 a month."),
+    ("Nadja", "Ilir is hired as a baker."),
+    ("Ilir", "The oven is delivered on Friday."),
+]
+BAD = "The assistant is a good helper."
+"""A fact that is rejected whatever it cites."""
+
+Rule = Callable[[list[BaseMessage], list[str]], AIMessage | str]
+
+
+def heard(said: Sequence[tuple[str, str]] = SAID) -> dict[str, Any]:
+    events = [
+        {"id": f"e{n}", "sender": who, "text": text, "addressed": False}
+        for n, (who, text) in enumerate(said, 1)
+    ]
+    return {"events": events}
+
+
+def turn_of(messages: Sequence[BaseMessage]) -> int:
+    """The number of answers that the model gave before this one."""
+    return sum(isinstance(message, AIMessage) for message in messages)
+
+
+def stored(*facts: tuple[str, list[Any]]) -> AIMessage:
+    return call("store_memory", facts=[{"text": text, "source_ids": ids} for text, ids in facts])
+
+
+def as_said(messages: list[BaseMessage]) -> AIMessage:
+    """A fact of each entry."""
+    return stored(*((text, [number]) for number, _, text in shown_lines(messages)))
+
+
+def model(**steps: Any) -> ScriptedChatModel:
+    """A model by step: answers by turn, or a rule. Without a step, it does what is usual."""
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        name = "consolidate" if "store_memory" in tools else tools[0]
+        step = steps.get(name)
+        if callable(step):
+            given: AIMessage | str = step(messages, tools)
+            return given
+        if step is not None:
+            return step[turn_of(messages)]  # type: ignore[no-any-return] # by turn
+        if name == "Scores":
+            numbers = [number for number, *_ in shown_lines(messages)]
+            return calls(
+                ("Scores", {"scores": [{"id": number, "importance": 7} for number in numbers]})
+            )
+        if name == "consolidate":
+            return as_said(messages)
+        return calls((name, {DREAMS[name]: []}))
+
+    return scripted(otherwise=answered)
+
+
+Night = tuple[dict[str, Any], list[JournalEntry], list[Fact], ScriptedChatModel]
+
+
+async def night(
+    folder: Path,
+    clock: Clock,
+    asked: ScriptedChatModel,
+    said: Sequence[tuple[str, str]] = SAID,
+    **settings: Any,
+) -> Night:
+    chosen = Settings(**{"night_calls_per_100": 1_000, **settings})
+    async with opened(folder, asked, clock, settings=chosen) as agent:
+        await agent.ainvoke(heard(said))
+        report = dict(await agent.sleep())
+        facts = await agent.resources.semantic.all(agent.scope)
+        return report, await entries(agent), facts, asked
+
+
+def of(asked: ScriptedChatModel, tool: str) -> list[list[BaseMessage]]:
+    return [one.messages for one in asked.calls if tool in one.tools]
+
+
+# Prompts
+
+
+async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_time(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(Questions=lambda *_: calls(("Questions", {"questions": ["What of the rent?"]})))
+    zone = {"time_zone": "Asia/Tokyo", "reflection_threshold": 5}
+    _, journal, *_ = await night(tmp_path, clock, asked, **zone)
+    ids = {entry["id"] for entry in journal}
+    for tool in ("Scores", "store_memory", "Questions"):
+        (first, *_) = of(asked, tool)
+        text = str(first[1].text)
+        assert "[1] Mon 2026-03-02 18:00 Goran: The rent of the second shop" in text, tool
+        assert not [id_ for id_ in ids if id_ in text]
+    (dream, *_) = of(asked, "Dream")
+    assert "] Mon 2026-03-02 18:00 Goran: The rent" in str(dream[1].text)
+    assert str(dream[1].text).startswith("<new_facts>\n[1] Mon 2026-03-02 18:00 ")
+    (insights, *_) = of(asked, "Insights")
+    assert "[1] Mon 2026-03-02 18:00 " in str(insights[1].text)
+    assert not [id_ for id_ in ids if id_ in f"{dream[1].text}{insights[1].text}"]
+
+
+async def test_an_answer_stands_with_the_assistants_question(tmp_path: Path, clock: Clock) -> None:
+    asked = scripted("Noted. Is the loan taken?", "Good.", otherwise=model().otherwise)
+    async with opened(tmp_path, asked, clock) as agent:
+        for number, text in enumerate(["We need a loan for the second shop.", "Yes, by Ilir."]):
+            event = {"id": f"e{number}", "sender": "Goran", "text": text}
+            await agent.ainvoke({"events": [event]})
+        await agent.sleep()
+    prompt = next(one for one in of(asked, "store_memory") if "Entries:" in str(one[1].text))
+    assert str(prompt[1].text).splitlines()[-3:-1] == [
+        "[2] Mon 2026-03-02 09:00 Goran: Yes, by Ilir.",
+        "    (answers the assistant's question) Is the loan taken?",
+    ]
+
+
+# Consolidation
+
+
+@pytest.mark.parametrize("dress", ["{}", "[{}]", "#{}", "({})", "entry {}", 0])
+async def test_sources_are_understood_in_whatever_dress(
+    tmp_path: Path, clock: Clock, dress: str | int
+) -> None:
+    def dressed(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        lines = shown_lines(messages)
+        given = [int(n) if dress == 0 else str(dress).format(n) for n, *_ in lines]
+        return stored(*((line[2], [id_]) for id_, line in zip(given, lines, strict=True)))
+
+    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=dressed))
+    assert sorted(fact["source_events"] for fact in facts) == [["e1"], ["e2"], ["e3"]]
+    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
+    assert (report["held"], report["refused"]) == ([], [])
+
+
+async def test_the_beginning_of_an_entrys_own_id_is_understood(
+    tmp_path: Path, clock: Clock
+) -> None:
+    only = stored(("The rent of the second shop is 1,900 a month.", ["event_20260302"]))
+    _, _, facts, _ = await night(tmp_path, clock, model(consolidate=[only]), SAID[:1])
+    assert [fact["source_events"] for fact in facts] == [["e1"]]
+
+
+async def test_a_number_that_was_not_shown_is_told_and_the_fact_can_be_mended(
+    tmp_path: Path, clock: Clock
+) -> None:
+    text = SAID[1][1]
+    answers = [
+        calls(("store_memory", {"facts": [{"text": text, "source_ids": ["17"]}]}), ("noop", {})),
+        calls(("store_memory", {"facts": [{"text": text, "source_ids": ["2"]}]}), ("noop", {})),
+    ]
+    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
+    assert "17" in result_of(of(asked, "store_memory")[1][3])["rejected"][0]["error"]
+    assert [fact["source_events"] for fact in facts] == [["e2"]]
+    assert (report["held"], report["refused"]) == ([], [])
+    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
+
+
+async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_mended(
+    tmp_path: Path, clock: Clock
+) -> None:
+    good = [(text, [str(n)]) for n, (_, text) in enumerate(SAID, 1)]
+    answers = [stored(*good[:2], (BAD, ["3"])), stored(good[2])]
+    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
+    (_, second) = of(asked, "store_memory")
+    told = result_of(second[3])
+    assert (told["rejected"][0]["text"], told["not_cited"]) == (BAD, ["3"])
+    assert told["rejected"][0]["error"]
+    assert sorted(fact["text"] for fact in facts) == sorted(text for _, text in SAID)
+    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
+    assert (report["held"], report["refused"]) == ([], [])
+
+
+async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_reason(
+    tmp_path: Path, clock: Clock
+) -> None:
+    good = [(text, [str(n)]) for n, (_, text) in enumerate(SAID, 1)]
+    answers = [stored(*good[:2], (BAD, ["3"])), stored((BAD, ["[3]"]))]
+    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=answers))
+    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
+    assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
+    assert report["held"] == [entry["id"] for entry in journal if entry["sources"] == ["e3"]]
+    assert len(report["refused"]) == 1
+    assert BAD in report["refused"][0]
+    assert len(report["refused"][0].partition(BAD)[2]) > 10
+    made = [one["target"] for one in report["operations"] if one["kind"] == "mark_entry"]
+    assert (len(facts), len(made)) == (2, 2)
+    again = model(consolidate=[stored(("The oven is delivered on Friday.", [1]))])
+    async with opened(tmp_path, again, clock) as agent:
+        after = await agent.sleep()
+    assert after["held"] == []
+
+
+async def test_noop_in_the_answer_that_was_rejected_twice_settles_only_the_rest(
+    tmp_path: Path, clock: Clock
+) -> None:
+    both = calls(
+        ("store_memory", {"facts": [{"text": BAD, "source_ids": ["3"]}]}),
+        ("noop", {"reasoning": "the rest is small talk"}),
+    )
+    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[both, both]))
+    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
+    assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
+    assert len(of(asked, "store_memory")) == 2
+    reasons = {one["reason"] for one in report["operations"] if one["kind"] == "mark_entry"}
+    assert reasons == {"the model found nothing in it to keep"}
+
+
+async def test_prose_gets_one_nudge(tmp_path: Path, clock: Clock) -> None:
+    def late(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        if isinstance(messages[-1], HumanMessage) and turn_of(messages):
+            return as_said(messages)
+        return "These entries tell of a second shop, a baker and an oven."
+
+    report, _, facts, asked = await night(tmp_path, clock, model(consolidate=late))
+    (_, second) = of(asked, "store_memory")
+    assert str(second[-1].text).startswith("Call store_memory")
+    assert "noop" in str(second[-1].text)
+    assert (len(facts), report["held"]) == (3, [])
+
+
+async def test_prose_after_the_nudge_leaves_the_rest_pending(tmp_path: Path, clock: Clock) -> None:
+    asked = model(consolidate=[stored((SAID[0][1], [1])), "That is all.", "I said so."])
+    report, journal, facts, _ = await night(tmp_path, clock, asked)
+    assert len(of(asked, "store_memory")) == 3
+    assert (len(facts), len(report["held"])) == (1, 2)
+    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
+    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
+
+
+async def test_wrong_arguments_are_told_and_given_up_after_two_tries(
+    tmp_path: Path, clock: Clock
+) -> None:
+    wrong = call("store_memory", facts="The rent is 1,900.")
+    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[wrong, wrong]))
+    (_, second) = of(asked, "store_memory")
+    assert "facts" in result_of(second[-1])["error"]
+    assert {entry["consolidation"] for entry in journal} == {"pending"}
+    assert "store_memory" in report["refused"][0]
+
+
+async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:
+    def twins(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        made = as_said(messages).tool_calls[0]["args"]["facts"]
+        each = [
+            {"name": "store_memory", "args": {"facts": [fact]}, "id": "same", "type": "tool_call"}
+            for fact in made
+        ]
+        return AIMessage("", tool_calls=each)
+
+    report, _, facts, _ = await night(tmp_path, clock, model(consolidate=twins))
+    assert (len(facts), report["held"]) == (3, [])
+
+
+# Scores
+
+
+def scores(*given: tuple[Any, Any]) -> AIMessage:
+    return calls(("Scores", {"scores": [{"id": id_, "importance": n} for id_, n in given]}))
+
+
+async def test_scores_beyond_the_scale_are_clamped_and_noted(tmp_path: Path, clock: Clock) -> None:
+    said = [*SAID, ("Goran", "The flour costs 40 a sack."), ("Nadja", "I need two more bowls.")]
+    given = scores(("[1]", 11), (2, 0), ("#3", "8"), ("4", 7.5), ("entry 5", "9"))
+    report, journal, _, asked = await night(tmp_path, clock, model(Scores=[given]), said)
+    found = {entry["sources"][0]: entry["importance"] for entry in journal}
+    assert found == {"e1": 10, "e2": 1, "e3": 8, "e4": 8, "e5": 9}
+    assert len(of(asked, "Scores")) == 1
+    noted = [one for one in report["refused"] if one.startswith("importance")]
+    assert [one.partition(":")[0] for one in noted] == [
+        "importance 11 taken as 10",
+        "importance 0 taken as 1",
+        "importance 7.5 taken as 8",
+    ]
+
+
+async def test_missing_scores_are_asked_for_once_and_wrong_numbers_told(
+    tmp_path: Path, clock: Clock
+) -> None:
+    steps = [scores((1, 7), (9, 5)), scores((2, 6))]
+    report, journal, _, asked = await night(tmp_path, clock, model(Scores=steps))
+    (_, second) = of(asked, "Scores")
+    told = str(second[-1].text)
+    assert "There is no entry 9: shown are 1 to 3." in told
+    assert "These entries have no score yet: 2, 3." in told
+    found = {entry["sources"][0]: entry["scoring_method"] for entry in journal}
+    assert found == {"e1": "llm", "e2": "llm", "e3": "heuristic"}
+    assert len(report["held"]) == 1
+    assert report["refused"] == ["unknown id: 9"]
+
+
+async def test_wrong_numbers_alone_cost_no_second_answer(tmp_path: Path, clock: Clock) -> None:
+    given = scores((1, 7), (2, 7), (3, 7), (4, 7))
+    report, _, _, asked = await night(tmp_path, clock, model(Scores=[given]))
+    assert len(of(asked, "Scores")) == 1
+    assert report["refused"] == ["unknown id: 4"]
+
+
+# Dreams
+
+
+def relation(fact: Any, other: Any, kind: str = "relates") -> dict[str, Any]:
+    return {"fact": fact, "other": other, "relation": kind, "reason": "both"}
+
+
+def dreams(*pairs: dict[str, Any]) -> AIMessage:
+    return calls(("Dream", {"relations": [*pairs], "contexts": []}))
+
+
+async def test_a_pair_that_could_not_be_read_is_told_and_mended(
+    tmp_path: Path, clock: Clock
+) -> None:
+    steps = [dreams(relation("[1]", "#2"), relation(3, "8")), dreams(relation(3, 1))]
+    report, _, _, asked = await night(tmp_path, clock, model(Dream=steps))
+    (_, second) = of(asked, "Dream")
+    assert "There is no fact 8: shown are 1 to 3." in str(second[-1].text)
+    linked = [one for one in report["operations"] if one["kind"] == "link"]
+    assert len([one for one in linked if one["after"]["of"] == "facts"]) == 2
+    assert len([one for one in report["operations"] if one["kind"] == "settle_fact"]) == 3
+    assert report["refused"] == []
+
+
+async def test_a_pair_that_stays_unread_comes_again_in_the_next_night(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def lost(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        number = {text.split()[1]: number for number, _, text in shown_lines(messages)}
+        readable = relation(number["rent"], number["is"])
+        return dreams(readable, relation(number["oven"], "the rent"))
+
+    report, _, facts, _ = await night(tmp_path, clock, model(Dream=lost))
+    settled = [one["target"] for one in report["operations"] if one["kind"] == "settle_fact"]
+    oven = next(fact for fact in facts if "oven" in fact["text"])
+    assert (len(settled), oven["op"] in settled) == (2, False)
+    assert [one for one in report["refused"] if "the rent" in one]
+    asked = model()
+    async with opened(tmp_path, asked, clock) as agent:
+        again = await agent.sleep()
+    new = str(of(asked, "Dream")[0][1].text).partition("</new_facts>")[0]
+    assert ("oven" in new, "rent" in new) == (True, False)
+    done = [one["target"] for one in again["operations"] if one["kind"] == "settle_fact"]
+    assert done == [oven["op"]]
+
+
+# Insights
+
+
+async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, clock: Clock) -> None:
+    def insight(*evidence: Any) -> AIMessage:
+        one = {"text": "The second shop opens with a new baker.", "evidence": evidence}
+        return calls(("Insights", {"insights": [{**one, "importance": "8"}]}))
+
+    asked = model(
+        Questions=[calls(("Questions", {"questions": ["What of the second shop?"]}))],
+        Insights=[insight("[1]", 40), insight(1, "#2")],
+    )
+    report, *_ = await night(tmp_path, clock, asked, reflection_threshold=5)
+    (_, second) = of(asked, "Insights")
+    assert "There is no memory 40" in str(second[-1].text)
+    (made,) = [one["after"] for one in report["operations"] if one["kind"] == "add_entry"]
+    assert (len(made["evidence"]), made["importance"]) == (2, 8)
+    assert report["refused"] == []
+
+
+async def test_questions_are_asked_only_of_entries_that_matter(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(Scores=[scores((1, 9), (2, 3), (3, 9))])
+    await night(tmp_path, clock, asked, reflection_threshold=5)
+    text = str(of(asked, "Questions")[0][1].text)
+    assert ("rent" in text, "Ilir is hired" in text, "oven" in text) == (True, False, True)
+
+
+# Cost
+
+
+def passing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    """Stores most, one fact of the first batch in vain, and settles the rest in the same answer."""
+    if isinstance(messages[-1], ToolMessage):
+        return call("noop")
+    lines = shown_lines(messages)
+    first = any("The 0th sack" in text for *_, text in lines)
+    facts = [(text, [number]) for number, _, text in lines[1:]] + [(BAD, ["1"])] * first
+    made = stored(*facts).tool_calls[0]["args"]
+    return calls(("store_memory", made), ("noop", {"reasoning": "the rest is passing"}))
+
+
+async def test_a_hundred_entries_stay_within_the_budget_of_calls(
+    tmp_path: Path, clock: Clock
+) -> None:
+    said = [("Goran", f"The {n}th sack of flour weighs {n} kilograms.") for n in range(100)]
+    asked = model(
+        consolidate=passing,
+        Questions=[calls(("Questions", {"questions": ["What does the flour weigh?"]}))],
+    )
+    report, *_ = await night(tmp_path, clock, asked, said, night_calls_per_100=15)
+    assert (report["stopped"], report["held"]) == (None, [])
+    by_step = {one["step"]: one["llm_calls"] for one in report["steps"]}
+    assert by_step.pop("reflect", 2) == 2
+    assert by_step == {"score_importance": 2, "consolidate": 5, "dream": 5} | {
+        step: 0 for step in by_step if step not in ("score_importance", "consolidate", "dream")
+    }
+    assert len(asked.calls) == 2 + 5 + 5 + 2 <= 15
