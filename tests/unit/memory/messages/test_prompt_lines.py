@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pytest
 
