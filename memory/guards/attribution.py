@@ -32,6 +32,12 @@ _I_ANYWHERE = re.compile(
     "|".join(_I.values())
     + r"|(?<!\w)(?:me|my|mein\w*|mir|mich|mi|mis|mon|ma|mes|moi|m'|bana|beni|benim)(?!\w)"
 )
+_WE = re.compile(
+    r"(?<!\w)(?:we(?:'\w+)?|us|our|ours|wir|uns|unser\w*|nosotr[oa]s|nuestr[oa]s?|\w+mos|nous|notre|nos|on"
+    r"|biz|bizim|bize|\w+(?:iyoruz|uyoruz|dik|duk|tik|tuk|eceg?iz|acag?iz)|noi|nostr[oaie]|wij|ons)(?!\w)"
+    r"|我们|咱"
+)
+"""Who says "we" speaks of others, too."""
 _SOMEBODY_FIRST = re.compile(
     r"(?<!\w)(?:he|she|they|er|ella|il|elle|ils|elles|hij|zij)(?:'\w+)?(?!\w)|[他她]"
 )
@@ -61,6 +67,8 @@ def is_same(one: str, other: str) -> bool:
 
 def refers_back(name: Name, fact: Fact) -> bool:
     """Whether a pronoun of the sources may mean somebody who was named just before."""
+    if name.key in fact.people and _WE.search(fold(" ".join(s.text for s in fact.evidence.sources))):
+        return any(fold(one).split()[0] in fact.folded for one in fact.evidence.speakers)
     if not fact.evidence.before or not fact.evidence.heard_before.has(name):
         return False
     if not fact.translated:
@@ -82,22 +90,22 @@ _PIECES = re.compile(
 )
 
 
-def other_subject(fact: Fact, known: Collection[str]) -> str | None:
+def other_subject(fact: Fact) -> str | None:
     """Why the person of whom the fact speaks is not the one of whom its sources say it."""
     if fact.translated:
         return None
     for piece in _PIECES.split(fact.text):
-        found = names_in(piece.strip(), known, fact.tongue)
+        found = names_in(piece.strip(), fact.people, fact.tongue)
         opening = [one for one in found[:1] if fold(piece).strip().startswith(one.key)]
         for subject in opening:
-            if (other := _said_of(subject, piece, fact, known)) is not None:
+            if (other := _said_of(subject, piece, fact)) is not None:
                 return (
                     f"What it cites says this of {other}, and the fact says it of {subject.written}"
                 )
     return None
 
 
-def _said_of(subject: Name, piece: str, fact: Fact, known: Collection[str]) -> str | None:
+def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
     """The person of whom the nearest clause says it, if that is somebody else."""
     wanted = [one for one in content(piece, fact.codes) if bare(one) != subject.key]
     if not wanted or _owns(subject, piece):
@@ -109,7 +117,7 @@ def _said_of(subject: Name, piece: str, fact: Fact, known: Collection[str]) -> s
     others = []
     for weight, clause in ranked:
         if weight == best:
-            other = _subject_of(clause, wanted, known)
+            other = _subject_of(clause, wanted, fact.people)
             if other is None or bare(other) == subject.key or is_same(other, subject.written):
                 return None
             if bare(other) in fold(piece) or subject.key in fold(clause.text):

@@ -33,6 +33,10 @@ _HOUR = re.compile(
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
 _BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d:/]|[.,]\d)")
+_ONE = re.compile(
+    r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
+)
+_DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
 
 _PHRASES = tuple(
@@ -105,6 +109,8 @@ def possible_times(digits: str) -> list[Clock]:
     found = times_in(digits)
     for pattern, minutes in _NAMED:
         found += [Clock(minutes, True, *m.span(), m.group()) for m in pattern.finditer(digits)]
+    found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
+    found += [Clock(int(m[1]) * 60 - 30, False, *m.span(), "") for m in _DUTCH.finditer(digits)]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found

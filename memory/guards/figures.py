@@ -190,8 +190,12 @@ def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
         return True
     made = numbers.derived(
         [one for one in evidence.numbers if _comparable(one, number)],
-        times=any(_TIMES.search(digits) for _, digits in evidence.readings),
+        times=any(_TIMES.search(each) for each in (folded, *(d for _, d in evidence.readings))),
     )
+    if values & (_parts_of(evidence) | _ages(evidence)):
+        return True
+    if _ABOUT.search(folded) and any(numbers.is_near(one, _ages(evidence)) for one in values):
+        return True
     if values & made and (_MORE.search(folded) or max(values) > 50):
         return True
     if len(number.written) >= 5 and number.written.isdigit():
@@ -214,6 +218,32 @@ def _parts(evidence: Evidence) -> set[float]:
         first, second = (float(part) for part in re.split("[.,:]", one))
         made |= {first, second, first * 60 + second, first * 3600 + second * 60}
     return made
+
+
+def _parts_of(evidence: Evidence) -> set[float]:
+    """Halves and doubles, if a source speaks of them."""
+    text = "\n".join(digits for _, digits in evidence.readings)
+    told = {one for number in evidence.numbers for one in number.bases()}
+    return {
+        numbers.rounded(one * factor)
+        for factor, words in _FRACTIONS
+        if words.search(text)
+        for one in told
+    }
+
+
+_FRACTIONS = (
+    (0.5, re.compile(r"half|halb|halft|mitad|medi[oa]|moitie|demi|yari|meta|metade|半|折半")),
+    (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
+    (1 / 3, re.compile(r"third|drittel|tercio|tiers|ucte|三分之一")),
+    (0.25, re.compile(r"quarter|viertel|cuarta parte|quart|ceyrek|四分之一")),
+)
+
+
+def _ages(evidence: Evidence) -> set[float]:
+    """The years between the years that the sources name and the day on which they were said."""
+    told = {one for number in evidence.numbers for one in number.readings if 1900 <= one <= 2100}
+    return {abs(today.year - one) for one in told for today in evidence.days.today}
 
 
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")

@@ -41,14 +41,14 @@ def ungrounded(
         people: everybody known by name, so that a name is seen to be one.
         zone: the people's time zone.
     """
-    fact = Fact(text, Evidence(tuple(cited), zone, tuple(before)))
-    known = _known([*people, *fact.evidence.speakers])
+    evidence = Evidence(tuple(cited), zone, tuple(before))
+    fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
         lambda: other_number(fact),
-        lambda: _other_name(fact, known),
-        lambda: other_subject(fact, known),
+        lambda: _other_name(fact),
+        lambda: other_subject(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
         lambda: _unrelated(fact),
@@ -87,13 +87,13 @@ def _known(people: Collection[str]) -> frozenset[str]:
     )
 
 
-def _other_name(fact: Fact, known: Collection[str]) -> str | None:
+def _other_name(fact: Fact) -> str | None:
     """A name of the fact that its sources do not have."""
     heard = fact.evidence.heard
-    for name in names.names_in(fact.text, known, fact.tongue):
+    for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
-        if name.key not in known and not fact.evidence.familiar:
+        if name.key not in fact.people and not fact.evidence.familiar:
             continue
         if refers_back(name, fact):
             continue
@@ -125,18 +125,25 @@ _SAID_AS = {
 def _other_mood(fact: Fact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
     told = fact.evidence.clauses
+    if not fact.evidence.familiar:
+        return None
     lost = {id(one): _lost(one, fact) for one in told}
     if all(lost[id(one)] for one in told):
-        nearest = max(told, key=lambda one: fact.nearness(one.words))
+        nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     if fact.translated:
         return None
-    near = {id(one): fact.nearness(one.words) for one in told}
+    near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
+    enough = min(2, -(-len(fact.words) // 2))
     for one in sorted(told, key=lambda each: -near[id(each)]):
-        if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= 2:
+        if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+def _near(fact: Fact, clause: Clause) -> int:
+    return fact.nearness(clause.spread or clause.words)
 
 
 def _lost(clause: Clause, fact: Fact) -> list[Mood]:
@@ -146,7 +153,7 @@ def _lost(clause: Clause, fact: Fact) -> list[Mood]:
 
 def _turned(fact: Fact) -> str | None:
     """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or len(fact.words) < 2:
+    if fact.translated or not fact.evidence.familiar or len(fact.words) < 2:
         return None
     near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
     best = max(count for count, _ in near)

@@ -84,7 +84,7 @@ fr a ai alors apres au aussi aux avait avant avec avez avons c'est ca ce cela ce
 tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz bize bizim bu buna
  bunu bunun cok cunku da daha de degil diye en eger gibi hala hem hep hepsi her hic icin ile ise
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
- sonra su ve veya var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ sonra su ve veya yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
  della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
@@ -151,10 +151,21 @@ def language(text: str) -> str | None:
 
 def is_familiar(text: str) -> bool:
     """Whether the rules know the language of `text`, or it has too few words to tell."""
-    return bool(languages(text)) or len(words_of(fold(text))) < _FEW
+    if HAN.search(text) and languages(text) == ("zh",):
+        return True
+    found = words_of(fold(text))
+    if _OTHER_SCRIPT.search(text):
+        return False
+    strange = sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
+    known = max(_scores(text).values()) >= _KNOWN * len(found) and strange < _STRANGERS
+    return known or (len(found) < _FEW and not strange)
 
 
 _FEW = 4
+_KNOWN = 0.21
+"""Least score for each word of a text in a language that is known."""
+_STRANGE, _STRANGERS = re.compile("[čšžćđřěůąęłńśźżőűșțăåøæð]"), 2
+"""Letters that the known languages lack, and how many words with them make a text strange."""
 _CHINESE_FUNCTION = frozenset(
     "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但"
     "对从向以为于啊吧呢吗哦嗯已经还又再才只最更这些那里么什"

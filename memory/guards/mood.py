@@ -89,7 +89,7 @@ en if|unless|suppose|supposing|provided|assuming|in case|otherwise|as long as|de
 de wenn|falls|sofern|angenommen|es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
-tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}|olsa\w*|diyelim|sayet|\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak|\w+ersek|yoksa|\w*(?:lirsa|lirse|rsa|rse)\w{0,3}|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
+tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}|olsa\w*|diyelim|sayet|\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak|\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 it se|qualora|a meno che
 pt se|caso|a menos que
@@ -109,12 +109,12 @@ pt talvez|poderia\w*
 nl misschien|zou|zouden
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until|only|hop\w*|whether|as long as|when|once|want\w*|wish\w*|require\w*|need\w*|able|can|failing|without|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*|will not
-de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet|erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|kann|konnen|darf|andernfalls|bereit|voraussichtlich
-es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo|siempre que|ofrec\w*|quier\w*|pueden?|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
-fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*|eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|peut|veut|depend\w*|ne \w+ que|seulement|a moins
+en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until|only|hop\w*|whether|as long as|when|want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*|will not
+de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet|erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
+es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo|siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
+fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*|eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|ne \w+ que|seulement|a moins
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*|\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi|ihtimal\w*|sart\w*
-zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|想|希望|若|一旦|可以|能|只有|否则|条件
+zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|想|希望|若|一旦|只有|否则|条件
 it se|forse|potrebb\w*|eventual\w*|propon\w*|pens\w*|vuole|può|puo|solo
 pt se|talvez|poderia\w*|propoe|pens\w*|quer|pode|só
 nl als|misschien|zou|mogelijk|kan|wil
@@ -180,10 +180,26 @@ _EXPERTS = re.compile(
     r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista|medecin|veterinaire"
     r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师|师傅|护士"
 )
-_PEOPLE = re.compile(
-    r"(?<!\w)(?:mum|mom|mother|dad|father|aunt|uncle|cousin|sister|brother|grand\w+|neighbou?r|porter"
-    r"|caretaker|someone|somebody|one of (?:the|them)|he|she|they|him|her|kids?|guys?|woman|man|boy|girl)(?!\w)"
-)
+_QUOTING = {
+    code: re.compile(pattern)
+    for code, pattern in {
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says|said|tells?|told|wrote|texted)"
+        r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
+        r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
+        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where|what|how"
+        r"|who|if|whether|not|you|we|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
+        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb|glaubt)"
+        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?|ihre?|mein"
+        r"|meine) [a-z]+",
+        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento)n? que (?:el|la|los|las|un"
+        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]",
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il |elle |ils |elles "
+        r"|c'|on |oui|non|j|tu |vous )[a-z]",
+        "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
+        r"(?:soyl|anlat|yaz|dusun|san)",
+        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
+    }.items()
+}
 _DOUBTS = _by_language(r"""
 en doubt\w*|don't (?:believe|buy)|not (?:so )?sure|hard to believe|can't see|i'd rather not repeat|no idea if
 de zweif\w*|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
@@ -256,23 +272,26 @@ def is_claim(sentence: str, codes: tuple[str, ...]) -> bool:
     return _says(_CLAIMS, fold(sentence), codes[:1])
 
 
-def says(sentence: str, codes: tuple[str, ...]) -> re.Match[str] | None:
-    """The word by which it quotes somebody."""
-    folded = fold(sentence)
-    for code in codes[:1]:
-        if code in _SAYS and (found := _SAYS[code].search(folded)):
-            return found
-    return None
-
-
 def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
     """Whether the speaker doubts it."""
     return _says(_DOUBTS, fold(text), codes[:1])
 
 
 def quotes_another(sentence: str, codes: tuple[str, ...]) -> bool:
-    """Whether it quotes somebody on somebody else: "Bo says the porter took it"."""
-    return False
+    """Whether it quotes somebody on somebody else: "Bo says the porter took it".
+
+    What people say of themselves, and the word of a doctor, stand for what is so.
+    """
+    folded = fold(sentence)
+    code = codes[0] if codes else None
+    if code not in _QUOTING or _EXPERTS.search(folded):
+        return False
+    return _QUOTING[code].search(folded) is not None
+
+
+def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
+    """Whether it quotes somebody at all."""
+    return _says(_SAYS, fold(sentence), codes[:1])
 
 
 def asks_in(fact: str, codes: tuple[str, ...]) -> bool:

@@ -406,9 +406,8 @@ _HAN_SURNAMES = frozenset(
     "裴霍成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
 )
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
-_GERMAN_BARE = re.compile(
-    r"\b(?P<before>bei|von|mit|an|fur|zu|nach|aus|in|gegen|und|an|ist|heist|namens) $"
-)
+_BARE = frozenset("bei von mit an fur zu nach aus in gegen ohne heist namens statt".split())
+"""Behind one of these a German noun without an article is often a name."""
 
 
 def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
@@ -443,13 +442,15 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
+            elif tongue == "de" and not opens and before in _BARE:
+                yield Name(written, key, False)
             elif opens and place == 0:
                 yield Name(written, key, False)
 
 
 def _is_common(written: str, key: str) -> bool:
     plain = fold(written)
-    if len(plain) <= 2 or key in _COMMON or plain in _COMMON or key in _TITLES or len(key) < 2:
+    if len(plain) <= 2 or key in _COMMON or plain.removesuffix("s") in _COMMON or plain in _COMMON or key in _TITLES or len(key) < 2:
         return True
     if written.isupper() and len(written) <= 4:
         return True
@@ -546,14 +547,27 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
 
 
 def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
-    """The word that stands in the sources where the fact has `name`: "bei Nele" for "bei Nora"."""
+    """The word that stands in the sources where the fact has `name`.
+
+    It stands behind the same preposition, or before the same word: "bei Nele", "Nele bringt".
+    """
     folded = fold(fact)
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
-        lead = _GERMAN_BARE.search(folded, max(0, found.start() - 12), found.start())
-        if lead is None:
-            continue
-        for other in re.finditer(rf"(?<!\w){lead['before']} (\w+)", heard.folded):
+        lead = re.search(r"(\w+) $", folded[: found.start()])
+        follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
+        places = []
+        if lead and lead[1] in _BARE:
+            places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
+        if follow and follow[1] not in _ALL_FUNCTION_WORDS:
+            places += re.finditer(
+                rf"(?<!\w)([^\W\d_]+)\W{{1,3}}{re.escape(follow[1])}(?!\w)", heard.folded
+            )
+        for other in places:
             word = heard.text[other.start(1) : other.end(1)]
-            if word[:1].isupper() and other[1] not in folded and not alike(other[1], name.key):
+            strange = other[1] not in folded and not alike(other[1], name.key)
+            if word[:1].isupper() and strange and not _is_common(word, other[1]):
                 return word
     return None
+
+
+_ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

@@ -294,6 +294,8 @@ def _adds(current: float, value: float, language: str) -> bool:
         return value < 100
     if language == "fr" and current % 100 in (60, 80) and 10 <= value < 20:
         return True
+    if language == "fr" and current % 100 == 10:
+        return 7 <= value <= 9
     return current % 10 == 0 and current % 100 >= 20 and value < 10
 
 
@@ -364,7 +366,7 @@ class Number(NamedTuple):
     def bases(self) -> set[float]:
         """The readings in the base unit; without a unit, as they are."""
         factor = self.unit[1] if self.unit else 1.0
-        return {_round(one * factor) for one in self.readings}
+        return {rounded(one * factor) for one in self.readings}
 
 
 def numbers_in(digits: str) -> list[Number]:
@@ -379,7 +381,7 @@ def _number(found: re.Match[str], text: str) -> Number:
     after = _AFTER.match(text, end)
     word = after[1] if after else ""
     if word in _SCALES and after and (word != "k" or not text[end].isspace()):
-        readings = frozenset(_round(one * _SCALES[word]) for one in readings) | (
+        readings = frozenset(rounded(one * _SCALES[word]) for one in readings) | (
             readings if word in ("mil", "mille", "bin") else frozenset()
         )
         end = after.end()
@@ -413,7 +415,7 @@ def readings_of(written: str) -> frozenset[float]:
         made.add(float("".join(parts)))
     if len(marks) == 1 or (len(set(marks)) == 2 and marks.index(marks[-1]) == len(marks) - 1):
         made.add(float("".join(parts[:-1]) + "." + parts[-1]))
-    return frozenset(map(_round, made)) or frozenset(map(float, parts))
+    return frozenset(map(rounded, made)) or frozenset(map(float, parts))
 
 
 _MIXED = (
@@ -429,7 +431,7 @@ def _mixed(text: str) -> Iterator[Number]:
     """Numbers of two units: 4h12, 1m90."""
     for pattern, unit, first, second in _MIXED:
         for found in pattern.finditer(text):
-            value = _round(int(found[1]) * first + int(found[2]) * second)
+            value = rounded(int(found[1]) * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
     for found in _HALVES.finditer(text):
         yield Number(
@@ -447,17 +449,19 @@ _HALF_HOUR = re.compile(
 )
 
 
-def _round(value: float) -> float:
+def rounded(value: float) -> float:
     return round(value, 6)
 
 
 def derived(sources: Sequence[Number], *, times: bool) -> set[float]:
-    """Sums and differences of two numbers, in base units; with `times` their products, too."""
+    """Sums and differences of two numbers, in base units; with `times` products, too."""
     values = sorted({one for number in sources for one in number.bases()})[:40]
     made: set[float] = set()
     for one, other in combinations(values, 2):
-        made |= {_round(one + other), _round(other - one)}
-        made |= {_round(one * other)} if times else set()
+        made |= {rounded(one + other), rounded(other - one)}
+        if times:
+            made |= {rounded(one * other)}
+            made |= {rounded(a / b) for a, b in ((one, other), (other, one)) if b}
     return made
 
 

@@ -32,6 +32,8 @@ class Clause(NamedTuple):
     words: tuple[str, ...]
     sentence: str
     at: str
+    spread: tuple[str, ...]
+    """The words of the whole sentence, if its mood is that of the whole."""
 
 
 _CLAUSES = re.compile(
@@ -135,10 +137,19 @@ def _clauses(sentence: str, source: Source) -> Iterable[Clause]:
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
+    if mood.is_quote(sentence, codes) and mood.is_doubted(source.text, codes):
+        general |= {Mood.REPORT}
+    spread = content(sentence, codes) if general else ()
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
+    quoted: tuple[str, ...] = ()
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
-        yield Clause(part, source.speaker, codes, moods, content(part, codes), sentence, source.at)
+        if quoted or mood.quotes_another(part, codes):
+            # What follows in the sentence is quoted, too.
+            quoted += content(part, codes)
+            moods |= {Mood.REPORT}
+        words = content(part, codes)
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, spread)
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
@@ -147,7 +158,7 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
         found.add(Mood.QUESTION)
     if mood.is_conditional(text, codes):
         found.add(Mood.CONDITION)
-    if mood.is_claim(text, codes) or mood.quotes_another(text, codes):
+    if mood.is_claim(text, codes):
         found.add(Mood.REPORT)
     return frozenset(found)
 
@@ -167,6 +178,13 @@ class Fact:
 
     text: str
     evidence: Evidence
+    people: frozenset[str] = frozenset()
+    """The words of people's names, folded."""
+
+    @cached_property
+    def folded(self) -> str:
+        """The text, folded."""
+        return fold(self.text)
 
     @cached_property
     def tongue(self) -> str | None:
