@@ -205,9 +205,15 @@ _OPEN = re.compile(
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
     r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
     r"|advent|nikolaus|valentin|semana santa|puente|holiday|ferien|vacaciones|vacances|tatil"
-    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice"
+    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
 )
 """Words for days that the rules do not know."""
+
+
+def is_feast(digits: str) -> bool:
+    """Whether a text names a day that the rules cannot resolve, such as Easter."""
+    return _OPEN.search(digits) is not None
+
 
 
 @dataclass
@@ -393,7 +399,7 @@ def _days_of(digits: str, today: date) -> Days:
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
-    made.vague = bool(_OPEN.search(digits))
+    made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     made.weekdays |= {one.weekday() for one in made.days}
     return made

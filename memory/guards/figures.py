@@ -34,7 +34,7 @@ def other_day(fact: Fact) -> str | None:
 def _is_open(fact: Fact, named: dates.Named) -> bool:
     """Whether the rules cannot tell: a feast day, or the day on which it was said."""
     days = fact.evidence.days
-    if days.vague:
+    if days.vague or dates.is_feast(fact.digits):
         return True
     if named.weekday is not None:
         today = {one.weekday() for one in days.today}
@@ -233,10 +233,16 @@ def _parts_of(evidence: Evidence) -> set[float]:
 
 
 _FRACTIONS = (
-    (0.5, re.compile(r"half|halb|halft|mitad|medi[oa]|moitie|demi|yari|meta|metade|半|折半")),
+    (
+        0.5,
+        re.compile(
+            r"half (?:of|the|price|off|as|that)|in half|halfte|halbier|halbe[rn]? preis|mitad|moitie"
+            r"|demi-tarif|yarisi|yariya|la meta|metade|一半|半价|减半|折半"
+        ),
+    ),
     (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
-    (1 / 3, re.compile(r"third|drittel|tercio|tiers|ucte|三分之一")),
-    (0.25, re.compile(r"quarter|viertel|cuarta parte|quart|ceyrek|四分之一")),
+    (1 / 3, re.compile(r"a third|one third|drittel|tercio|un tiers|ucte|三分之一")),
+    (0.25, re.compile(r"quarter of|ein viertel (?:de|von)|cuarta parte|un quart d|ceyregi|四分之一")),
 )
 
 

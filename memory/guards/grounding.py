@@ -8,13 +8,14 @@ What these rules cannot decide, such as a paraphrase or a translation, passes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, tzinfo
 
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
-from memory.guards.lexicon import HAN, content, fold, languages, shared
+from memory.guards.lexicon import HAN, OPPOSITES, content, fold, languages, shared, words_of
 from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Evidence, Fact, Source
 
@@ -153,20 +154,57 @@ def _lost(clause: Clause, fact: Fact) -> list[Mood]:
 
 def _turned(fact: Fact) -> str | None:
     """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or not fact.evidence.familiar or len(fact.words) < 2:
+    if fact.translated or not fact.evidence.familiar or not fact.words:
         return None
-    near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
-    best = max(count for count, _ in near)
-    if best < 2 or best < 0.6 * len(fact.words):
+    parts = [
+        (text, content(text, one.codes), one)
+        for one in fact.evidence.clauses
+        for text in _AND.split(one.text)
+    ]
+    near = [(fact.nearness(words), text, one) for text, words, one in parts]
+    best = max(count for count, _, _ in near)
+    denied = mood.denies(fact.text, fact.codes)
+    if not denied and any(_excepts(fact, words, text, one) for text, words, one in parts):
+        return "What it cites leaves this out: keep the negation"
+    if best < min(2, len(fact.words)) or best < 0.6 * len(fact.words):
         return None
-    top = [one for count, one in near if count == best]
-    if all(mood.negates(one.text, one.codes) for one in top) and not mood.denies(
-        fact.text, fact.codes
-    ):
+    top = [(text, one) for count, text, one in near if count == best]
+    if not denied and all(mood.negates(text, one.codes) for text, one in top):
         return "What it cites says that this is not so: keep the negation"
     if mood.negates(fact.text, fact.codes) and best >= 3 and best >= 0.8 * len(fact.words):
-        if not any(mood.denies(one.sentence, one.codes) for one in top):
+        if not any(mood.denies(one.sentence, one.codes) for _, one in top):
             return "What it cites says this without a negation"
+    return _opposite(fact, [text for text, _ in top])
+
+
+_AND = re.compile(r"\s(?:and|und|y|e|et|ve|en)\s", re.IGNORECASE)
+
+
+_BUT_NOT = re.compile(
+    r"(?:(?:but|aber|mais|pero|ama|and|und|et|y|doch) )?(?:not|nicht|pas|no|non|kein\w*)(?!\w)"
+)
+
+
+def _excepts(fact: Fact, words: Sequence[str], text: str, clause: Clause) -> bool:
+    """Whether a few words after a "but not" are all in the fact: "not on Sunday"."""
+    if not 1 <= len(set(words)) <= 2 or not _BUT_NOT.match(fold(text).strip()):
+        return False
+    if len(shared([*words], fact.words)) < len(set(words)) or clause.text == clause.sentence:
+        return False
+    elsewhere = [one for one in fact.evidence.clauses if one is not clause]
+    return not any(shared([*words], one.words) for one in elsewhere)
+
+
+def _opposite(fact: Fact, texts: Sequence[str]) -> str | None:
+    """A word of the nearest clauses in whose place the fact has its opposite."""
+    mine = set(words_of(fact.folded))
+    theirs = {word for text in texts for word in words_of(fold(text))}
+    if mood.negates(fact.text, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
+        return None
+    for one, other in OPPOSITES.get(fact.tongue or "", ()):
+        for here, there in ((one, other), (other, one)):
+            if mine & here and theirs & there and not mine & there and not theirs & here:
+                return f'What it cites says "{min(theirs & there)}", and the fact the opposite'
     return None
 
 

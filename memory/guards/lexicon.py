@@ -174,7 +174,7 @@ _CHINESE_FUNCTION = frozenset(
 
 @lru_cache(maxsize=8_192)
 def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """The content words of `text`, stemmed if English; of Chinese, pairs of characters.
+    """The content words of `text`, stemmed if English; of Chinese, characters.
 
     `codes`: its languages, if they are known from a longer text.
     """
@@ -186,12 +186,7 @@ def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
     found: list[str] = []
     for word in _RUNS.findall(folded):
         if HAN.match(word):
-            kept = [one for one in word]
-            found += [
-                a + b
-                for a, b in zip(kept, kept[1:], strict=False)
-                if a not in _CHINESE_FUNCTION and b not in _CHINESE_FUNCTION
-            ]
+            found += [one for one in word if one not in _CHINESE_FUNCTION]
             continue
         bare = word.partition("'")[0] if word.partition("'")[0] not in _ELIDED else word[2:]
         if len(bare) > 2 and bare not in stops and word not in stops:
@@ -219,3 +214,30 @@ def alike(one: str, other: str) -> bool:
 def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     """The distinct words of `words` that are like one of `others`."""
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
+
+
+def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]:
+    """Opposites: a line a language, pairs with `/`, forms with `|`."""
+    made = {}
+    for line in table.strip().split("\n"):
+        code, *pairs = line.split()
+        made[code] = [
+            (frozenset(one.split("|")), frozenset(other.split("|")))
+            for one, other in (pair.split("/") for pair in pairs)
+        ]
+    return made
+
+
+OPPOSITES = _pairs(
+    """
+en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses accepted|accepts|accept/rejected|refused|declined|turned allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired married/divorced healthy/ill|sick always/never
+de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft teurer/billiger|gunstiger gestiegen|steigt|erhoht/gesunken|sinkt|gesenkt bestanden/durchgefallen gefunden/verloren voll/leer bleibt|behalt/entfallt mag|liebt/hasst kaputt/heil|funktioniert fruher/spater vor/nach bezahlt/unbezahlt langer/kurzer groser/kleiner besser/schlechter mehr/weniger gesund/krank immer/nie
+es abierto|abierta|abre/cerrado|cerrada|cierra ganado|ganamos|gano|ganaron/perdido|perdimos|perdio|perdieron aceptado|acepta|acepto/rechazado|rechaza|rechazo permitido/prohibido comprado|compro/vendido|vendio caro/barato sube|subio|subido/baja|bajo|bajado aprobado|aprobo/suspendido|suspendio lleno|llena/vacio|vacia antes/despues mejor/peor mas/menos roto|rota|averiado/arreglado|arreglada siempre/nunca encontro|encontrado/perdio|perdido sano/enfermo
+fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee permis|autorise|autorisee/interdit|interdite achete/vendu augmente|monte/baisse|diminue reussi/rate|echoue plein|pleine/vide avant/apres mieux/pire plus/moins garde|conserve|gardee|conservee/enleve|supprime|retire trouve/perdu toujours/jamais cher/abordable
+tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
+it aperto|aperta/chiuso|chiusa vinto/perso
+pt aberto|aberta/fechado|fechada ganhou/perdeu
+nl open/dicht|gesloten gewonnen/verloren
+"""
+)
+"""Words in whose place the other says the opposite."""

@@ -89,7 +89,7 @@ en if|unless|suppose|supposing|provided|assuming|in case|otherwise|as long as|de
 de wenn|falls|sofern|angenommen|es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
-tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}|olsa\w*|diyelim|sayet|\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak|\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
+tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}|olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak|\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 it se|qualora|a meno che
 pt se|caso|a menos que
@@ -98,7 +98,7 @@ nl als|tenzij|indien
 """What is said under one of these, or depends on it, is no statement."""
 
 _POSSIBILITIES = _by_language(r"""
-en maybe|perhaps|might|could|would|i'd|we'd|he'd|she'd|they'd|you'd|possibly|should we|thinking (?:of|about)|considering
+en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they|you)'d(?! (?:rather|prefer|like|love|better))|possibly|should we|thinking (?:of|about)|considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
 es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
 fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions|eventuellement|faudrait
@@ -120,7 +120,7 @@ pt se|talvez|poderia\w*|propoe|pens\w*|quer|pode|só
 nl als|misschien|zou|mogelijk|kan|wil
 """)
 _WISHES = _by_language(r"""
-en i'd (?:like|love)|would (?:like|love)|i wish|wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
+en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish|wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
 de hatte gern\w*|wurde gern\w*|hoff\w*|wunsch\w*|am liebsten|schon ware|ware schon|traum\w*
 es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
 fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|reve\w*|si seulement
@@ -165,7 +165,7 @@ nl zegt|zei|vertelde|denkt
 """)
 _REPORTED = _by_language(r"""
 en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hear\w*|apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*|insist\w*|suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical|skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view|contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*|warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)|recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*|second-hand|hearsay
-de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten|wolle|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|will|schwor\w*|zweif\w*|mutmas\w*|munkel\w*|nach|versicher\w*|findet|halt
+de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*|mutmas\w*|munkel\w*|versicher\w*|findet
 es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*|dizque
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*|serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*
 tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*|bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*|kuskul\w*
@@ -220,7 +220,7 @@ pt nao|nunca|ninguem|nada|nenhum\w*|sem|nem
 nl niet|geen|nooit|niemand|niets|zonder
 """)
 _DENIALS = _by_language(r"""
-en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less|refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*|drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead|rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*|object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly|scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong|differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|too|refrain\w*|pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*|decid\w* against|zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*|until|before|unless
+en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less|refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*|drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead|rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*|object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly|scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong|differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*|pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*|decid\w* against|zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*|until|before|unless
 de un\w{4,}|verweiger\w*|ablehn\w*|lehnt\w*|abgelehnt|fehl\w*|verzicht\w*|gegen|vermeid\w*|abgesagt|absag\w*|verbot\w*|verbiet\w*|untersag\w*|statt\w*|auser\w*|nur|noch|erst|\w+los(?:e[rsnm]?)?|\w+frei|kaum|wenig\w*|ausgeschloss\w*|entfall\w*|entfallt|aus|allerg\w*|unvertrag\w*|zu|sondern|weg\w*|bleibt|bleiben|ausfall\w*|fallt|scheiter\w*|vorerst|offen|ausstehend|aussteht|bis|lieber|weiger\w*|verhinder\w*|mangel\w*|vergess\w*|vergisst
 es in\w{5,}|des\w{4,}|rechaz\w*|niega|neg\w*|falt\w*|evit\w*|contra|cancel\w*|prohib\w*|excepto|salvo|solo|todavia|aun|dej\w*|apenas|poco|alerg\w*|suspend\w*|pendiente\w*|carec\w*|imposib\w*|fuera|en vez|en lugar|demasiado|quit\w*|renunci\w*|descart\w*|perd\w*|retras\w*|hasta
 fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|seulement|encore|absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut|depourvu\w*|rat\w*|au lieu|plutot|reste\w*|retard\w*|repouss\w*|jusqu\w*

@@ -8,7 +8,7 @@ German noun counts as a name in a few places alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -405,6 +405,11 @@ _HAN_SURNAMES = frozenset(
     "向汤温康施文牛樊葛邢安齐易乔伍庞颜倪庄聂章鲁岳翟殷詹申欧耿关兰焦俞左柳甘祝包宁尚符舒阮柯纪梅童凌毕单"
     "裴霍成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
 )
+_HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
+_NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
+_HAN_PLACE = re.compile(
+    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行|超市|机场|剧院|广场|路|街)"
+)
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 _BARE = frozenset("bei von mit an fur zu nach aus in gegen ohne heist namens statt".split())
 """Behind one of these a German noun without an article is often a name."""
@@ -442,10 +447,16 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif tongue == "de" and not opens and before in _BARE:
+            elif tongue == "de" and not opens and (before in _BARE or _in_a_name(tokens, place)):
                 yield Name(written, key, False)
             elif opens and place == 0:
                 yield Name(written, key, False)
+
+
+def _in_a_name(tokens: Sequence[re.Match[str]], place: int) -> bool:
+    """Whether a German noun follows another at once: "Firma Kessler", "Hotel Post"."""
+    before = tokens[place - 1]
+    return before.group()[:1].isupper() and tokens[place].start() == before.end() + 1
 
 
 def _is_common(written: str, key: str) -> bool:
@@ -472,6 +483,11 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
     for one in known:
         if HAN.match(one) and one in folded:
             yield Name(one, one, True)
+    for found in _HAN_NICKNAME.finditer(folded):
+        if found[1] in _HAN_SURNAMES and found[1] not in _NO_SURNAMES and found[0] not in known:
+            yield Name(found[0], found[0], False)
+    for found in _HAN_PLACE.finditer(folded):
+        yield Name(found[0], found[0], False)
     for found in _HAN_NAME.finditer(folded):
         before = folded[found.start() - 1 : found.start()] if found.start() else ""
         if (
@@ -541,7 +557,7 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
         if not token.group()[0].isupper() or word in said or _is_common(token.group(), word):
             continue
         if word[:2] == name.key[:2] and not alike(word, name.key):
-            if len(word) >= 3 and SequenceMatcher(None, word, name.key).ratio() >= 0.6:
+            if len(word) >= 3 and abs(len(word) - len(name.key)) <= 2 and SequenceMatcher(None, word, name.key).ratio() >= 0.6:
                 return token.group()
     return None
 
@@ -552,11 +568,13 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     It stands behind the same preposition, or before the same word: "bei Nele", "Nele bringt".
     """
     folded = fold(fact)
+    if HAN.match(name.key):
+        return _mistaken_in_chinese(name, folded, heard)
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
         places = []
-        if lead and lead[1] in _BARE:
+        if lead and (lead[1] in _BARE or len(lead[1]) > 4):
             places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
         if follow and follow[1] not in _ALL_FUNCTION_WORDS:
             places += re.finditer(
@@ -568,6 +586,17 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
             if word[:1].isupper() and strange and not _is_common(word, other[1]):
                 return word
     return None
+
+
+def _mistaken_in_chinese(name: Name, fact: str, heard: Heard) -> str | None:
+    """Another nickname, or another place of the same kind."""
+    if place := _HAN_PLACE.fullmatch(name.key):
+        if name.key[:2] in heard.folded:
+            return None
+        others = re.finditer(f"[\u4e00-\u9fff]{{2}}{place[1]}", heard.folded)
+    else:
+        others = _HAN_NICKNAME.finditer(heard.folded)
+    return next((one[0] for one in others if one[0] not in fact), None)
 
 
 _ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

@@ -122,8 +122,12 @@ class Evidence:
             clause
             for source in self.sources
             for _, text in sentences(source.text)
-            for clause in _clauses(text, source)
+            for clause in _clauses(text, source, is_answered=self._answers(source))
         ]
+
+    def _answers(self, source: Source) -> bool:
+        """Whether somebody else's later words are cited, too: they may answer its questions."""
+        return any(one.at > source.at and one.speaker != source.speaker for one in self.sources)
 
 
 def in_all_digits(text: str) -> list[str]:
@@ -132,7 +136,7 @@ def in_all_digits(text: str) -> list[str]:
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
-def _clauses(sentence: str, source: Source) -> Iterable[Clause]:
+def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them."""
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
@@ -141,6 +145,8 @@ def _clauses(sentence: str, source: Source) -> Iterable[Clause]:
         general |= {Mood.REPORT}
     spread = content(sentence, codes) if general else ()
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
+    if Mood.QUESTION in general and is_answered:
+        general -= {Mood.QUESTION}
     quoted: tuple[str, ...] = ()
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
@@ -225,7 +231,8 @@ class Fact:
     def words(self) -> list[str]:
         """Its content words without the names of its speakers, each once."""
         codes = self.codes or None
-        told = {part for one in self.evidence.speakers for part in words_of(fold(one))}
+        named = self.people
+        told = named | {part for one in self.evidence.speakers for part in words_of(fold(one))}
         kept = [
             one for one in content(self.text, codes) if not any(alike(one, each) for each in told)
         ]
