@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory import events as journal
-from memory.guards import copied, from_elsewhere, said_in, worded
+from memory.guards import Source, from_elsewhere, said_in, ungrounded, worded
 from memory.messages import mark_of
 from memory.operations import Collector, PlanCollector
 from memory.records import Event, JournalEntry
+from memory.runtime import settings_of
 from memory.settings import Settings
 from tools.answers import Runtime, event_of, now_of
 
@@ -72,6 +74,9 @@ OWN_TOOLS = frozenset(
 )
 """Tools that answer from the assistant's own state and memory. All others look at the world."""
 
+RECALLING = frozenset({"recall_memories", "review_journal"})
+"""The own tools that return memories. What the others answer, such as a rejection, is no text."""
+
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
 
@@ -81,32 +86,22 @@ class ShownTexts:
     """Texts that the model was shown and that are no evidence."""
 
     own: list[str] = field(default_factory=list)
-    """Rules, recalled memories, goals, summaries, and answers of the assistant's own tools."""
+    """Rules, recalled memories, goals and summaries."""
     returned: list[str] = field(default_factory=list)
     """Answers of tools that look at the world."""
-    replies: list[str] = field(default_factory=list)
-    """What the assistant said."""
 
     @property
     def everything(self) -> list[str]:
         """All of these texts."""
-        return [*self.own, *self.returned, *self.replies]
+        return [*self.own, *self.returned]
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:
-        """Whether `text` repeats a memory, a rule or a reply."""
-        if from_elsewhere(text, grounds, self.own):
-            return True
-        # Only a copied reply counts: the outcome of a talk is told in other words.
-        copy = copied(text, self.replies) >= COPY
-        return copy and from_elsewhere(text, grounds, self.replies)
+        """Whether `text` repeats a memory or a rule."""
+        return from_elsewhere(text, grounds, self.own)
 
     def returns(self, text: str, grounds: Sequence[str]) -> bool:
         """Whether `text` comes from what a tool returned."""
         return from_elsewhere(text, grounds, self.returned)
-
-
-COPY = 0.6
-"""Share of a text's words that stand in a reply, from which the text is a copy."""
 
 
 def shown(runtime: Runtime) -> ShownTexts:
@@ -118,13 +113,41 @@ def shown(runtime: Runtime) -> ShownTexts:
     exchange: list[AnyMessage] = runtime.state.get("exchange") or []
     for message in (*runtime.state["messages"], *exchange):
         text = str(message.text)
-        if isinstance(message, SystemMessage):
+        if isinstance(message, SystemMessage) or (
+            isinstance(message, ToolMessage) and message.name in RECALLING
+        ):
             made.own.append(text)
-        elif isinstance(message, AIMessage) and text:
-            made.replies.append(text)
-        elif isinstance(message, ToolMessage):
-            (made.own if message.name in OWN_TOOLS else made.returned).append(text)
+        elif isinstance(message, ToolMessage) and message.name not in OWN_TOOLS:
+            made.returned.append(text)
     return made
+
+
+def unsupported(
+    text: str,
+    speaker: str | None,
+    cited: Sequence[JournalEntry],
+    beside: Sequence[JournalEntry],
+    runtime: Runtime,
+) -> str | None:
+    """Why a text does not follow from the entries that it cites; None if it may.
+
+    `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
+    """
+    first = min(one["timestamp"] for one in cited)
+    earlier = [one for one in beside if one["timestamp"] <= first]
+    people = [*(one["source_entity"] or "" for one in (*cited, *beside))]
+    return ungrounded(
+        text,
+        speaker,
+        [*map(_source, cited)],
+        before=[*map(_source, earlier)],
+        people=[one for one in people if one],
+        zone=ZoneInfo(settings_of(runtime.context).time_zone),
+    )
+
+
+def _source(entry: JournalEntry) -> Source:
+    return Source(entry["content"], entry["source_entity"], entry["timestamp"])
 
 
 def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:

@@ -1,15 +1,16 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
-from memory.guards.grounding import (
+from memory.guards.grounding import ungrounded
+from memory.guards.overlap import (
     OWN,
     Said,
     cited_in_vain,
-    copied,
     from_elsewhere,
     said_in,
     share,
     speaker_of,
+    speakers_of,
     worded,
 )
 from memory.guards.persona import (
@@ -20,14 +21,15 @@ from memory.guards.persona import (
     speaks_of_oneself,
     violation,
 )
+from memory.guards.reading import Source
 
 __all__ = [
     "ERROR",
     "OWN",
     "SUGGESTION",
     "Said",
+    "Source",
     "cited_in_vain",
-    "copied",
     "from_elsewhere",
     "is_assistant",
     "is_courtesy",
@@ -35,7 +37,9 @@ __all__ = [
     "said_in",
     "share",
     "speaker_of",
+    "speakers_of",
     "speaks_of_oneself",
+    "ungrounded",
     "violation",
     "worded",
 ]

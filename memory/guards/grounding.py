@@ -1,149 +1,224 @@
-"""Grounding: whether a new memory comes from the sources it cites, or from something else. Pure.
+"""Grounding: whether a proposed fact follows from the entries that it cites. Pure.
 
-A prompt contains much besides the sources: rules, recalled memories, tool results, the assistant's
-own replies, other people's words. A paraphrase may share no word with its sources, so a missing
-overlap proves nothing. But a text with the words of another part of the prompt, and no additional
-words of its sources, comes from that part.
+The fact is compared with what it cites, and with nothing else. Numbers, days, times and names of
+the fact must occur there or follow by rule; the person of whom it speaks is the one of whom they
+speak; a question, a condition, a wish or somebody's claim makes no statement; a denial stays one.
+What these rules cannot decide, such as a paraphrase or a translation, passes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, tzinfo
 
-from memory.records import JournalEntry
-from memory.text import asks, cached_by_text, name_key, terms
+from memory.guards import mood, names, numbers
+from memory.guards.attribution import of_another, other_subject, refers_back
+from memory.guards.figures import other_day, other_number
+from memory.guards.lexicon import HAN, OPPOSITES, content, fold, languages, shared, words_of
+from memory.guards.mood import Mood
+from memory.guards.reading import Clause, Evidence, Fact, Source
 
-LEAST_TERMS = 3
-"""Fewest distinct terms for a judgement; the words of a shorter text prove nothing."""
-
-ELSEWHERE = 0.6
-"""Share of a text's terms in one passage (0..1) at which it may come from that passage."""
-
-BORNE = 0.3
-"""Least share of a text's terms in its sources, if the sources add a term."""
-
-RUN = 3
-"""Terms in a row that make a copy."""
-
-COPIED, OWN = 0.6, 0.5
-"""A text is a copy at this share of its runs, unless its sources have this share of its terms."""
-
-_ESCAPES = re.compile(r"\\[ntr]")
-_PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+ENOUGH = 3
+"""Fewest content words of a fact that must share something with its sources."""
 
 
-class Said(NamedTuple):
-    """A text and its speaker."""
+def ungrounded(
+    text: str,
+    speaker: str | None,
+    cited: Sequence[Source],
+    *,
+    before: Sequence[Source] = (),
+    people: Collection[str] = (),
+    zone: tzinfo = UTC,
+) -> str | None:
+    """Why a fact does not follow from what it cites, in a sentence; None if it may.
 
-    speaker: str | None
-    text: str
-
-
-def share(text: str, others: Iterable[str]) -> float:
-    """Share of the distinct terms of `text` that occur in any of `others` (0..1)."""
-    mine = _terms(text)
-    theirs = frozenset[str]().union(*map(_terms, others))
-    return len(mine & theirs) / len(mine) if mine else 0.0
-
-
-def copied(text: str, others: Iterable[str]) -> float:
-    """Share of the three-term runs of `text` that occur in any of `others` (0..1)."""
-    mine = _runs(text)
-    if len(_terms(text)) < LEAST_TERMS:
-        return 0.0
-    theirs = frozenset[tuple[str, ...]]().union(*map(_runs, others))
-    return len(mine & theirs) / len(mine)
-
-
-def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether `text` comes from one of `others` rather than from its `cited` sources.
-
-    It does if it is a copy of `others`, or if one of their passages has most of its words, while
-    the sources have fewer of these words and no further ones.
+    Args:
+        text: the fact.
+        speaker: who said it, as its author has it.
+        cited: its sources.
+        before: what was said around them, to which their pronouns may refer.
+        people: everybody known by name, so that a name is seen to be one.
+        zone: the people's time zone.
     """
-    mine = _terms(text)
-    if len(mine) < LEAST_TERMS:
+    evidence = Evidence(tuple(cited), zone, tuple(before))
+    fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
+    checks: tuple[Callable[[], str | None], ...] = (
+        lambda: of_another(fact, speaker),
+        lambda: other_day(fact),
+        lambda: other_number(fact),
+        lambda: _other_name(fact),
+        lambda: other_subject(fact),
+        lambda: _other_mood(fact),
+        lambda: _turned(fact),
+        lambda: _unrelated(fact),
+    )
+    return next((why for check in checks if (why := check()) is not None), None)
+
+
+_NO_NAMES = frozenset(
+    [
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "frau",
+        "herr",
+        "the",
+        "der",
+        "die",
+        "das",
+        "la",
+        "le",
+        "de",
+        "del",
+        "van",
+        "von",
+    ]
+)
+
+
+def _known(people: Collection[str]) -> frozenset[str]:
+    """The words of people's names, folded."""
+    parts = {names.bare(part) for one in people for part in one.split()}
+    return frozenset(
+        {one for one in parts if len(one) > 1 and one not in _NO_NAMES and not names.is_title(one)}
+        | {fold(one) for one in people if HAN.search(one)}
+    )
+
+
+def _other_name(fact: Fact) -> str | None:
+    """A name of the fact that its sources do not have."""
+    heard = fact.evidence.heard
+    for name in names.names_in(fact.text, fact.people, fact.tongue):
+        if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
+            continue
+        if name.key not in fact.people and not fact.evidence.familiar:
+            continue
+        if refers_back(name, fact):
+            continue
+        if name.sure:
+            return (
+                f"{name.written} does not occur in what it cites: cite the entry that names "
+                f"{name.written}, or put the name right"
+            )
+        other = names.mistaken(name, fact.text, heard) or names.resembling(name, heard, fact.text)
+        if other is not None and not fact.translated:
+            return f"What it cites says {other}, and the fact says {name.written}"
+    return None
+
+
+_CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
+    Mood.QUESTION: mood.asks_in,
+    Mood.CONDITION: mood.hedges_in,
+    Mood.WISH: mood.wishes_in,
+    Mood.REPORT: mood.reports_in,
+}
+_SAID_AS = {
+    Mood.QUESTION: "asks this as a question: nothing is stated yet",
+    Mood.CONDITION: "says this on a condition or as a possibility: keep that in the fact",
+    Mood.WISH: "wishes or hopes this: say so in the fact",
+    Mood.REPORT: "passes this on as somebody's claim: say in the fact whose claim it is",
+}
+
+
+def _other_mood(fact: Fact) -> str | None:
+    """A question, a condition, a wish or a claim that the fact makes a statement."""
+    told = fact.evidence.clauses
+    if not fact.evidence.familiar:
+        return None
+    lost = {id(one): _lost(one, fact) for one in told}
+    if all(lost[id(one)] for one in told):
+        nearest = max(told, key=lambda one: _near(fact, one))
+        return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
+    if fact.translated:
+        return None
+    near = {id(one): _near(fact, one) for one in told}
+    stated = max(near[id(one)] for one in told if not lost[id(one)])
+    enough = min(2, -(-len(fact.words) // 2))
+    for one in sorted(told, key=lambda each: -near[id(each)]):
+        if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
+            return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
+    return None
+
+
+def _near(fact: Fact, clause: Clause) -> int:
+    return fact.nearness(clause.spread or clause.words)
+
+
+def _lost(clause: Clause, fact: Fact) -> list[Mood]:
+    """The moods of a clause of which the fact has no sign."""
+    return [one for one in Mood if one in clause.moods and not _CUES[one](fact.text, fact.codes)]
+
+
+def _turned(fact: Fact) -> str | None:
+    """A denial that the fact makes an assertion, or the other way round."""
+    if fact.translated or not fact.evidence.familiar or not fact.words:
+        return None
+    parts = [
+        (text, content(text, one.codes), one)
+        for one in fact.evidence.clauses
+        for text in _AND.split(one.text)
+    ]
+    near = [(fact.nearness(words), text, one) for text, words, one in parts]
+    best = max(count for count, _, _ in near)
+    denied = mood.denies(fact.text, fact.codes)
+    if not denied and any(_excepts(fact, words, text, one) for text, words, one in parts):
+        return "What it cites leaves this out: keep the negation"
+    if best < min(2, len(fact.words)) or best < 0.6 * len(fact.words):
+        return None
+    top = [(text, one) for count, text, one in near if count == best]
+    if not denied and all(mood.negates(text, one.codes) for text, one in top):
+        return "What it cites says that this is not so: keep the negation"
+    if mood.negates(fact.text, fact.codes) and best >= 3 and best >= 0.8 * len(fact.words):
+        if not any(mood.denies(one.sentence, one.codes) for _, one in top):
+            return "What it cites says this without a negation"
+    return _opposite(fact, [text for text, _ in top])
+
+
+_AND = re.compile(r"\s(?:and|und|y|e|et|ve|en)\s", re.IGNORECASE)
+
+
+_BUT_NOT = re.compile(
+    r"(?:(?:but|aber|mais|pero|ama|and|und|et|y|doch) )?(?:not|nicht|pas|no|non|kein\w*)(?!\w)"
+)
+
+
+def _excepts(fact: Fact, words: Sequence[str], text: str, clause: Clause) -> bool:
+    """Whether a few words after a "but not" are all in the fact: "not on Sunday"."""
+    if not 1 <= len(set(words)) <= 2 or not _BUT_NOT.match(fold(text).strip()):
         return False
-    own = share(text, cited)
-    if own < OWN and copied(text, others) >= COPIED:
-        return True
-    known = mine & frozenset[str]().union(*map(_terms, cited))
-    for passage in passages(others):
-        there = mine & _terms(passage)
-        adds = bool(known - there) and own >= BORNE
-        if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
-            return True
-    return False
+    if len(shared([*words], fact.words)) < len(set(words)) or clause.text == clause.sentence:
+        return False
+    elsewhere = [one for one in fact.evidence.clauses if one is not clause]
+    return not any(shared([*words], one.words) for one in elsewhere)
 
 
-def passages(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, sentences and JSON values of `texts`."""
-    return chain.from_iterable(_passages(text) for text in texts)
+def _opposite(fact: Fact, texts: Sequence[str]) -> str | None:
+    """A word of the nearest clauses in whose place the fact has its opposite."""
+    mine = set(words_of(fact.folded))
+    theirs = {word for text in texts for word in words_of(fold(text))}
+    if mood.negates(fact.text, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
+        return None
+    for one, other in OPPOSITES.get(fact.tongue or "", ()):
+        for here, there in ((one, other), (other, one)):
+            if mine & here and theirs & there and not mine & there and not theirs & here:
+                return f'What it cites says "{min(theirs & there)}", and the fact the opposite'
+    return None
 
 
-def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
-    """The speaker of `text` among the speakers of its sources; None if undecided.
-
-    The speaker that the model names (`given`) counts only if there are several, and nobody else's
-    words support the text better. Otherwise the one whose statements support it best is the
-    speaker; questions support nothing.
-    """
-    people = list(dict.fromkeys(one.speaker for one in said))
-    if len(people) < 2:
-        return people[0] if people else None
-    borne = {one: share(text, _words_of(one, said)) for one in people}
-    wanted = [one for one in people if one and given and name_key(one) == name_key(given)]
-    if wanted and borne[wanted[0]] >= max(borne.values()):
-        return wanted[0]
-    told = {one: share(text, _statements(one, said)) for one in people}
-    best = max(told.values())
-    first = [one for one in people if told[one] == best]
-    return first[0] if len(first) == 1 else None
-
-
-def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
-    """Ids of other people's entries without a term of `text`, if the speaker's own support it."""
-    mine = [one["content"] for one in entries if one["source_entity"] == speaker]
-    if speaker is None or len(_terms(text)) < LEAST_TERMS or share(text, mine) < OWN:
-        return []
-    others = (one for one in entries if one["source_entity"] != speaker)
-    return [one["id"] for one in others if not share(text, [one["content"]])]
-
-
-def said_in(entries: Iterable[JournalEntry]) -> list[Said]:
-    """Journal entries as texts with speakers."""
-    return [Said(one["source_entity"], one["content"]) for one in entries]
-
-
-def worded(said: Said) -> str:
-    """The text with its speaker's name, as in a fact."""
-    return f"{said.speaker or ''}: {said.text}"
-
-
-def _words_of(speaker: str | None, said: Sequence[Said]) -> list[str]:
-    return [one.text for one in said if one.speaker == speaker]
-
-
-def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
-    texts = (one for text in _words_of(speaker, said) for one in _SENTENCE.split(text))
-    return [one for one in texts if not asks(one)]
-
-
-@cached_by_text(1_024)
-def _passages(text: str) -> Sequence[str]:
-    return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
-
-
-@cached_by_text(8_192)
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
-
-
-@cached_by_text(8_192)
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    found = terms(text)
-    return frozenset(zip(*(found[at:] for at in range(RUN)), strict=False))
+def _unrelated(fact: Fact) -> str | None:
+    """A fact that shares no word, number or day with sources in its own language."""
+    sources = fact.evidence.sources
+    if len(fact.words) < ENOUGH or any(languages(one.text) != (fact.tongue,) for one in sources):
+        return None
+    if languages(fact.text) != (fact.tongue,):
+        return None
+    told = [word for one in sources for word in content(one.text)]
+    mine = numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue))
+    if shared(fact.words, told) or mine:
+        return None
+    if any(part in fold(fact.text) for one in fact.evidence.speakers for part in fold(one).split()):
+        return None
+    return "It shares nothing with what it cites: cite the entry that says it"

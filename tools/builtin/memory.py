@@ -5,7 +5,7 @@ Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Annotated, Any, NamedTuple
@@ -21,11 +21,11 @@ from memory.errors import Refusal
 from memory.guards import (
     OWN,
     cited_in_vain,
-    from_elsewhere,
     is_courtesy,
     said_in,
     share,
     speaker_of,
+    speakers_of,
     violation,
 )
 from memory.journal import TRUST
@@ -34,7 +34,7 @@ from memory.operations import Collector, PlanCollector, collector_of
 from memory.recall import probes, recall
 from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
-from memory.text import name_key
+from memory.text import SPEAKER, name_key
 from tools.answers import (
     Absent,
     Answer,
@@ -49,12 +49,12 @@ from tools.evidence import (
     RECALLED,
     WHERE_FROM,
     grounds,
-    heard,
     in_sight,
     is_extracting,
     origin_of,
     shared_words,
     shown,
+    unsupported,
 )
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -219,8 +219,8 @@ PLACES = 16
 """Places looked up in one query."""
 
 SUGGESTION = (
-    "Mend the rejected facts and store them again: cite ids that were shown; write about the "
-    "world, people or events in the third person; name the speaker of what one says of oneself."
+    "Mend what each error names and store those facts again: cite ids that were shown; write about "
+    "the world, people or events in the third person; name the speaker of what one says of oneself."
 )
 
 
@@ -253,15 +253,12 @@ async def store_memory(
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
-    others = shown(runtime).everything
     places = _Places(runtime, collector)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
-        if error := _unsourced(ids, sources) or _problem(
-            fact, ids, sources, others, runtime, collector
-        ):
+        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, runtime):
             rejected.append({"text": fact.text, "error": error})
         else:
             draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
@@ -326,6 +323,7 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
     speaker = speaker_of(text, _person(fact), said_in(entries))
     vain = cited_in_vain(text, speaker, entries)
     entries = [one for one in entries if one["id"] not in vain]
+    speaker = speakers_of(text, speaker, said_in(entries))
     events = dict.fromkeys(event for entry in entries for event in entry["sources"])
     return {
         "op": "",
@@ -356,20 +354,15 @@ def _problem(
     fact: FactGiven,
     ids: Sequence[str],
     sources: Mapping[str, JournalEntry],
-    others: Sequence[str],
     runtime: Runtime,
-    collector: Collector,
 ) -> str | None:
     """Why this fact is not stored, or None."""
     if not fact.text.strip():
         return "The text is empty"
     entries = _entries(ids, sources)
-    people = {one["source_entity"] for one in entries}
-    said = grounds(entries)
-    if from_elsewhere(fact.text, said, others):
-        return f"{RECALLED}, not in what it cites"
-    if from_elsewhere(fact.text, said, _uncited(people, sources, runtime, collector)):
-        return "It is what somebody else said: cite that"
+    beside = [one for one in sources.values() if one["id"] not in ids]
+    if why := unsupported(fact.text, _person(fact), entries, beside, runtime):
+        return why
     return violation(fact.text, _in_own_words(fact, entries))
 
 
@@ -390,22 +383,10 @@ def _entries(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> list[Jo
     return [sources[one] for one in dict.fromkeys(ids)]
 
 
-def _uncited(
-    people: Collection[str | None],
-    sources: Mapping[str, JournalEntry],
-    runtime: Runtime,
-    collector: Collector,
-) -> list[str]:
-    """The shown words of everyone but `people`."""
-    if collector.shown is not None:
-        return [one["content"] for one in sources.values() if one["source_entity"] not in people]
-    others = [one["text"] for one in heard(runtime) if one["sender"] not in people]
-    return others
-
-
 def _person(fact: FactGiven) -> str | None:
     """The speaker that the model named. Prompts show an unknown speaker as `-`."""
-    return (fact.speaker or "").strip(" -") or None
+    given = (fact.speaker or "").strip(" -")
+    return given if given and name_key(given) not in SPEAKER else None
 
 
 async def _known_sources(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory.guards.grounding import Said, from_elsewhere, speaker_of
+from memory.guards.overlap import Said, from_elsewhere, speaker_of
 
 RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
 

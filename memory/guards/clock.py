@@ -1,0 +1,166 @@
+"""Times of day in a text: 05:30, half past five, halb sechs, dix heures et quart, 九点半. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Clock(NamedTuple):
+    """A time of day that a text names."""
+
+    minutes: int
+    """Since midnight, or since midnight or noon if it is not `exact`."""
+    exact: bool
+    """It says which half of the day."""
+    start: int
+    end: int
+    written: str
+
+
+_HALF_OF_DAY = r"(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?))?"
+_DIGITS = re.compile(
+    r"(?<![\d.,:/-])([01]?\d|2[0-4])(?::| ?h ?| ?uhr ?|[点时])([0-5]\d)(?!\d)(?![.,]\d)分?"
+    + _HALF_OF_DAY
+)
+_POINT = re.compile(
+    r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?)| uhr)"
+)
+_HOUR = re.compile(
+    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)|heures?(?!\w)|o'? ?clock"
+    r"|[点时](?!间))"
+)
+_LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
+_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d:/]|[.,]\d)")
+_ONE = re.compile(
+    r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
+)
+_DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
+_COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
+
+_PHRASES = tuple(
+    (re.compile(pattern), sign)
+    for pattern, sign in (
+        (r"half past (?P<h>\d+)|half (?P<h2>\d+)(?! ?[%a-z])", 30),
+        (r"(?:a )?quarter (?:past|after) (?P<h>\d+)", 15),
+        (r"(?:a )?quarter (?:to|of|before|til) (?P<h>\d+)", -15),
+        (r"(?P<m>5|10|20|25) (?:minutes? )?past (?P<h>\d+)", 0),
+        (r"(?P<m>5|10|20|25) (?:minutes? )?to (?P<h>\d+)(?! ?[-a-z%])", -1),
+        (r"(?:dreiviertel|3 ?viertel|drei viertel) (?P<h>\d+)", -15),
+        (r"halb (?P<h>\d+)", -30),
+        (r"viertel nach (?P<h>\d+)", 15),
+        (r"viertel vor (?P<h>\d+)", -15),
+        (r"viertel (?P<h>\d+)", -45),
+        (r"(?P<m>5|10|20|25) (?:minuten )?nach (?P<h>\d+)", 0),
+        (r"(?P<m>5|10|20|25) (?:minuten )?vor (?P<h>\d+)", -1),
+        (r"(?P<h>\d+) (?:y media|e mezz[oa]|e meia)", 30),
+        (r"(?P<h>\d+) (?:y cuarto|e un quarto|e quarto)", 15),
+        (r"(?P<h>\d+) (?:menos cuarto|meno un quarto)", -15),
+        (r"(?:las?|alle|as) (?P<h>\d+) (?:y|e) (?P<m>5|10|20|25)(?!\d)", 0),
+        (r"(?:las?|alle) (?P<h>\d+) meno?s? (?P<m>5|10|20|25)(?!\d)", -1),
+        (r"(?P<h>\d+) heures? et demie?", 30),
+        (r"(?P<h>\d+) (?:heures?|h) et quart", 15),
+        (r"(?P<h>\d+) (?:heures?|h) moins (?:le )?quart", -15),
+        (r"(?P<h>\d+) heures? moins (?P<m>\d+)", -1),
+        (r"(?P<h>\d+) heures? (?P<m>[0-5]?\d)(?!\d)", 0),
+        (r"(?P<h>\d+) bucuk\w*", 30),
+        (r"(?P<h>\d+)\S* ceyrek (?:var|kala)\w*", -15),
+        (r"(?P<h>\d+)\S* ceyrek gec\w*", 15),
+        (r"(?P<h>\d+)\S* (?P<m>5|10|20|25) (?:var|kala)\w*", -1),
+        (r"(?P<h>\d+)\S* (?P<m>5|10|20|25) gec\w*", 0),
+        (r"(?P<h>\d+)[点时]半", 30),
+        (r"(?P<h>\d+)[点时](?:一刻|1刻)", 15),
+        (r"(?P<h>\d+)[点时](?:三刻|3刻)", 45),
+        (r"(?P<h>\d+)[点时](?P<m>[0-5]?\d)分?", 0),
+        (r"差(?P<m>\d+)分(?P<h>\d+)[点时]", -1),
+    )
+)
+_NAMED = (
+    (re.compile(r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b|中午|正午"), 720),
+    (re.compile(r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b|半夜|午夜|零点"), 0),
+)  # fmt: skip
+_LATE = re.compile(
+    r"\b(?:p\.?m|evening|tonight|afternoon|night|abends?|nachmittags?|tarde|noche|soir|apres-midi"
+    r"|aksam\w*|ogleden sonra|gece)\b|下午|晚上|晚|傍晚"
+)
+
+
+def times_in(digits: str) -> list[Clock]:
+    """The times that a text names plainly, in order; its number words are digits already."""
+    found: list[Clock] = []
+    for pattern, shift in _PHRASES:
+        found += [made for match in pattern.finditer(digits) if (made := _phrase(match, shift))]
+    for pattern in (_DIGITS, _POINT, _COMPACT):
+        for match in pattern.finditer(digits):
+            half = match[3] if pattern.groups >= 3 else None
+            found.append(_clock(match, int(match[1]), int(match[2]), half))
+    for match in _HOUR.finditer(digits):
+        found.append(_clock(match, int(match[1]), 0, match[2]))
+    kept: list[Clock] = []
+    for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
+        if all(one.end <= other.start or other.end <= one.start for other in kept):
+            kept.append(one)
+    return sorted(kept, key=lambda one: one.start)
+
+
+def possible_times(digits: str) -> list[Clock]:
+    """All times that a source may name: bare numbers and noon, too."""
+    found = times_in(digits)
+    for pattern, minutes in _NAMED:
+        found += [Clock(minutes, True, *m.span(), m.group()) for m in pattern.finditer(digits)]
+    found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
+    found += [Clock(int(m[1]) * 60 - 30, False, *m.span(), "") for m in _DUTCH.finditer(digits)]
+    found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
+    found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
+    return found
+
+
+def _phrase(match: re.Match[str], shift: int) -> Clock | None:
+    groups = match.groupdict()
+    hour = int(groups.get("h") or groups.get("h2") or 99)
+    minutes = int(groups.get("m") or 0) * (-1 if shift == -1 else 1)
+    if hour > 24:
+        return None
+    return Clock(
+        (hour * 60 + (0 if shift == -1 else shift) + minutes) % 1440,
+        hour > 12,
+        *match.span(),
+        match.group(),
+    )
+
+
+def _clock(match: re.Match[str], hour: int, minute: int, half: str | None) -> Clock:
+    if half:
+        hour = hour % 12 + (12 if half.startswith("p") else 0)
+    exact = bool(half) or hour > 12 or hour == 0 or match[1].startswith("0")
+    return Clock((hour * 60 + minute) % 1440, exact, *match.span(), match.group())
+
+
+def holds(times: Iterable[Clock], named: Clock) -> bool:
+    """Whether a time that a fact names is among the times of its sources."""
+    for one in times:
+        apart = (one.minutes - named.minutes) % 1440
+        if apart == 0 or (apart == 720 and not (one.exact and named.exact)):
+            return True
+    return False
+
+
+_LENGTHS = re.compile(
+    r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
+    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
+)
+
+
+def shifted(times: Iterable[Clock], digits: str) -> list[Clock]:
+    """The times that are a length of time, named in the same text, before or after `times`."""
+    made = []
+    for match in _LENGTHS.finditer(digits):
+        if match[1]:
+            length = 30
+        else:
+            count = int(match[2]) if match[2].isdigit() else 1
+            length = count * (1 if match[3].startswith(("min", "dakika", "分钟")) else 60)
+        for one in times:
+            made += [one._replace(minutes=(one.minutes + sign * length) % 1440) for sign in (1, -1)]
+    return made

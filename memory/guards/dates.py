@@ -1,0 +1,551 @@
+"""Dates and times of day in a text, resolved from the day on which it was said. Pure.
+
+A source is read generously: every sensible reading of "Friday" or "in two weeks" counts. A fact is
+read strictly: only what it states plainly is compared.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from memory.guards.lexicon import HAN
+
+_MONTHS = """
+january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
+september|sept|sep october|oct november|nov december|dec
+
+januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
+september|sept oktober|okt november|nov dezember|dez
+
+enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
+noviembre diciembre|dic
+
+janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
+decembre
+
+ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
+
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+
+janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
+
+januari februari maart april mei juni juli augustus september oktober november december
+"""
+_MONTH_OF = {
+    name: number
+    for names in _MONTHS.strip().split("\n\n")
+    for number, listed in enumerate(names.split(), 1)
+    for name in listed.split("|")
+}
+_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+_AMBIGUOUS = frozenset(
+    [
+        "may",
+        "mar",
+        "jan",
+        "dec",
+        "sept",
+        "jun",
+        "jul",
+        "ago",
+        "mars",
+        "mart",
+        "marco",
+        "ekim",
+        "ocak",
+        "mei",
+        "dic",
+        "ene",
+    ]
+)
+"""Months that are words or names, too: alone they are none unless their place says so."""
+
+_WEEKDAYS = r"""
+monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
+sunday|sun
+
+montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
+
+lunes martes miercoles jueves viernes sabado domingo
+
+lundi mardi mercredi jeudi vendredi samedi dimanche
+
+pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
+
+lunedi martedi mercoledi giovedi venerdi sabato domenica
+
+segunda terca quarta quinta sexta sabado domingo
+
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+_WEEKDAY_OF = {
+    name: number
+    for names in _WEEKDAYS.strip().split("\n\n")
+    for number, listed in enumerate(names.replace("\\ ", "_").split())
+    for name in listed.replace("_", " ").split("|")
+}
+_LOOSE = frozenset(
+    [
+        "mon",
+        "tues",
+        "tue",
+        "weds",
+        "wed",
+        "thurs",
+        "thur",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+        "pazar",
+        "sali",
+        "segunda",
+        "terca",
+        "quarta",
+        "quinta",
+        "sexta",
+    ]
+)
+"""Weekdays that are other words, too, or short for them: they count in sources alone."""
+_WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
+_WEEKDAYS_IN = re.compile(
+    rf"(?<![^\W\d_])({_WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
+    r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
+    r"|-feira)?(?![^\W\d_])"
+)
+_CHINESE_WEEKDAY = re.compile(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
+_CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日")} | {
+    "天": 6,
+    **{str(one): one - 1 for one in range(1, 7)},
+}
+
+_RELATIVE = {
+    word: days
+    for days, (words, phrases) in {
+        0: (
+            "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日 oggi hoje "
+            "vandaag",
+            "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
+            "|esta manana|bu sabah|bu aksam",
+        ),
+        1: (
+            "tomorrow tmrw tmr tomorow morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
+            "domani amanha",
+            "ertesi gun",
+        ),
+        2: (
+            "ubermorgen 后天 dopodomani overmorgen apres-demain",
+            "day after tomorrow|pasado manana|obur gun|yarindan sonra|depois de amanha",
+        ),
+        3: ("大后天", "uberubermorgen"),
+        -1: (
+            "yesterday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem gisteren",
+            "last night|hier soir",
+        ),
+        -2: (
+            "vorgestern anteayer antier avant-hier 前天 anteontem eergisteren",
+            "day before yesterday|evvelsi gun|onceki gun|antes de ayer|l'altro ieri",
+        ),
+    }.items()
+    for word in [*words.split(), *phrases.split("|")]
+}
+_RELATIVES = re.compile(
+    "|".join(
+        word
+        if HAN.match(word)
+        else rf"(?<![\w-]){'(?<!la )' if word == 'manana' else ''}{re.escape(word)}(?:ki|n|s)?(?![\w])"
+        for word in sorted(_RELATIVE, key=len, reverse=True)
+    )
+)
+_PERIODS = (
+    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag"),
+    (
+        7,
+        "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜) settiman[ae] week weken",
+    ),
+    (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
+    (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
+)
+_ONE = r"(?:a|an|one|ein|eine|einem|einer|un|una|une|bir|uno|um|uma|een|一|1)"
+_SPANS = tuple(
+    (days, re.compile(rf"(?<![\w.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"))
+    for days, names in _PERIODS
+)
+_FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|14 tag|15 jours|15 dias")
+_EIGHT_DAYS = re.compile(r"8 tag|8 jours|8 dias|en 8(?!\d)|huit jours")
+_NEAR_PERIODS = (
+    (
+        "week",
+        re.compile(
+            r"\b(?:week|woche\w*|semana|semaine|hafta\w*|settimana|weekend\w*|wochenende|sonu"
+            r"|week-end|finde|fin de semana|fine settimana)\b|周末|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
+        ),
+    ),
+    (
+        "month",
+        re.compile(
+            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月|上个?月|本月"
+        ),
+    ),
+    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*|anno|jaar)\b|年")),
+)
+_NEXT = re.compile(
+    r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
+    r"|seneye|下(?!午)|following|prossim|volgend|after next|ubernachst|sonraki"
+)
+_LAST = re.compile(
+    r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige"
+)
+_OPEN = re.compile(
+    r"easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
+    r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
+    r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
+    r"|advent|nikolaus|valentin|semana santa|puente|holiday|ferien|vacaciones|vacances|tatil"
+    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
+)
+"""Words for days that the rules do not know."""
+
+
+def is_feast(digits: str) -> bool:
+    """Whether a text names a day that the rules cannot resolve, such as Easter."""
+    return _OPEN.search(digits) is not None
+
+
+@dataclass
+class Days:
+    """What days a text may speak of."""
+
+    days: set[date] = field(default_factory=set)
+    months: set[int] = field(default_factory=set)
+    """Months that are named without a day."""
+    years: set[int] = field(default_factory=set)
+    weekdays: set[int] = field(default_factory=set)
+    vague: bool = False
+    """It names a day that the rules cannot resolve."""
+    today: set[date] = field(default_factory=set)
+    """The days on which it was said."""
+    spoken: bool = False
+    """It names some day at all."""
+
+    def join(self, other: Days) -> None:
+        """Add what `other` holds."""
+        self.days |= other.days
+        self.months |= other.months
+        self.years |= other.years
+        self.weekdays |= other.weekdays
+        self.today |= other.today
+        self.vague = self.vague or other.vague
+        self.spoken = self.spoken or other.spoken
+
+
+@dataclass(frozen=True)
+class Named:
+    """A day, as far as a text names it."""
+
+    written: str
+    start: int
+    end: int
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    weekday: int | None = None
+    swapped: bool = False
+    """Day and month may stand the other way round."""
+
+
+_CASE = r"(?:'?(?:s|[td][ae]n?|[ui]n|[ae]|[iu]|y[ae]))?(?![a-z])"
+_LINK = r"(?: ?(?:of|de|del|di|do|,) ?| |-|\.)?"
+_YEAR = r"(?:,? ?(?:de |del |di )?((?:19|20)\d\d)(?!\d))?"
+_EXPLICIT = (
+    re.compile(r"(?<![\d.])((?:19|20)\d\d)[-/.](\d\d?)[-/.](\d\d?)(?!\d)"),
+    re.compile(r"(?:((?:19|20)?\d\d)年)?(\d{1,2})月(?:(\d{1,2})[日号]?)?"),
+    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({_MONTH}){_CASE}{_YEAR}"),
+    re.compile(rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]|[.,]\d){_YEAR}"),
+    re.compile(rf"(?<![a-z])({_MONTH}){_CASE}\.?{_YEAR}"),
+    re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?![\d/.])"),
+    re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
+    re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?![\d/.,])"),
+)  # fmt: skip
+_RANGE = re.compile(
+    r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or|oder|ou"
+    r"|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
+    r" ?(?:the |den |dem |le |el |zum |am |il )?$"
+)
+_AFTER_RANGE = re.compile(r" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{1,2})(?![\d:.,])")
+_SPACED_MONTH = rf" (?:{_MONTH})"
+_DAY_ALONE = re.compile(
+    r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
+    rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\.|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
+    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{_MONTH}))|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
+    r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en|[dt]an)(?![a-z])"
+)
+_FACT_DAY = re.compile(
+    r"(?<![a-z])(?:on|by|until|since|from|till) the (\d{1,2})(?:st|nd|rd|th)(?![\d])"
+    r"|(?<![a-z])(?:am|zum|bis zum|vom) (\d{1,2})\.(?! ?[a-z]*\d)(?= |$)"
+)
+
+
+def named_in(digits: str) -> list[Named]:
+    """The days that a text names plainly, in order; its number words are digits already."""
+    found: list[Named] = []
+    taken: list[tuple[int, int]] = []
+    for kind, pattern in enumerate(_EXPLICIT):
+        for match in pattern.finditer(digits):
+            start, end = match.span()
+            if any(start < to and at < end for at, to in taken):
+                continue
+            if (made := _explicit(kind, match)) is not None:
+                found.append(made)
+                taken.append((start, end))
+                for extra in _in_range(made, digits):
+                    found.append(extra)
+                    taken.append((extra.start, extra.end))
+    return sorted(found, key=lambda one: one.start)
+
+
+def _explicit(kind: int, match: re.Match[str]) -> Named | None:
+    """What one of the patterns matched; None if that is no day of the calendar."""
+    text, (start, end) = match.group(), match.span()
+    year: str | None
+    month: int
+    day: int | None
+    if kind in (0, 1):
+        year, month, day = match[1], int(match[2]), int(match[3]) if match[3] else None
+    elif kind == 2:
+        year, month, day = match[3], _MONTH_OF[match[2]], int(match[1])
+    elif kind == 3:
+        year, month, day = match[3], _MONTH_OF[match[1]], int(match[2])
+    elif kind == 4:
+        if match[1] in _AMBIGUOUS and not match[2]:
+            before = match.string[max(0, start - 12) : start]
+            if not _MONTH_PLACE.search(before) and not match.string[end:].startswith("'"):
+                return None
+        year, month, day = match[2], _MONTH_OF[match[1]], None
+    else:
+        year = match[3] if kind == 5 else None
+        day, month = int(match[1]), int(match[2])
+        if month > 12 >= day:
+            day, month = month, day
+        return _checked(text, start, end, year, month, day, swapped=day <= 12)
+    return _checked(text, start, end, year, month, day)
+
+
+_MONTH_PLACE = re.compile(
+    r"(?:\b(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen|every|each"
+    r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta|a partir de)[ -])$"
+)
+
+
+def _checked(
+    text: str,
+    start: int,
+    end: int,
+    year: str | None,
+    month: int,
+    day: int | None,
+    *,
+    swapped: bool = False,
+) -> Named | None:
+    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
+        return None
+    full = None if year is None else int(year) if len(year) == 4 else 2000 + int(year)
+    return Named(text.strip(), start, end, full, month, day, swapped=swapped)
+
+
+def _in_range(made: Named, digits: str) -> Iterator[Named]:
+    """The other day of "13 to 20 February"."""
+    if made.day is None:
+        return
+    before = _RANGE.search(digits, max(0, made.start - 24), made.start)
+    if before and 1 <= int(before[1]) <= 31:
+        yield Named(
+            before[1], before.start(1), before.end(1), made.year, made.month, int(before[1])
+        )
+    after = _AFTER_RANGE.match(digits, made.end)
+    if after and 1 <= int(after[1]) <= 31:
+        yield Named(after[1], after.start(1), after.end(1), made.year, made.month, int(after[1]))
+
+
+def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
+    """The weekdays of a text; `strict` leaves out words that may mean something else."""
+    found = []
+    for match in _WEEKDAYS_IN.finditer(digits):
+        if not (strict and match[1] in _LOOSE):
+            found.append(Named(match.group(), *match.span(), weekday=_WEEKDAY_OF[match[1]]))
+    for match in _CHINESE_WEEKDAY.finditer(digits):
+        found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
+    return found
+
+
+def days_of(digits: str, said: Iterable[date]) -> Days:
+    """All days that a text may mean that was said on one of the days `said`."""
+    made = Days()
+    for today in said:
+        made.join(_days_of(digits, today))
+    return made
+
+
+def _days_of(digits: str, today: date) -> Days:
+    made = Days(today={today})
+    _add_named(made, digits, today)
+    _add_alone(made, digits, today)
+    _add_relative(made, digits, today)
+    for weekday in weekdays_in(digits, strict=False):
+        assert weekday.weekday is not None
+        made.weekdays.add(weekday.weekday)
+        made.days |= _weekday_days(weekday, digits, today)
+    made.vague = is_feast(digits)
+    made.spoken = bool(made.days or made.months or made.years or made.vague)
+    made.weekdays |= {one.weekday() for one in made.days}
+    return made
+
+
+def _add_named(made: Days, digits: str, today: date) -> None:
+    for named in named_in(digits):
+        assert named.month is not None
+        if named.day is None:
+            made.months.add(named.month)
+            for year in [named.year] if named.year else _years(today):
+                last = monthrange(year, named.month)[1]
+                made.days |= {date(year, named.month, 1), date(year, named.month, last)}
+        else:
+            forms = [(named.month, named.day)]
+            forms += [(named.day, named.month)] if named.swapped else []
+            for month, day in forms:
+                made.days |= set(_in_years(month, day, named.year, today))
+        if named.year:
+            made.years.add(named.year)
+
+
+def _years(today: date) -> tuple[int, ...]:
+    return today.year - 1, today.year, today.year + 1
+
+
+def _in_years(month: int, day: int, year: int | None, today: date) -> Iterator[date]:
+    """The day in its year, or the next and the last time that it comes."""
+    days = [one for each in ([year] if year else _years(today)) for one in _day(each, month, day)]
+    if year:
+        yield from days
+        return
+    yield from [one for one in days if one >= today][:1]
+    yield from [one for one in days if one <= today][-1:]
+
+
+def _day(year: int, month: int, day: int) -> list[date]:
+    return [date(year, month, day)] if day <= monthrange(year, month)[1] else []
+
+
+def _add_alone(made: Days, digits: str, today: date) -> None:
+    """A day of the month alone: of this month, the next or the last."""
+    for match in _DAY_ALONE.finditer(digits):
+        day = int(next(filter(None, match.groups())))
+        for shift in (-1, 0, 1):
+            month = today.month - 1 + shift
+            if 1 <= day <= 31:
+                made.days |= set(_day(today.year + month // 12, month % 12 + 1, day))
+
+
+def _add_relative(made: Days, digits: str, today: date) -> None:
+    for match in _RELATIVES.finditer(digits):
+        word = match.group()
+        days = _RELATIVE.get(word, _RELATIVE.get(word[:-1], _RELATIVE.get(word[:-2], 0)))
+        made.days.add(today + timedelta(days))
+    for length, pattern in _SPANS:
+        for match in pattern.finditer(digits):
+            count = int(match[1]) if match[1].isdigit() else 1
+            made.days |= {_shifted(today, sign * count, length) for sign in (1, -1)}
+            made.years |= {today.year + sign * count for sign in (1, -1) if length == 365}
+    if _FORTNIGHT.search(digits):
+        made.days |= {today + timedelta(sign * 14) for sign in (1, -1)}
+    if _EIGHT_DAYS.search(digits):
+        made.days |= {today + timedelta(sign * 7) for sign in (1, -1)}
+    _add_periods(made, digits, today)
+
+
+def _shifted(today: date, count: int, length: int) -> date:
+    if length < 30:
+        return today + timedelta(count * length)
+    months = today.year * 12 + today.month - 1 + count * (1 if length == 30 else 12)
+    year, month = months // 12, months % 12 + 1
+    return date(year, month, min(today.day, monthrange(year, month)[1]))
+
+
+def _add_periods(made: Days, digits: str, today: date) -> None:
+    """Any day of this, the next or the last week, or the month's ends."""
+    monday = today - timedelta(today.weekday())
+    for name, pattern in _NEAR_PERIODS:
+        for match in pattern.finditer(digits):
+            around = digits[max(0, match.start() - 14) : match.end() + 14]
+            shifts = {
+                0,
+                *([1] if _NEXT.search(around) else []),
+                *([-1] if _LAST.search(around) else []),
+            }
+            plain = len(shifts) == 1
+            if name == "year":
+                made.years |= {today.year + shift for shift in shifts if shift}
+            elif name == "month":
+                for shift in shifts:
+                    first = _shifted(today.replace(day=1), shift, 30)
+                    made.months.add(first.month)
+                    made.days.add(
+                        date(first.year, first.month, monthrange(first.year, first.month)[1])
+                    )
+                    made.days |= {first}
+            elif not plain or "end" in match.group() or "末" in match.group() or "sonu" in around:
+                for shift in shifts - ({0} if not plain else set()):
+                    made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
+
+
+def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
+    """The readings of a weekday."""
+    assert named.weekday is not None
+    ahead = (named.weekday - today.weekday()) % 7
+    around = digits[max(0, named.start - 16) : named.start] + digits[named.end : named.end + 12]
+    week = today - timedelta(today.weekday()) + timedelta(named.weekday)
+    if named.written.startswith("下"):
+        return {week + timedelta(7)}
+    if named.written.startswith("上"):
+        return {week - timedelta(7)}
+    coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
+    made = {coming, past}
+    if ahead == 0:
+        made |= {today + timedelta(7), today - timedelta(7)}
+    if _NEXT.search(around):
+        made |= {week + timedelta(7), coming + timedelta(7 if ahead == 0 else 0)}
+        made -= {today}
+    if _LAST.search(around):
+        made |= {week - timedelta(7)}
+    for match in _SPANS[1][1].finditer(digits):
+        count = int(match[1]) if match[1].isdigit() else 1
+        for start in (coming, past, today, week):
+            made |= {start + timedelta(7 * count), start - timedelta(7 * count)}
+    if "haftaya" in digits or "over next" in digits or "en 8" in digits or "en huit" in digits:
+        made |= {coming + timedelta(7), week + timedelta(7)}
+    return made
+
+
+def holds(days: Days, named: Named) -> bool:
+    """Whether a day that a fact names is among the days of its sources."""
+    if named.weekday is not None:
+        return named.weekday in days.weekdays
+    if named.day is None:
+        months = days.months | {one.month for one in days.days}
+        years = days.years | {one.year for one in days.days} | {0}
+        return named.month in months and (named.year or 0) in years | {
+            one.year for one in days.today
+        }
+    forms = {(named.month, named.day)} | ({(named.day, named.month)} if named.swapped else set())
+    return any(
+        (one.month, one.day) in forms and (named.year is None or named.year == one.year)
+        for one in days.days
+    )
+
+
+def days_said(at: str) -> set[date]:
+    """The day of a time stamp, as its own clock has it."""
+    return {datetime.fromisoformat(at).date()}

@@ -1,0 +1,477 @@
+"""Days, times and numbers of a fact that its sources do not bear out. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from memory.guards import clock, dates, numbers
+from memory.guards.lexicon import alike, content, fold
+from memory.guards.reading import Clause, Evidence, Fact, in_all_digits
+
+
+def other_day(fact: Fact) -> str | None:
+    """Why a day or a time of day of the fact does not follow from its sources."""
+    if not fact.evidence.familiar:
+        return None
+    for named in [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]:
+        if named.swapped and not dates.holds(fact.evidence.days, named):
+            continue
+        if _is_open(fact, named) or (
+            dates.holds(fact.evidence.days, named) and not _said_of_another(fact, named)
+        ):
+            continue
+        same = len(fact.digits) == len(fact.text)
+        shown = fact.text[named.start : named.end] if same else named.written
+        return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
+    for time in clock.times_in(_without_days(fact)):
+        if not clock.holds(fact.evidence.times, time):
+            return f'The fact says "{time.written.strip()}", and what it cites names no such time'
+    return None
+
+
+def _is_open(fact: Fact, named: dates.Named) -> bool:
+    """Whether the rules cannot tell: a feast day, or the day on which it was said."""
+    days = fact.evidence.days
+    if days.vague or dates.is_feast(fact.digits):
+        return True
+    if named.weekday is not None:
+        today = {one.weekday() for one in days.today}
+        return named.weekday in today and not days.weekdays
+    if dates.holds(dates.Days(days=days.today, today=days.today), named):
+        return named.day is None or not _said_of_another(fact, named)
+    return False
+
+
+def _said_of_another(fact: Fact, named: dates.Named) -> bool:
+    """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
+
+    Only clauses that share no word with the fact name its day.
+    """
+    if fact.translated:
+        return False
+    best: tuple[int, bool] = (0, False)
+    for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
+        days = dates.Days()
+        for digits in in_all_digits(sentence):
+            days.join(dates.days_of(digits, fact.evidence.said(at)))
+        if not days.spoken:
+            continue
+        near = fact.nearness(content(sentence))
+        if dates.holds(days, named):
+            if near:
+                return False
+        else:
+            best = max(best, (near, True))
+    return best[1] and best[0] >= 1
+
+
+def _days_said(fact: Fact) -> str:
+    said = sorted({source.at[:10] for source in fact.evidence.sources})
+    on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
+    return f"does not follow from what it cites, said on {on}: count from there"
+
+
+def _without_days(fact: Fact) -> str:
+    """The fact's digits with blanks for the days that it names."""
+    text = fact.digits
+    for named in dates.named_in(text):
+        if not named.swapped or dates.holds(fact.evidence.days, named):
+            text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
+    return text
+
+
+# Numbers.
+
+_MORE = re.compile(
+    r"(?<!\w)(?:by|more|less|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|difference"
+    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*|total\w*"
+    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*"
+    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen|gesunken|rest\w*"
+    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger|noch|bleib\w*"
+    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*|juntos|sobra\w*"
+    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*|retard|reste\w*"
+    r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
+    r"|多|少|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
+)
+"""A fact with one of these may state a sum or a difference."""
+
+_ABOUT = re.compile(
+    r"(?<!\w)(?:about|around|roughly|approx\w*|almost|nearly|circa|ca|some|close to|over|more than|under"
+    r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas|alrededor|cerca"
+    r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik|neredeyse"
+    r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
+)
+_AT_TIME = re.compile(
+    r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a|vers|jusqu'a"
+    r"|des|saat|alle|to|and|und|y|et))\s$"
+)
+
+
+def other_number(fact: Fact) -> str | None:
+    """Why a number of the fact neither stands in its sources nor follows from them."""
+    text = _without_days(fact)
+    for time in clock.times_in(text):
+        text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
+    mine = _whole(numbers.numbers_in(text))
+    for number in mine:
+        theirs = fact.evidence.numbers
+        if not _stands(number, theirs, mine) and not _follows(number, fact, text):
+            return _number_said(number, theirs)
+        if (other := _bound_elsewhere(number, fact)) is not None:
+            return _number_said(number, [other])
+        if (clause := _of_another(number, mine, fact)) is not None:
+            return f'What it cites says "{clause.text}", and the fact says {number.written}'
+    return _outdated(mine, fact)
+
+
+def _whole(found: Sequence[numbers.Number]) -> list[numbers.Number]:
+    """The numbers that are no part of another, such as the 12 of 4h12."""
+    return [
+        one
+        for one in found
+        if one.written
+        and not any(
+            other is not one
+            and other.start <= one.start
+            and one.end <= other.end
+            and other.end - other.start > one.end - one.start
+            for other in found
+        )
+    ]
+
+
+def _stands(
+    number: numbers.Number, theirs: Sequence[numbers.Number], mine: Sequence[numbers.Number]
+) -> bool:
+    """Whether a source has the number, with the same unit or without any."""
+    if number.unit is None:
+        for factor in {one.unit for one in mine if one.unit and one.unit[0] == "time"}:
+            if any(
+                one.unit and one.unit[0] == factor[0] and factor[1] * value in one.bases()
+                for one in theirs
+                for value in number.readings
+            ):
+                return True
+    for other in theirs:
+        if number.unit and other.unit:
+            if number.unit[0] == other.unit[0] and number.bases() & other.bases():
+                return True
+            continue
+        if number.readings & other.readings or number.bases() & other.bases():
+            return True
+    return False
+
+
+def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
+    """Whether the number follows from the sources by a rule, or the rules cannot tell."""
+    evidence, folded = fact.evidence, fact.digits
+    values = number.readings | number.bases()
+    if not evidence.familiar or len(number.readings) > 2:
+        return True
+    days = evidence.days
+    years = days.years | {one.year for one in (*days.days, *days.today)}
+    if values & {float(year) for year in years}:
+        return True
+    before = text[max(0, number.start - 10) : number.start]
+    if _AT_TIME.search(before) and any(
+        clock.holds(evidence.times, clock.Clock(int(value * 60) % 1440, False, 0, 0, ""))
+        for value in number.readings
+        if value <= 24
+    ):
+        return True
+    if values & {float(one.day) for one in days.days} and _is_ordinal(number, text):
+        return True
+    told = {base for one in evidence.numbers for base in (*one.bases(), *one.readings)}
+    if _ABOUT.search(folded) and any(numbers.is_near(one, told) for one in values):
+        return True
+    if number.unit and number.unit[0] == "time" and values & _parts(evidence):
+        return True
+    made = numbers.derived(
+        [one for one in evidence.numbers if _comparable(one, number)],
+        times=any(_TIMES.search(each) for each in (folded, *(d for _, d in evidence.readings))),
+    )
+    if values & (_parts_of(evidence) | _ages(evidence)):
+        return True
+    if _ABOUT.search(folded) and any(numbers.is_near(one, _ages(evidence)) for one in values):
+        return True
+    if values & made and (_MORE.search(folded) or max(values) > 50):
+        return True
+    if len(number.written) >= 5 and number.written.isdigit():
+        if any(number.written in run for run in _digit_runs(evidence)):
+            return True
+    same = any(_is_of(one, number) for one in evidence.numbers)
+    return not same and bool(values & _counts(evidence))
+
+
+def _comparable(one: numbers.Number, number: numbers.Number) -> bool:
+    """Whether two numbers may be added to make the third: no other unit, no code."""
+    return one.unit is None or number.unit is None or one.unit[0] == number.unit[0]
+
+
+def _parts(evidence: Evidence) -> set[float]:
+    """The parts of numbers such as 5.45, which may be minutes and seconds."""
+    written = (one.written for one in evidence.numbers)
+    made: set[float] = set()
+    for one in filter(_SIXTIES.match, written):
+        first, second = (float(part) for part in re.split("[.,:]", one))
+        made |= {first, second, first * 60 + second, first * 3600 + second * 60}
+    return made
+
+
+def _parts_of(evidence: Evidence) -> set[float]:
+    """Halves and doubles, if a source speaks of them."""
+    text = "\n".join(digits for _, digits in evidence.readings)
+    told = {one for number in evidence.numbers for one in number.bases()}
+    return {
+        numbers.rounded(one * factor)
+        for factor, words in _FRACTIONS
+        if words.search(text)
+        for one in told
+    }
+
+
+_FRACTIONS = (
+    (
+        0.5,
+        re.compile(
+            r"half (?:of|the|price|off|as|that)|in half|halfte|halbier|halbe[rn]? preis|mitad|moitie"
+            r"|demi-tarif|yarisi|yariya|la meta|metade|一半|半价|减半|折半"
+        ),
+    ),
+    (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
+    (1 / 3, re.compile(r"a third|one third|drittel|tercio|un tiers|ucte|三分之一")),
+    (
+        0.25,
+        re.compile(r"quarter of|ein viertel (?:de|von)|cuarta parte|un quart d|ceyregi|四分之一"),
+    ),
+)
+
+
+def _ages(evidence: Evidence) -> set[float]:
+    """The years between the years that the sources name and the day on which they were said."""
+    told = {one for number in evidence.numbers for one in number.readings if 1900 <= one <= 2100}
+    return {abs(today.year - one) for one in told for today in evidence.days.today}
+
+
+_SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
+_TIMES = re.compile(
+    r"(?<!\w)(?:a|per|each|apiece|x|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
+    r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|[x×@]|每|各"
+)
+
+
+def _is_ordinal(number: numbers.Number, text: str) -> bool:
+    return re.match(r"(?:st|nd|rd|th|\.|er|'|号|日)", text[number.end :]) is not None or bool(
+        re.search(r"(?:\b(?:the|am|le|el|den|zum|dem|il|dia)) $", text[: number.start])
+    )
+
+
+def _digit_runs(evidence: Evidence) -> Iterator[str]:
+    for source in evidence.sources:
+        for run in re.findall(r"\d[\d ./()-]{3,}\d", source.text):
+            yield re.sub(r"\D", "", run)
+
+
+_AND = r"(?:,? (?:and|und|y|e|et|ve|ile|oder|or|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
+_LISTED = re.compile(
+    rf"(?<![\w])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
+)
+
+
+def _counts(evidence: Evidence) -> set[float]:
+    """How many things the sources list: "boards 7 and 8" are two."""
+    found: set[float] = set()
+    for source in evidence.sources:
+        for listed in _LISTED.finditer(fold(source.text)):
+            parts = re.findall(_AND, listed.group())
+            found |= {float(n) for n in range(2, len(parts) + 2)}
+    return {one for one in found if one <= 7}
+
+
+def _bound_elsewhere(number: numbers.Number, fact: Fact) -> numbers.Number | None:
+    """The number of the same things in a source, if the fact took one of other things."""
+    theirs = fact.evidence.numbers
+    if not number.noun or number.noun in _NO_NOUNS:
+        return None
+    same = [one for one in theirs if _is_of(one, number)]
+    if not same or any(one.bases() & number.bases() for one in same):
+        return None
+    matches = [one for one in theirs if one.readings & number.readings]
+    if not matches or not all(_is_taken(one, number, fact) for one in matches):
+        return None
+    return same[0]
+
+
+_NO_NOUNS = frozenset(
+    [
+        "and",
+        "und",
+        "y",
+        "et",
+        "ve",
+        "or",
+        "is",
+        "was",
+        "are",
+        "of",
+        "in",
+        "at",
+        "on",
+        "for",
+        "the",
+        "de",
+    ]
+)
+
+
+def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
+    """Whether two numbers count the same: alike nouns, or the same unit."""
+    if one.unit and number.unit:
+        return one.unit == number.unit
+    return bool(one.noun) and (one.noun == number.noun or alike(one.noun, number.noun))
+
+
+def _is_taken(one: numbers.Number, number: numbers.Number, fact: Fact) -> bool:
+    """Whether a number of a source counts something else: another unit, or a label's number."""
+    if one.unit and (number.unit is None or number.unit[0] != one.unit[0]):
+        return True
+    for _, digits in fact.evidence.readings:
+        if digits[one.start : one.end] == one.written:
+            before = _LABEL.search(digits, 0, one.start)
+            if before and _is_noun(before[1], fact):
+                return True
+    return False
+
+
+_LABEL = re.compile(
+    r"([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
+)
+_LABELS = frozenset(
+    [
+        "room",
+        "hive",
+        "cow",
+        "bar",
+        "layer",
+        "plot",
+        "number",
+        "line",
+        "bus",
+        "flight",
+        "gate",
+        "page",
+        "chapter",
+        "table",
+        "seat",
+        "track",
+        "locker",
+        "zimmer",
+        "brett",
+        "nummer",
+        "linie",
+        "seite",
+        "tisch",
+        "platz",
+        "raum",
+        "habitacion",
+        "mesa",
+        "linea",
+        "pagina",
+        "numero",
+        "chambre",
+        "ligne",
+        "salle",
+        "oda",
+        "masa",
+        "numara",
+        "station",
+        "box",
+        "shelf",
+        "lot",
+        "class",
+        "level",
+        "unit",
+        "house",
+        "apartment",
+        "version",
+    ]
+)
+
+
+def _is_noun(word: str, fact: Fact) -> bool:
+    """Whether a word before a number makes it a label: "Room 12", "hive 5"."""
+    return word in _LABELS
+
+
+def _of_another(
+    number: numbers.Number, mine: Sequence[numbers.Number], fact: Fact
+) -> Clause | None:
+    """The clause that says what the fact says with another number.
+
+    The fact's number stands only in clauses that share nothing else with it.
+    """
+    if fact.translated:
+        return None
+    best: tuple[int, Clause] | None = None
+    least = max(2, -(-len(fact.words) // 2)) if len(fact.words) > 1 else 2
+    for clause in fact.evidence.clauses:
+        said = [one for digits in in_all_digits(clause.text) for one in numbers.numbers_in(digits)]
+        near = fact.nearness(clause.words)
+        if any(one.readings & number.readings or one.bases() & number.bases() for one in said):
+            if near:
+                return None
+        elif said and not any(a.readings & b.readings for a in said for b in mine):
+            if near >= least and (best is None or near > best[0]):
+                best = near, clause
+    found = any(one.readings & number.readings for one in fact.evidence.numbers)
+    return best[1] if best and found else None
+
+
+_REPLACED = (
+    re.compile(
+        r"(?:not|instead of|rather than|was|were|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
+        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来|之前)"
+        r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
+    ),
+    re.compile(
+        r"(?:\bfrom|\bvon|\bde|\bdu) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d"
+    ),
+    re.compile(r"(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"),
+    re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
+)
+_CONTRASTS = re.compile(
+    r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old|originally|than|so far"
+    r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*|ursprunglich|war"
+    r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas|lieu|etait"
+    r"|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
+)
+
+
+def _outdated(mine: Sequence[numbers.Number], fact: Fact) -> str | None:
+    """A number that the source itself says is not the one, or no longer."""
+    if _CONTRASTS.search(fact.digits):
+        return None
+    for _, digits in fact.evidence.readings:
+        for pattern in _REPLACED:
+            for found in pattern.finditer(digits):
+                old = numbers.readings_of(found[1].strip(".,"))
+                rest = digits[: found.start(1)] + " " + digits[found.end(1) :]
+                others = [one.readings for one in numbers.numbers_in(rest)]
+                if any(one.readings & old for one in mine) and not any(old & one for one in others):
+                    if len(others) and not any(
+                        one.readings & other for one in mine for other in others
+                    ):
+                        return (
+                            f"What it cites says that {found[1]} is not, or no longer, the number"
+                        )
+    return None
+
+
+def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:
+    alike_ = [one for one in theirs if _is_of(one, number)] or list(theirs)
+    said = ", ".join(dict.fromkeys(one.written for one in alike_ if one.written))
+    if not said:
+        return f"The fact says {number.written}, and what it cites gives no such number"
+    return f"What it cites says {said}, and the fact says {number.written}"

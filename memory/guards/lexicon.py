@@ -1,0 +1,243 @@
+"""Words of several languages, as the grounding rules need them. Pure tables and look-ups.
+
+English, German, Spanish, French, Turkish and Chinese are known; of Italian, Portuguese and Dutch
+the function words, numbers and dates. A text in any other language is read as far as its digits go.
+Everything is compared folded: in lower case and without accents, letter by letter, so that places
+in the folded text are places in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from functools import lru_cache
+
+from memory.text import cached_by_text, stem
+
+_PLAIN = str.maketrans(
+    {
+        **dict(zip("ßøłæœðþđıİ’‘´`ʼ", "solaoptdii'''''", strict=False)),
+        "\u00a0": " ",
+        "\u202f": " ",
+        "\u2009": " ",
+    }
+)
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+HAN = re.compile(f"[{_HAN}]")
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
+_WORD = re.compile(rf"[{_HAN}]|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
+
+
+@cached_by_text(4_096)
+def fold(text: str) -> str:
+    """`text` in lower case and without accents; every character keeps its place."""
+    return "".join(map(_folded, unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(maxsize=4_096)
+def _folded(character: str) -> str:
+    plain = character.translate(_PLAIN)
+    return unicodedata.normalize("NFKD", plain)[:1].lower().translate(_PLAIN)[:1] or character
+
+
+def words_of(folded: str) -> list[str]:
+    """The words of a folded text; a Han character is a word."""
+    return _WORD.findall(folded)
+
+
+def _sets(table: str) -> dict[str, frozenset[str]]:
+    """A table with one language a paragraph: its code, then its words."""
+    rows = (row.split() for row in table.strip().split("\n\n"))
+    return {code: frozenset(words) for code, *words in rows}
+
+
+FUNCTION_WORDS = _sets("""
+en a about after all also am an and any are as at be been before but by can could did do does
+ doesn't don't for from get got had has have he her hers him his how i i'll i'm i've if in into is
+ isn't it it's its just me my no not now of off on only or our out over please she should so some
+ than that that's the their them then there these they this those to too under until up us very was
+ we were what when where which while who whose why will with would yet you your because being both
+ each every few more most much nor once other own same such through during against between again
+ without within upon whom let's can't won't didn't hasn't haven't wasn't weren't we'll you're
+
+de aber alle alles als also am an auch auf aus bei beim bin bis bist da dann das dass dem den der
+ des die dies diese dieser dieses doch dort du durch ein eine einem einen einer eines er erst es
+ etwas fur gegen gerade hab habe haben hat hatte hatten ich ihm ihn ihnen ihr ihre ihrem ihren im in
+ ins ist ja jetzt kann kein keine keinen man mehr mein meine mich mir mit nach nicht nichts noch nun
+ nur ob oder ohne schon sein seine seit sich sie sind so soll statt uber um und uns unser unter vom
+ von vor war waren was weil wenn wer werden wie wieder wir wird wo wurde wurden zu zum zur
+
+es a al algo ante aqui asi aun aunque bien cada como con cual cuando de del desde donde dos durante
+ e el ella ellas ellos en entre era eran es esa ese eso esta estaba estan este esto fue ha habia han
+ hasta hay he hoy la las le les lo los mas me mi mis muy nada ni no nos nosotros o os otra otro para
+ pero poco por porque que quien se sea ser si sido sin sobre solo son su sus tambien te tengo tenia
+ tiene tienen todavia todo todos tu un una unas uno unos va vamos voy y ya yo
+
+fr a ai alors apres au aussi aux avait avant avec avez avons c'est ca ce cela ces cet cette chez
+ comme d'un d'une dans de deja depuis des donc du elle elles en encore entre est et etait ete etre
+ eu faire fait faut il ils j'ai je jusqu'au l'on la le les leur leurs lui ma mais me meme mes moi
+ mon n'a n'ai n'est ne ni nos notre nous on ont ou par pas peut plus pour qu'il qu'on quand que qui
+ quoi sa sans se sera ses si son sont sous sur ta te tes toi ton tous tout tres tu un une vers vient
+ vos votre vous y
+
+tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz bize bizim bu buna
+ bunu bunun cok cunku da daha de degil diye en eger gibi hala hem hep hepsi her hic icin ile ise
+ kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
+ sonra su ve veya yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+
+it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
+ della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
+ nostro o ogni per perche piu poi quando quella quello questa questo se sei si sono sta stato su sua
+ suo sul tra tutti un una uno va
+
+pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em entao era essa esse
+ esta este eu foi fica ha isso ja lhe mais mas me meu minha muito na nao nas nem no nos nossa nosso
+ num numa o os ou para pela pelo por porque quando que quem sao se sem ser seu so sua tambem tem
+ tenho um uma vai voce vou
+
+nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het hij
+ hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch toen
+ tot uit van veel voor want waren was wat we wel werd wij worden wordt zal ze zij zijn zo
+""")
+"""They tell languages apart, and carry no content."""
+
+_SIGNS = {
+    "en": r"(?:ing|ed|[^aeious]ly|ght|wn|'s)\b|\bth|wh|sh|\bkn|ee|oo|ck",
+    "de": r"(?:ung|en|cht|tz|st|lich|ige?)\b|sch|[äöüß]|\bge|ei|ie",
+    "es": r"(?:cion|ado|ido|aron|ando|iendo|dad|os|as)\b|[ñ¿¡áíóú]|\bll|que|\bes[ct]",
+    "fr": r"(?:aient|ait|eux|eau|ees?|ent|oir|age|ique|eur)\b|[çèêàùœ]|oi|\b[ldnsj]'|é\b|que\b",
+    "tr": r"(?:yor|lar|ler|lari|leri|iyor|acak|ecek|mak|mek|tim|dim|dum|dik)\b|[ğşı]|İ|'[aei]n?\b"
+    r"|\b\w+[aeiouöü](?:di|du|yi|ya|ye|da|de)\b",
+    "it": r"(?:zione|are|ere|ato|ita|ello|etto|ano)\b|[ìò]|gli|cch|zz",
+    "pt": r"(?:cao|coes|ado|eiro|ais|am)\b|[ãõ]|nh|lh",
+    "nl": r"(?:en|ij|lijk|heid|je|isch)\b|ij|aa|uu|oe|\bge|sch",
+}
+_COMPILED = {code: re.compile(signs) for code, signs in _SIGNS.items()}
+_SIGN = 0.35
+"""Weight of a spelling that is usual in a language, against a function word's 1."""
+
+
+@cached_by_text(4_096)
+def _scores(text: str) -> dict[str, float]:
+    """How much of `text` is typical of each language."""
+    found = words_of(fold(text))
+    lower = text.replace("I", "ı").lower() if "İ" in text else text.lower()
+    return {
+        code: sum(word in known for word in found) + _SIGN * len(_COMPILED[code].findall(lower))
+        for code, known in FUNCTION_WORDS.items()
+    }
+
+
+@cached_by_text(4_096)
+def languages(text: str) -> tuple[str, ...]:
+    """The languages that `text` may well be in, the likeliest first; empty if unknown."""
+    letters = sum(map(str.isalpha, text))
+    if len(HAN.findall(text)) * 3 >= max(letters, 1):
+        return ("zh",)
+    if len(_OTHER_SCRIPT.findall(text)) * 2 >= max(letters, 1):
+        return ()
+    score = _scores(text)
+    best = max(score.values())
+    likely = [code for code in score if best >= 0.7 and score[code] >= 0.7 * best]
+    return tuple(sorted(likely, key=lambda code: -score[code]))
+
+
+def language(text: str) -> str | None:
+    """The language of `text`, if it is clear."""
+    likely = languages(text)
+    return likely[0] if len(likely) == 1 else None
+
+
+def is_familiar(text: str) -> bool:
+    """Whether the rules know the language of `text`, or it has too few words to tell."""
+    if HAN.search(text) and languages(text) == ("zh",):
+        return True
+    found = words_of(fold(text))
+    if _OTHER_SCRIPT.search(text):
+        return False
+    strange = sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
+    known = max(_scores(text).values()) >= _KNOWN * len(found) and strange < _STRANGERS
+    return known or (len(found) < _FEW and not strange)
+
+
+_FEW = 4
+_KNOWN = 0.21
+"""Least score for each word of a text in a language that is known."""
+_STRANGE, _STRANGERS = re.compile("[čšžćđřěůąęłńśźżőűșțăåøæð]"), 2
+"""Letters that the known languages lack, and how many words with them make a text strange."""
+_CHINESE_FUNCTION = frozenset(
+    "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但"
+    "对从向以为于啊吧呢吗哦嗯已经还又再才只最更这些那里么什"
+)
+
+
+@lru_cache(maxsize=8_192)
+def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """The content words of `text`, stemmed if English; of Chinese, characters.
+
+    `codes`: its languages, if they are known from a longer text.
+    """
+    folded = fold(text)
+    likely = languages(text) if codes is None else codes
+    stops: Collection[str] = frozenset[str]().union(
+        *(FUNCTION_WORDS.get(code, frozenset()) for code in likely)
+    )
+    found: list[str] = []
+    for word in _RUNS.findall(folded):
+        if HAN.match(word):
+            found += [one for one in word if one not in _CHINESE_FUNCTION]
+            continue
+        bare = word.partition("'")[0] if word.partition("'")[0] not in _ELIDED else word[2:]
+        if len(bare) > 2 and bare not in stops and word not in stops:
+            found.append(stem(bare) if "en" in likely else bare)
+    return tuple(found)
+
+
+_ELIDED = frozenset(["l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu", "lorsqu", "puisqu"])
+_RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two content words are forms of one word, or parts of a compound."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    if len(short) < 4 or HAN.match(one):
+        return False
+    if len(short) >= 5 and short in long:
+        return True
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
+    return same >= max(4, round(0.6 * len(long)))
+
+
+def shared(words: Collection[str], others: Collection[str]) -> list[str]:
+    """The distinct words of `words` that are like one of `others`."""
+    return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
+
+
+def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]:
+    """Opposites: a line a language, pairs with `/`, forms with `|`."""
+    made = {}
+    for line in table.strip().split("\n"):
+        code, *pairs = line.split()
+        made[code] = [
+            (frozenset(one.split("|")), frozenset(other.split("|")))
+            for one, other in (pair.split("/") for pair in pairs)
+        ]
+    return made
+
+
+OPPOSITES = _pairs(
+    """
+en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses accepted|accepts|accept/rejected|refused|declined|turned allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired married/divorced healthy/ill|sick always/never
+de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft teurer/billiger|gunstiger gestiegen|steigt|erhoht/gesunken|sinkt|gesenkt bestanden/durchgefallen gefunden/verloren voll/leer bleibt|behalt/entfallt mag|liebt/hasst kaputt/heil|funktioniert fruher/spater vor/nach bezahlt/unbezahlt langer/kurzer groser/kleiner besser/schlechter mehr/weniger gesund/krank immer/nie
+es abierto|abierta|abre/cerrado|cerrada|cierra ganado|ganamos|gano|ganaron/perdido|perdimos|perdio|perdieron aceptado|acepta|acepto/rechazado|rechaza|rechazo permitido/prohibido comprado|compro/vendido|vendio caro/barato sube|subio|subido/baja|bajo|bajado aprobado|aprobo/suspendido|suspendio lleno|llena/vacio|vacia antes/despues mejor/peor mas/menos roto|rota|averiado/arreglado|arreglada siempre/nunca encontro|encontrado/perdio|perdido sano/enfermo
+fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee permis|autorise|autorisee/interdit|interdite achete/vendu augmente|monte/baisse|diminue reussi/rate|echoue plein|pleine/vide avant/apres mieux/pire plus/moins garde|conserve|gardee|conservee/enleve|supprime|retire trouve/perdu toujours/jamais cher/abordable
+tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
+it aperto|aperta/chiuso|chiusa vinto/perso
+pt aberto|aberta/fechado|fechada ganhou/perdeu
+nl open/dicht|gesloten gewonnen/verloren
+"""
+)
+"""Words in whose place the other says the opposite."""

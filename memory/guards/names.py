@@ -1,0 +1,630 @@
+"""Proper names of a fact, and whether its sources have them. Pure.
+
+A name may be inflected (Turkish cases, genitives), written in another script, or translated (Köln,
+Cologne). A capital letter makes a name only where the language uses none for common nouns, so a
+German noun counts as a name in a few places alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold
+from memory.guards.mood import sentences
+from memory.text import cached_by_text
+
+
+class Name(NamedTuple):
+    """A word that is, or may be, a proper name."""
+
+    written: str
+    key: str
+    """Folded, without a case suffix behind an apostrophe."""
+    sure: bool
+    """Its place leaves no doubt that it is a name."""
+
+
+_TITLES = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "miss",
+        "dr",
+        "prof",
+        "professor",
+        "sir",
+        "madam",
+        "aunt",
+        "auntie",
+        "uncle",
+        "cousin",
+        "coach",
+        "father",
+        "sister",
+        "brother",
+        "herr",
+        "frau",
+        "dr",
+        "tante",
+        "onkel",
+        "oma",
+        "opa",
+        "pfleger",
+        "schwester",
+        "herrn",
+        "kollege",
+        "kollegin",
+        "familie",
+        "doktor",
+        "senor",
+        "senora",
+        "sra",
+        "sr",
+        "don",
+        "dona",
+        "tia",
+        "tio",
+        "primo",
+        "prima",
+        "doctor",
+        "doctora",
+        "profesor",
+        "profesora",
+        "monsieur",
+        "madame",
+        "mme",
+        "m",
+        "mlle",
+        "tante",
+        "oncle",
+        "maitre",
+        "docteur",
+        "professeur",
+        "cousin",
+        "cousine",
+        "bay",
+        "bayan",
+        "sayin",
+        "hoca",
+        "abla",
+        "abi",
+        "teyze",
+        "amca",
+        "dayi",
+        "doktor",
+        "signor",
+        "signora",
+        "dottor",
+        "zia",
+        "zio",
+        "senhor",
+        "senhora",
+        "mevrouw",
+        "meneer",
+    ]
+)
+_BEHIND_TITLES = frozenset(
+    ["bey", "hanim", "hoca", "abla", "abi", "teyze", "amca", "usta", "efendi"]
+)
+_COMMON = frozenset(
+    [
+        "i",
+        "ok",
+        "god",
+        "internet",
+        "web",
+        "email",
+        "tv",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+        "utc",
+        "cet",
+        "gmt",
+        "am",
+        "pm",
+        "english",
+        "german",
+        "french",
+        "spanish",
+        "turkish",
+        "chinese",
+        "italian",
+        "japanese",
+        "portuguese",
+        "dutch",
+        "russian",
+        "american",
+        "british",
+        "european",
+        "swiss",
+        "austrian",
+        "polish",
+        "greek",
+        "arabic",
+        "mandarin",
+        "christmas",
+        "easter",
+        "carnival",
+        "ramadan",
+        "halloween",
+        "new",
+        "year's",
+        "eve",
+        "year",
+        "spring",
+        "summer",
+        "autumn",
+        "winter",
+        "fall",
+        "festival",
+        "lent",
+        "advent",
+        "pentecost",
+        "whitsun",
+        "eid",
+        "lunar",
+        "lantern",
+        "epiphany",
+        "mother's",
+        "father's",
+        "day",
+        "boxing",
+        "room",
+        "hall",
+        "unit",
+        "flat",
+        "floor",
+        "no",
+        "class",
+        "line",
+        "route",
+        "gate",
+        "platform",
+        "station",
+        "lake",
+        "river",
+        "mount",
+        "mountain",
+        "street",
+        "road",
+        "square",
+        "avenue",
+        "bridge",
+        "church",
+        "school",
+        "university",
+        "hospital",
+        "hotel",
+        "museum",
+        "library",
+        "park",
+        "north",
+        "south",
+        "east",
+        "west",
+        "old",
+        "town",
+        "city",
+        "island",
+        "sea",
+        "ocean",
+        "bay",
+        "black",
+        "forest",
+        "great",
+        "saint",
+        "st",
+        "san",
+        "santa",
+        "prof",
+        "euro",
+        "euros",
+        "eur",
+        "usd",
+        "gbp",
+        "chf",
+        "tl",
+        "lira",
+        "yuan",
+        "pm",
+        "id",
+        "pdf",
+        "app",
+        "wifi",
+        "wi-fi",
+        "iban",
+        "vat",
+        "north",
+        "enero",
+        "febrero",
+        "marzo",
+        "abril",
+        "mayo",
+        "junio",
+        "julio",
+        "agosto",
+        "septiembre",
+        "octubre",
+        "noviembre",
+        "diciembre",
+        "ocak",
+        "subat",
+        "mart",
+        "nisan",
+        "mayis",
+        "haziran",
+        "temmuz",
+        "agustos",
+        "eylul",
+        "ekim",
+        "kasim",
+        "aralik",
+        "pazartesi",
+        "sali",
+        "carsamba",
+        "persembe",
+        "cuma",
+        "cumartesi",
+        "pazar",
+        "turkce",
+        "ingilizce",
+        "almanca",
+        "turk",
+        "alman",
+        "bey",
+        "hanim",
+        "lundi",
+        "mardi",
+        "mercredi",
+        "jeudi",
+        "vendredi",
+        "samedi",
+        "dimanche",
+        "lunes",
+        "martes",
+        "miercoles",
+        "jueves",
+        "viernes",
+        "sabado",
+        "domingo",
+    ]
+)
+_TRANSLATED = [
+    frozenset(group.split())
+    for group in fold("""
+    köln cologne colonia colônia 科隆
+    münchen munich múnich monaco münih monachium 慕尼黑
+    wien vienna viena vienne viyana 维也纳
+    nürnberg nuremberg
+    hannover hanover
+    genf geneva ginebra genève cenevre ginevra 日内瓦
+    zürich zurich zúrich zurigo 苏黎世
+    basel bâle basilea
+    brüssel brussels bruselas bruxelles brüksel 布鲁塞尔
+    london londres londra 伦敦
+    paris parís parigi 巴黎
+    rom rome roma 罗马
+    mailand milan milán milano milão 米兰
+    venedig venice venecia venise venedik venezia 威尼斯
+    florenz florence florencia firenze floransa
+    neapel naples nápoles napoli
+    turin torino turín
+    genua genoa génova gênes genova
+    lissabon lisbon lisboa lisbonne lizbon 里斯本
+    sevilla seville séville
+    saragossa zaragoza
+    prag prague praga prag 布拉格
+    warschau warsaw varsovia varsovie varşova
+    krakau krakow cracow cracovia cracovie
+    moskau moscow moscú moscou moskova москва 莫斯科
+    kopenhagen copenhagen copenhague kopenhag
+    athen athens atenas athènes atina
+    belgrad belgrade belgrado
+    bukarest bucharest bucarest bükreş
+    kairo cairo caire kahire
+    peking beijing pekín pékin pekin 北京
+    shanghai schanghai shanghái 上海
+    istanbul estambul
+    antwerpen antwerp amberes anvers
+    gent ghent gante gand
+    brügge bruges brujas brugge
+    straßburg strasbourg estrasburgo
+    luzern lucerne lucerna
+    mainz mayence maguncia
+    regensburg ratisbon
+    bodensee constance constanza
+    donau danube danubio tuna
+    rhein rhine rin rhin ren
+    alpen alps alpes alpler
+    türkei turkey turquía turquie türkiye turkiye
+    deutschland germany alemania allemagne almanya germania 德国
+    österreich austria autriche avusturya 奥地利
+    schweiz switzerland suiza suisse isviçre svizzera 瑞士
+    frankreich france francia fransa 法国
+    spanien spain españa espagne ispanya spagna 西班牙
+    italien italy italia italie italya 意大利
+    griechenland greece grecia grèce yunanistan 希腊
+    england inglaterra angleterre ingiltere 英国
+    schottland scotland escocia écosse iskoçya
+    irland ireland irlanda irlande
+    norwegen norway noruega norvège norveç
+    schweden sweden suecia suède isveç
+    dänemark denmark dinamarca danemark danimarka
+    polen poland polonia pologne polonya
+    ungarn hungary hungría hongrie macaristan
+    niederlande netherlands holland países hollanda
+    japan japón japon japonya 日本
+    china chine çin cina 中国
+    romania rumänien rumanía roumanie romanya
+    marokko morocco marruecos maroc fas
+    lüttich liège lieja
+    maastricht
+    danzig gdansk
+    breslau wroclaw
+    izmir smyrna
+    """)
+    .strip()
+    .split("\n")
+]
+_TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
+_HAN_NAME = re.compile(
+    "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷|阿姨|叔叔"
+    "|总|姐|哥|嫂|婶|叔|姨|伯|导|队)"
+)
+_HAN_SURNAMES = frozenset(
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任"
+    "沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔"
+    "向汤温康施文牛樊葛邢安齐易乔伍庞颜倪庄聂章鲁岳翟殷詹申欧耿关兰焦俞左柳甘祝包宁尚符舒阮柯纪梅童凌毕单"
+    "裴霍成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
+)
+_HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
+_NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
+_HAN_PLACE = re.compile(
+    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行|超市|机场|剧院|广场|路|街)"
+)
+_DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
+_BARE = frozenset(
+    [
+        "bei",
+        "von",
+        "mit",
+        "an",
+        "fur",
+        "zu",
+        "nach",
+        "aus",
+        "in",
+        "gegen",
+        "ohne",
+        "heist",
+        "namens",
+        "statt",
+    ]
+)
+"""Behind one of these a German noun without an article is often a name."""
+
+
+def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
+    """The names in a text, in order. `known`: folded names of people, names wherever they stand."""
+    return list(_names(text, tongue, known))
+
+
+def is_title(word: str) -> bool:
+    """Whether a folded word is a title."""
+    return word in _TITLES
+
+
+def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Name]:
+    if HAN.search(text):
+        yield from _chinese(text, known)
+    for start, sentence in sentences(text):
+        tokens = [*_TOKEN.finditer(sentence)]
+        for place, token in enumerate(tokens):
+            written = token.group()
+            key = bare(written)
+            before = fold(tokens[place - 1].group()).rstrip(".") if place else ""
+            after = fold(tokens[place + 1].group()) if place + 1 < len(tokens) else ""
+            if key in known:
+                yield Name(written, key, True)
+                continue
+            if not written[0].isupper() or _is_common(written, key):
+                continue
+            opens = not sentence[: token.start()].strip(" \"'«“„‘¿¡(")
+            titled = (before in _TITLES and place > 0) or after in _BEHIND_TITLES
+            suffixed = tongue == "tr" and re.search(r"['\u2019]", written) is not None
+            if titled or suffixed:
+                yield Name(written, key, True)
+            elif tongue != "de" and not opens:
+                yield Name(written, key, tongue is not None)
+            elif (
+                tongue == "de" and not opens and (before in _BARE or _in_a_name(tokens, place))
+            ) or (opens and place == 0):
+                yield Name(written, key, False)
+
+
+def _in_a_name(tokens: Sequence[re.Match[str]], place: int) -> bool:
+    """Whether a German noun follows another at once: "Firma Kessler", "Hotel Post"."""
+    before = tokens[place - 1]
+    return before.group()[:1].isupper() and tokens[place].start() == before.end() + 1
+
+
+def _is_common(written: str, key: str) -> bool:
+    plain = fold(written)
+    if (
+        len(plain) <= 2
+        or key in _COMMON
+        or plain.removesuffix("s") in _COMMON
+        or plain in _COMMON
+        or key in _TITLES
+        or len(key) < 2
+    ):
+        return True
+    if written.isupper() and len(written) <= 4:
+        return True
+    return any(key in words for words in FUNCTION_WORDS.values())
+
+
+@cached_by_text(4_096)
+def bare(written: str) -> str:
+    """A name folded, without a possessive or a case suffix behind an apostrophe."""
+    folded = fold(written).strip(".")
+    head, mark, _ = folded.partition("'")
+    if mark and len(head) <= 1:
+        return folded.replace("'", "")
+    return head
+
+
+def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
+    folded = fold(text)
+    for one in known:
+        if HAN.match(one) and one in folded:
+            yield Name(one, one, True)
+    for found in _HAN_NICKNAME.finditer(folded):
+        if found[1] in _HAN_SURNAMES and found[1] not in _NO_SURNAMES and found[0] not in known:
+            yield Name(found[0], found[0], False)
+    for found in _HAN_PLACE.finditer(folded):
+        yield Name(found[0], found[0], False)
+    for found in _HAN_NAME.finditer(folded):
+        before = folded[found.start() - 1 : found.start()] if found.start() else ""
+        if (
+            found[1] in _HAN_SURNAMES
+            and found[0] not in known
+            and not (before in "小老" and before)
+        ):
+            yield Name(found[0], found[0], True)
+
+
+class Heard:
+    """The words that a fact may take its names from."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.text = "\n".join(texts)
+        self.folded = fold(self.text)
+        self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
+        self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
+        self.joined = re.sub(r"[\W_]+", "", self.folded)
+        self.foreign = bool(re.search(r"[\u0370-\u1fff\u3040-\u9fff\uac00-\ud7af]", self.text))
+
+    def has(self, name: Name) -> bool:
+        """Whether a name stands in the texts, in any form."""
+        if HAN.search(name.key):
+            return name.key in self.folded
+        return all(self._has(part) for part in re.split(r"[-.&]", name.key) if len(part) > 1)
+
+    def _has(self, key: str) -> bool:
+        forms = {key, _monographs(key)}
+        for word in self.words:
+            if word in forms or _monographs(word) in forms:
+                return True
+            if _inflects(word, key) or _inflects(key, word):
+                return True
+        if len(key) >= 4 and key in self.joined:
+            return True
+        return any(
+            key in group
+            and any(one in self.words or (one in self.folded and HAN.match(one)) for one in group)
+            for group in _TRANSLATED
+        )
+
+
+def _inflects(form: str, name: str) -> bool:
+    """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
+    if len(name) >= 3 and form.startswith(name):
+        return len(form) - len(name) <= 4
+    return (
+        len(name) >= 5
+        and name[-1] in "aeo"
+        and form.startswith(name[:-1])
+        and (len(form) - len(name) <= 2)
+    )
+
+
+def _monographs(key: str) -> str:
+    for pair, single in _DIGRAPHS:
+        key = key.replace(pair, single)
+    return key
+
+
+def resembling(name: Name, heard: Heard, fact: str) -> str | None:
+    """A name of the sources, not in the fact, for which `name` may have been mistaken."""
+    said = fold(fact)
+    for token in _TOKEN.finditer(heard.text):
+        word = bare(token.group())
+        if not token.group()[0].isupper() or word in said or _is_common(token.group(), word):
+            continue
+        if word[:2] == name.key[:2] and not alike(word, name.key):
+            if (
+                len(word) >= 3
+                and abs(len(word) - len(name.key)) <= 2
+                and SequenceMatcher(None, word, name.key).ratio() >= 0.6
+            ):
+                return token.group()
+    return None
+
+
+def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
+    """The word that stands in the sources where the fact has `name`.
+
+    It stands behind the same preposition, or before the same word: "bei Nele", "Nele bringt".
+    """
+    folded = fold(fact)
+    if HAN.match(name.key):
+        return _mistaken_in_chinese(name, folded, heard)
+    for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
+        lead = re.search(r"(\w+) $", folded[: found.start()])
+        follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
+        places = []
+        if lead and (lead[1] in _BARE or len(lead[1]) > 4):
+            places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
+        if follow and follow[1] not in _ALL_FUNCTION_WORDS:
+            places += re.finditer(
+                rf"(?<!\w)([^\W\d_]+)\W{{1,3}}{re.escape(follow[1])}(?!\w)", heard.folded
+            )
+        for other in places:
+            word = heard.text[other.start(1) : other.end(1)]
+            strange = other[1] not in folded and not alike(other[1], name.key)
+            if word[:1].isupper() and strange and not _is_common(word, other[1]):
+                return word
+    return None
+
+
+def _mistaken_in_chinese(name: Name, fact: str, heard: Heard) -> str | None:
+    """Another nickname, or another place of the same kind."""
+    if place := _HAN_PLACE.fullmatch(name.key):
+        if name.key[:2] in heard.folded:
+            return None
+        others = re.finditer(f"[\u4e00-\u9fff]{{2}}{place[1]}", heard.folded)
+    else:
+        others = _HAN_NICKNAME.finditer(heard.folded)
+    return next((one[0] for one in others if one[0] not in fact), None)
+
+
+_ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

@@ -1,0 +1,170 @@
+"""Overlap: which words of a new memory stand where, and whose words they are. Pure.
+
+A prompt contains much besides the sources: rules, recalled memories, tool results, the assistant's
+own replies, other people's words. A paraphrase may share no word with its sources, so a missing
+overlap proves nothing. But a text with the words of another part of the prompt, and no additional
+words of its sources, comes from that part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from memory.records import JournalEntry
+from memory.text import asks, cached_by_text, name_key, terms
+
+LEAST_TERMS = 3
+"""Fewest distinct terms for a judgement; the words of a shorter text prove nothing."""
+
+ELSEWHERE = 0.6
+"""Share of a text's terms in one passage (0..1) at which it may come from that passage."""
+
+BORNE = 0.3
+"""Least share of a text's terms in its sources, if the sources add a term."""
+
+RUN = 3
+"""Terms in a row that make a copy."""
+
+COPIED, OWN = 0.6, 0.5
+"""A text is a copy at this share of its runs, unless its sources have this share of its terms."""
+
+_ESCAPES = re.compile(r"\\[ntr]")
+_PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+class Said(NamedTuple):
+    """A text and its speaker."""
+
+    speaker: str | None
+    text: str
+
+
+def share(text: str, others: Iterable[str]) -> float:
+    """Share of the distinct terms of `text` that occur in any of `others` (0..1)."""
+    mine = _terms(text)
+    theirs = frozenset[str]().union(*map(_terms, others))
+    return len(mine & theirs) / len(mine) if mine else 0.0
+
+
+def copied(text: str, others: Iterable[str]) -> float:
+    """Share of the three-term runs of `text` that occur in any of `others` (0..1)."""
+    mine = _runs(text)
+    if len(_terms(text)) < LEAST_TERMS:
+        return 0.0
+    theirs = frozenset[tuple[str, ...]]().union(*map(_runs, others))
+    return len(mine & theirs) / len(mine)
+
+
+def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether `text` comes from one of `others` rather than from its `cited` sources.
+
+    It does if it is a copy of `others`, or if one of their passages has most of its words, while
+    the sources have fewer of these words and no further ones.
+    """
+    mine = _terms(text)
+    if len(mine) < LEAST_TERMS:
+        return False
+    own = share(text, cited)
+    if own < OWN and copied(text, others) >= COPIED:
+        return True
+    known = mine & frozenset[str]().union(*map(_terms, cited))
+    for passage in passages(others):
+        there = mine & _terms(passage)
+        adds = bool(known - there) and own >= BORNE
+        if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
+            return True
+    return False
+
+
+def passages(texts: Iterable[str]) -> Iterator[str]:
+    """Lines, sentences and JSON values of `texts`."""
+    return chain.from_iterable(_passages(text) for text in texts)
+
+
+def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
+    """The speaker of `text` among the speakers of its sources; None if undecided.
+
+    The speaker that the model names (`given`) counts only if there are several, and nobody else's
+    words support the text better. Otherwise the one whose statements support it best is the
+    speaker; questions support nothing.
+    """
+    people = list(dict.fromkeys(one.speaker for one in said))
+    if len(people) < 2:
+        return people[0] if people else None
+    borne = {one: share(text, _words_of(one, said)) for one in people}
+    wanted = [one for one in people if one and given and name_key(one) == name_key(given)]
+    if wanted and borne[wanted[0]] >= max(borne.values()):
+        return wanted[0]
+    told = {one: share(text, _statements(one, said)) for one in people}
+    best = max(told.values())
+    first = [one for one in people if told[one] == best]
+    return first[0] if len(first) == 1 else None
+
+
+def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | None:
+    """`speaker`, or the names of all who added to a text that joins their statements.
+
+    Whoever said a term of it that nobody else said, names aside, added to it.
+    """
+    people = [one for one in dict.fromkeys(each.speaker for each in said) if one]
+    names = frozenset[str]().union(*map(_terms, people)) if people else frozenset[str]()
+    mine = _terms(text) - names
+    told = {one: mine & _joined(_statements(one, said)) for one in people}
+    joined = [
+        one
+        for one in people
+        if told[one] - frozenset[str]().union(*(told[other] for other in people if other != one))
+    ]
+    return " and ".join(joined) if len(joined) > 1 else speaker
+
+
+def _joined(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset[str]().union(*map(_terms, texts))
+
+
+def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
+    """Ids of other people's entries without a term of `text`, if the speaker's own support it."""
+    mine = [one["content"] for one in entries if one["source_entity"] == speaker]
+    if speaker is None or len(_terms(text)) < LEAST_TERMS or share(text, mine) < OWN:
+        return []
+    others = (one for one in entries if one["source_entity"] != speaker)
+    return [one["id"] for one in others if not share(text, [one["content"]])]
+
+
+def said_in(entries: Iterable[JournalEntry]) -> list[Said]:
+    """Journal entries as texts with speakers."""
+    return [Said(one["source_entity"], one["content"]) for one in entries]
+
+
+def worded(said: Said) -> str:
+    """The text with its speaker's name, as in a fact."""
+    return f"{said.speaker or ''}: {said.text}"
+
+
+def _words_of(speaker: str | None, said: Sequence[Said]) -> list[str]:
+    return [one.text for one in said if one.speaker == speaker]
+
+
+def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
+    texts = (one for text in _words_of(speaker, said) for one in _SENTENCE.split(text))
+    return [one for one in texts if not asks(one)]
+
+
+@cached_by_text(1_024)
+def _passages(text: str) -> Sequence[str]:
+    return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
+
+
+@cached_by_text(8_192)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+@cached_by_text(8_192)
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    found = terms(text)
+    return frozenset(zip(*(found[at:] for at in range(RUN)), strict=False))

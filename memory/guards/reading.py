@@ -1,0 +1,243 @@
+"""A fact and the sources that it cites, as the grounding rules read them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from functools import cached_property
+from typing import NamedTuple
+
+from memory.guards import clock, dates, mood, names, numbers
+from memory.guards.lexicon import alike, content, fold, is_familiar, languages, shared, words_of
+from memory.guards.mood import Mood, sentences
+
+
+class Source(NamedTuple):
+    """A text that a fact cites, with its speaker and the time at which it was said (ISO)."""
+
+    text: str
+    speaker: str | None
+    at: str
+
+
+class Clause(NamedTuple):
+    """A part of a sentence of a source."""
+
+    text: str
+    speaker: str | None
+    codes: tuple[str, ...]
+    moods: frozenset[Mood]
+    words: tuple[str, ...]
+    sentence: str
+    at: str
+    spread: tuple[str, ...]
+    """The words of the whole sentence, if its mood is that of the whole."""
+
+
+_CLAUSES = re.compile(
+    r"[;:\u2013\u2014()，；：]|,(?!\d)|\s-\s|\u2192"
+    r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais|ama|fakat"
+    r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The sources of a fact."""
+
+    sources: tuple[Source, ...]
+    zone: tzinfo = UTC
+    """The people's time zone, in which "tomorrow" counts, too."""
+    before: tuple[Source, ...] = ()
+    """What was said before, to which a pronoun of a source may refer."""
+
+    @cached_property
+    def tongues(self) -> tuple[str, ...]:
+        """The languages of the sources."""
+        return tuple(dict.fromkeys(code for one in self.sources for code in languages(one.text)))
+
+    @cached_property
+    def familiar(self) -> bool:
+        """Whether the rules know the languages of all sources."""
+        return all(is_familiar(one.text) for one in self.sources)
+
+    @cached_property
+    def speakers(self) -> list[str]:
+        """The speakers, each once."""
+        return list(dict.fromkeys(one.speaker for one in self.sources if one.speaker))
+
+    @cached_property
+    def heard(self) -> names.Heard:
+        """What names may come from."""
+        return names.Heard([*(one.text for one in self.sources), *self.speakers])
+
+    @cached_property
+    def heard_before(self) -> names.Heard:
+        """What pronouns may refer to."""
+        return names.Heard(
+            [*(one.text for one in self.before), *(one.speaker or "" for one in self.before)]
+        )
+
+    @cached_property
+    def readings(self) -> list[tuple[Source, str]]:
+        """The sources with digits for number words, in each language that they may be in."""
+        return [(one, digits) for one in self.sources for digits in in_all_digits(one.text)]
+
+    @cached_property
+    def numbers(self) -> list[numbers.Number]:
+        """All numbers of the sources."""
+        return [number for _, digits in self.readings for number in numbers.numbers_in(digits)]
+
+    @cached_property
+    def times(self) -> list[clock.Clock]:
+        """All times of day that the sources may name."""
+        found: list[clock.Clock] = []
+        for _, digits in self.readings:
+            here = clock.possible_times(digits)
+            found += [*here, *clock.shifted(here, digits)]
+        return found
+
+    @cached_property
+    def days(self) -> dates.Days:
+        """All days that the sources may name."""
+        made = dates.Days()
+        for source, digits in self.readings:
+            made.join(dates.days_of(digits, self.said(source.at)))
+        return made
+
+    def said(self, at: str) -> set[date]:
+        """The day of a time stamp, by its own clock and by that of the people."""
+        moment = datetime.fromisoformat(at)
+        if moment.tzinfo is None:
+            return {moment.date()}
+        return {moment.date(), moment.astimezone(self.zone).date()}
+
+    @cached_property
+    def clauses(self) -> list[Clause]:
+        """The clauses of the sources, in order."""
+        return [
+            clause
+            for source in self.sources
+            for _, text in sentences(source.text)
+            for clause in _clauses(text, source, is_answered=self._answers(source))
+        ]
+
+    def _answers(self, source: Source) -> bool:
+        """Whether somebody else's later words are cited, too: they may answer its questions."""
+        return any(one.at > source.at and one.speaker != source.speaker for one in self.sources)
+
+
+def in_all_digits(text: str) -> list[str]:
+    """A text with digits for number words, in each language that it may be in."""
+    codes = languages(text) or numbers.LANGUAGES
+    return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
+
+
+def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Clause]:
+    """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    whole = languages(source.text)
+    codes = tuple(code for code in languages(sentence) if code in whole) or whole
+    general = _moods_of_sentence(sentence, codes)
+    if mood.is_quote(sentence, codes) and mood.is_doubted(source.text, codes):
+        general |= {Mood.REPORT}
+    spread = content(sentence, codes) if general else ()
+    parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
+    if Mood.QUESTION in general and is_answered:
+        general -= {Mood.QUESTION}
+    quoted: tuple[str, ...] = ()
+    for part in parts or [sentence]:
+        moods = general | _moods_of_clause(part, codes)
+        if quoted or mood.quotes_another(part, codes):
+            # What follows in the sentence is quoted, too.
+            quoted += content(part, codes)
+            moods |= {Mood.REPORT}
+        words = content(part, codes)
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, spread)
+
+
+def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
+    found = set()
+    if mood.is_question(text):
+        found.add(Mood.QUESTION)
+    if mood.is_conditional(text, codes):
+        found.add(Mood.CONDITION)
+    if mood.is_claim(text, codes):
+        found.add(Mood.REPORT)
+    return frozenset(found)
+
+
+def _moods_of_clause(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
+    found = set()
+    if mood.is_possibility(text, codes):
+        found.add(Mood.CONDITION)
+    if mood.is_wish(text, codes):
+        found.add(Mood.WISH)
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A proposed fact."""
+
+    text: str
+    evidence: Evidence
+    people: frozenset[str] = frozenset()
+    """The words of people's names, folded."""
+
+    @cached_property
+    def folded(self) -> str:
+        """The text, folded."""
+        return fold(self.text)
+
+    @cached_property
+    def tongue(self) -> str | None:
+        """Its language, as far as it is clear from it and its sources."""
+        likely = languages(self.text)
+        if len(likely) == 1:
+            return likely[0]
+        both = [code for code in self.evidence.tongues if code in likely]
+        if both:
+            return both[0]
+        if not likely and self._echoes and self.evidence.tongues:
+            return self.evidence.tongues[0]
+        return likely[0] if likely else None
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """Its language in a tuple; empty if unknown."""
+        return (self.tongue,) if self.tongue else ()
+
+    @cached_property
+    def _echoes(self) -> bool:
+        said = [word for one in self.evidence.sources for word in content(one.text)]
+        return bool(shared([one for one in content(self.text) if len(one) > 3], said))
+
+    @cached_property
+    def translated(self) -> bool:
+        """Whether some source is, or may be, in another language than the fact."""
+        return self.tongue is None or any(
+            self.tongue not in languages(one.text) for one in self.evidence.sources
+        )
+
+    @cached_property
+    def digits(self) -> str:
+        """The text with digits for its number words."""
+        return numbers.in_digits(self.text, self.tongue, strict=True)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Its content words without the names of its speakers, each once."""
+        codes = self.codes or None
+        named = self.people
+        told = named | {part for one in self.evidence.speakers for part in words_of(fold(one))}
+        kept = [
+            one for one in content(self.text, codes) if not any(alike(one, each) for each in told)
+        ]
+        return list(dict.fromkeys(kept))
+
+    def nearness(self, words: Iterable[str]) -> int:
+        """How many of its content words are among `words`."""
+        return len(shared(self.words, [*words]))
