@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -142,7 +141,7 @@ def unsupported(
         [*map(_source, cited)],
         before=[*map(_source, earlier)],
         people=[one for one in people if one],
-        zone=ZoneInfo(settings_of(runtime.context).time_zone),
+        zone=settings_of(runtime.context).zone,
     )
 
 
