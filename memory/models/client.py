@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -279,7 +280,9 @@ async def _usable(
 
     async def one_try() -> AIMessage | _Trouble:
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with asyncio.timeout(None) as limit:
+                # A cancelled timer stays in the loop for a while; it must not keep this context.
+                Context().run(limit.reschedule, asyncio.get_running_loop().time() + seconds)
                 given = await send(prompt)
         except TimeoutError as error:
             if not limit.expired():

@@ -210,7 +210,7 @@ def _is_overflow(error: BaseException, status: int | None) -> bool:
 
 
 def _is_transport(error: BaseException) -> bool:
-    return bool(_TRANSPORT & _types(error))
+    return bool((_TRANSPORT | _UNREACHED) & _types(error))
 
 
 def _is_api_error(error: BaseException) -> bool:

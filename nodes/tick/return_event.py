@@ -48,8 +48,9 @@ def traced(error: BaseException | str) -> BaseException | None:
 
     An error of an earlier process is no more than text.
     """
-    bug = isinstance(error, BaseException) and not isinstance(error, CircadianError)
-    return error if bug and isinstance(error, BaseException) else None
+    if isinstance(error, CircadianError | str):
+        return None
+    return error
 
 
 @checked
@@ -69,11 +70,7 @@ async def return_event(
         most = settings.max_failed_ticks
         await _journal_last(event, state, runtime, config, max_attempts=most)
         attempts, aside = await inbox.give_back(
-            store_of(runtime),
-            scope_of(config),
-            event["id"],
-            text,
-            max_attempts=most,
+            store_of(runtime), scope_of(config), event["id"], text, max_attempts=most
         )
     telemetry.TICK_FAILURES.inc()
     failure: FailureReport = {

@@ -33,7 +33,7 @@ async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journa
     async with opened(tmp_path / "data", scripted(*steps), clock) as agent:
         for attempt in range(3):
             assert await entries(agent) == [], attempt
-            await agent.ainvoke(BAD)
+            await agent.ainvoke(BAD, raise_on_failure=False)
         (entry,) = await entries(agent)
         (fact,) = await agent.resources.semantic.all(agent.scope)
         assert len(await inbox.set_aside(agent.store, agent.scope)) == 1
@@ -47,7 +47,9 @@ async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_ot
     model = scripted(*[ModelError("broken")] * 3, "Noted.")
     async with opened(tmp_path / "data", model, clock) as agent:
         for _ in range(4):
-            await agent.ainvoke(said("Hello", id="bad", at="2026-03-02T09:00:00+00:00"))
+            await agent.ainvoke(
+                said("Hello", id="bad", at="2026-03-02T09:00:00+00:00"), raise_on_failure=False
+            )
         (entry,) = await entries(agent)
     assert entry["tags"] == ["event"]
 
@@ -65,7 +67,9 @@ async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
         "Noted.",
     )
     async with opened(tmp_path / "data", model, clock) as agent:
-        await agent.ainvoke(said("The gate closes at nine. I mean the north gate.", id="e1"))
+        await agent.ainvoke(
+            said("The gate closes at nine. I mean the north gate.", id="e1"), raise_on_failure=False
+        )
         await agent.ainvoke(None)
         facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
         notes = [one["content"] for one in await entries(agent) if not one["tags"]]

@@ -246,7 +246,8 @@ async def running(job: Job, points: Points) -> AsyncIterator[tuple[AsyncAgent, R
     named = {"CIRCADIAN_DATABASE_URL": job.database} if job.database else {}
     with patch.dict(os.environ, named):
         async with opened(data, model, clock, settings=settings, tools=tools) as agent:
-            run = plain_run(agent) if job.plain else partial(agent.ainvoke, **job.options)
+            ours = partial(agent.ainvoke, raise_on_failure=False, **job.options)
+            run = plain_run(agent) if job.plain else ours
             yield agent, partial(step, agent, run)
 
 
