@@ -9,8 +9,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from memory.text import known_zone, machine_zone
-
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
     " sleep_schedule_enabled sleep_start_hour sleep_duration_hours time_zone fatigue_threshold"
@@ -343,12 +341,16 @@ class Settings(BaseModel):
     @classmethod
     def _known_zone(cls, name: str | None) -> str | None:
         if name is not None:
+            from memory.text import known_zone  # not loaded for `--help`
+
             known_zone(name)
         return name
 
     @property
     def zone(self) -> tzinfo:
         """The time zone. Raises InputError if the machine's own cannot be told."""
+        from memory.text import known_zone, machine_zone
+
         return machine_zone() if self.time_zone is None else known_zone(self.time_zone)
 
 

@@ -29,7 +29,14 @@ from memory.records import CallRecord, DelegateResult, Goal, PatternState, Proje
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import Mode, State
-from memory.text import advisory, approximate_tokens, calibrated, cut_to, utilisation
+from memory.text import (
+    advisory,
+    approximate_tokens,
+    calibrated,
+    clock_line,
+    cut_to,
+    utilisation,
+)
 from tools.builtin import DELEGATE_TASK
 from tools.policy import CONTEXTS
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
@@ -139,10 +146,11 @@ def requester(state: State) -> Requester:
 
 
 def opening(
-    task: str, given: str | None, lender: Requester, settings: Settings
+    task: str, given: str | None, lender: Requester, settings: Settings, *, now: str
 ) -> list[AnyMessage]:
-    """The briefing: the system prompt, then tagged blocks with the task last."""
+    """The briefing: the system prompt, then the clock and tagged blocks with the task last."""
     parts = [
+        clock_line(now, settings.zone),
         *_shown_of(lender, settings),
         block("task_context", given or ""),
         block("delegated_task", task),

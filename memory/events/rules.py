@@ -113,8 +113,7 @@ def reflection_event(
         "sender": next((name for name in settings.names if name.strip()), "circadian"),
         "text": (
             f"{OPENING} Ticks since you last looked at your own work: {since}; tool calls in this "
-            f"session: {calls}, failed: {failed}. Review the recent journal and record your "
-            "insights, or call noop when there are none."
+            f"session: {calls}, failed: {failed}."
         ),
         "channel": None,
         "addressed": True,

@@ -361,8 +361,7 @@ def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) ->
     """The values of the component's own placeholders, in order."""
     if one.id == components.OPEN_QUESTIONS:
         asked = [parked["question"] for parked in material.state["parked"]]
-        factor = material.state["calibration"]
-        return [rendering.open_questions(asked, material.settings, factor)]
+        return [rendering.open_questions(asked, material.settings)]
     persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
     return [*persona, *(texts[name] for name in one.bounded_by)]
 

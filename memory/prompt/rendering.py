@@ -335,13 +335,13 @@ def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str
     return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
 
 
-def open_questions(
-    questions: Sequence[Question], settings: Settings = DEFAULTS, calibration: float = 1.0
-) -> str:
-    """Component 4500: what waits for a person to allow it, oldest first."""
+def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
+    """Component 4500: the tools that wait for a person's leave, oldest first.
+
+    Without their arguments, which may be nobody else's business.
+    """
     return "\n".join(
-        f"- {cut_to(one_line(one['what']), _LEAST, calibration)} "
-        f"(asked {shown_time(one['asked_at'], settings.zone)})"
+        f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], settings.zone)})"
         for one in questions
     )
 

@@ -67,7 +67,7 @@ async def brief_delegate(
     shares = settings.personality_insulation == "none"
     return {
         "began": now.isoformat(),
-        "messages": opening(args["task"], args.get("context"), lender, settings),
+        "messages": opening(args["task"], args.get("context"), lender, settings, now=state["now"]),
         "projects": lender["projects"] if shares else NO_PROJECTS,
         "calls": [],
         "usage": none,

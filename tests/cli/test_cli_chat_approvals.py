@@ -224,7 +224,7 @@ def test_on_a_pipe_an_ambiguous_line_is_a_message(
     [question] = waiting(capsys, data)
     assert (ended.status, launches.done) == (0, [])
     assert f"it waits: /approve {question['id']}" in ended.err
-    assert server.requests[-1]["messages"][-1]["content"].endswith(line)
+    assert server.requests[-1]["messages"][-1]["content"].endswith(f"{line}\n</event>")
 
 
 @pytest.mark.parametrize("lines", [["later"], []])

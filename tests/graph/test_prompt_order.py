@@ -101,6 +101,27 @@ async def test_what_earlier_ticks_were_shown_is_not_kept(tmp_path: Path, clock: 
     assert "Bake bread number 3" in front(last)
 
 
+async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(call("recall_memories", query="rye"), "From Ada.", "As I said.", "Yes.")
+    async with opened(tmp_path, model, clock) as agent:
+        fact = draft("1", "The rye comes from Ada, who lives beyond the river with seven cats.")
+        await agent.resources.semantic.add(agent.scope, [fact])
+        for text in ("Where is the rye from?", "Thanks", "Thanks again"):
+            await agent.ainvoke(said(text, "local"))
+        kept = (await agent.aget_state()).values["messages"]
+    _, second, third, fourth = model.calls
+    found = [
+        [str(one.text) for one in made.messages if isinstance(one, ToolMessage)]
+        for made in (second, third, fourth)
+    ]
+    assert "seven cats" in found[0][0]
+    assert found[1] == found[2]
+    assert "call the tool again" in found[1][0]
+    assert "seven cats" in next(str(one.text) for one in kept if isinstance(one, ToolMessage))
+
+
 async def test_within_a_tick_everything_before_stays_the_same(tmp_path: Path, clock: Clock) -> None:
     model = scripted(call("add_goal", description="Bake bread"), call("noop"), "Done.")
     async with opened(tmp_path, model, clock) as agent:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from memory.events import owners_of
-from memory.messages import TRUST_NOTE, of_tick
+from memory.messages import TRUST_NOTE, mark_of, of_tick
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import EntityProfile, Event, RecallHit, is_reflection
 from memory.runtime import Resources
@@ -128,6 +128,12 @@ PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"
 SLEEP_CONTEXTS = frozenset({"sleep_consolidate", "pre_compaction"})
 """Capped by max_iterations_sleep; the others by max_iterations_per_tick (ruling 4)."""
 
+LOOKUPS = frozenset({"recall_memories", "review_journal"})
+"""Tools whose answers are shown only in their own tick."""
+
+FORGONE = '{"success": true, "note": "Shown in its tick only; call the tool again if you need it."}'
+"""What later ticks are shown in place of such an answer."""
+
 GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
 """These show the assistant's own guidelines."""
 
@@ -224,12 +230,22 @@ def continued(context_type: str) -> str:
 def history(state: State, settings: Settings, context_type: str) -> list[AnyMessage]:
     """The messages in a prompt of `context_type`: the newest of the history.
 
-    A context without the history shows the messages of the current tick only.
+    A context without the history shows the messages of the current tick only. What earlier ticks
+    looked up in memory is left out, because it can be looked up again and may have changed.
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
     tokens = settings.conversation_history_tokens
-    return recent(state["messages"], tokens, state["calibration"])
+    messages = [_without_lookup(one, state["tick"]) for one in state["messages"]]
+    return recent(messages, tokens, state["calibration"])
+
+
+def _without_lookup(message: AnyMessage, tick: int) -> AnyMessage:
+    """The message, or a short answer in place of what an earlier tick looked up in memory."""
+    lookup = isinstance(message, ToolMessage) and message.name in LOOKUPS
+    if not lookup or len(str(message.text)) <= len(FORGONE) or mark_of(message).get("tick") == tick:
+        return message
+    return message.model_copy(update={"content": FORGONE})
 
 
 def material(

@@ -21,6 +21,7 @@ from tools import delegation
 from tools.delegation import DelegateState, Insulation, opening, requester
 
 AT = "2026-03-02T09:00:00+00:00"
+NOW = "2026-03-02T09:00:00+00:00"
 MODES: tuple[Insulation, ...] = ("none", "orchestrator", "delegate")
 
 RULES = """Carry out the task in the <delegated_task> block at the end and answer with its result:
@@ -122,14 +123,15 @@ def briefing(
     given: str | None = "It has five rooms.",
 ) -> list[AnyMessage]:
     settings = Settings(personality_insulation=mode, max_context_tokens=1_000)
-    return opening(task, given, requester(state), settings)
+    return opening(task, given, requester(state), settings, now=NOW)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_briefing_reads_word_for_word(mode: Insulation) -> None:
     told = briefing(mode, asking())
     assert [type(one) for one in told] == [SystemMessage, HumanMessage]
-    assert (told[0].text, told[1].text) == (SYSTEM[mode], TOLD[mode])
+    clock = "Now: Monday 2026-03-02 09:00 (UTC)"
+    assert (told[0].text, told[1].text) == (SYSTEM[mode], f"{clock}\n\n{TOLD[mode]}")
 
 
 def marked(value: Any, path: str) -> Any:
@@ -196,7 +198,7 @@ def test_nothing_else_of_the_state_reaches_a_briefing(mode: Insulation, told: se
     settings = Settings(
         personality_insulation=mode, persona="canary_persona", user_prompt="canary_user_prompt"
     )
-    prompt = opening("Do it.", None, requester(state), settings)
+    prompt = opening("Do it.", None, requester(state), settings, now=NOW)
     text = "\n".join(str(one.text) for one in prompt)
     assert {word.strip(":") for word in text.split() if "canary_" in word} == told
 

@@ -60,8 +60,7 @@ def test_its_event_says_what_was_done_and_what_is_asked() -> None:
         "sender": "Night Owl",
         "text": (
             "[reflection] Ticks since you last looked at your own work: 25; tool calls in this "
-            "session: 47, failed: 2. Review the recent journal and record your insights, or call "
-            "noop when there are none."
+            "session: 47, failed: 2."
         ),
         "channel": None,
         "addressed": True,

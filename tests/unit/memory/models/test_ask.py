@@ -15,13 +15,14 @@ from langchain_core.messages.tool import invalid_tool_call
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import Field
 
 from memory.errors import ContextOverflow, ModelError
 from memory.models.answers import MALFORMED
 from memory.models.client import ask
 from memory.models.retry import judge
 from memory.text.redaction import without_secrets
-from tests.support.scripted import Step, Waits, call, scripted
+from tests.support.scripted import ScriptedChatModel, Step, Waits, call, scripted
 
 PROMPT: list[AnyMessage] = [HumanMessage("What is the time?")]
 
@@ -304,3 +305,49 @@ async def test_tools_are_bound_and_tokens_stream_through_the_config() -> None:
     tokens = [str(one[0].text) async for one in stream if isinstance(one, tuple)]
     assert [one for one in tokens if one] == ["it", " is", " noon"]
     assert model.calls[0].tools == ["clock"]
+
+
+class Choosing(ScriptedChatModel):
+    """A provider's model that takes `tool_choice`."""
+
+    chosen: list[Any] = Field(default_factory=list)
+    kind: str = "openai-chat"
+
+    @property
+    def _llm_type(self) -> str:
+        return self.kind
+
+    def bind_tools(self, tools: Any, *, tool_choice: Any = None, **kwargs: Any) -> Any:
+        self.chosen.append(tool_choice)
+        return super().bind_tools(tools, **kwargs)
+
+
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return place
+
+
+@pytest.mark.parametrize(
+    ("kind", "choice"), [("openai-chat", "none"), ("anthropic-chat", {"type": "none"})]
+)
+async def test_told_to_call_none_a_model_keeps_its_tools(kind: str, choice: Any) -> None:
+    model = Choosing(steps=["noon"], kind=kind)
+    answer = await ask(model, PROMPT, tools=[look], calls=False)
+    assert answer.message.text == "noon"
+    assert model.chosen == [choice]
+    assert model.calls[0].tools == ["look"]
+
+
+async def test_a_model_that_cannot_be_told_is_asked_without_tools() -> None:
+    model = Choosing(steps=["noon"], kind="another")
+    await ask(model, PROMPT, tools=[look], calls=False)
+    assert [one.tools for one in model.calls] == [[]]
+
+
+async def test_a_server_that_calls_a_tool_all_the_same_is_asked_once_more_without_tools() -> None:
+    model = Choosing(steps=[call("look", place="here"), "noon"])
+    answer = await ask(model, PROMPT, tools=[look], calls=False)
+    assert answer.message.text == "noon"
+    assert answer.usage["llm_calls"] == 2
+    assert [one.tools for one in model.calls] == [["look"], []]
