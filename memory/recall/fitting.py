@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from memory.facts import Counted
 from memory.recall.ranking import NEAR, Candidate
-from memory.text import Query, terms
+from memory.text import Query, approximate_tokens, cut_to, sentences, terms
 
 FIRST = 10
 """The best N memories say how well a query is answered."""
@@ -31,7 +31,10 @@ PHATIC = frozenset(
 WELL = 0.5
 """Certainty from which a memory fits very well."""
 
-LEAST_SHARE = 0.2
+LEAST = 0.1
+"""Certainty of a match that has all words of the query, however common they are."""
+
+LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have where their match is by chance."""
 
 
@@ -59,12 +62,41 @@ def share(candidates: Sequence[Candidate], query: Query, known: Counted) -> floa
 
     A word that no memory has weighs like one that a single memory has.
     """
-    weights = {
-        term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms
-    }
+    weights = weights_of(query, known)
     has = set[str]().union(*map(_own, candidates)) if candidates else set[str]()
     whole = sum(weights.values())
     return sum(weights[term] for term in weights if term in has) / whole if whole else 0.0
+
+
+def weights_of(query: Query, known: Counted) -> dict[str, float]:
+    """The weights of the query's words: the rarer, the more."""
+    return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
+
+
+def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
+    """The sentences of a long text that have most of the query, in their order, in `tokens`.
+
+    Left out parts are marked by ` ... `. Without a word of the query: the beginning.
+    """
+    if approximate_tokens(text) <= tokens:
+        return text
+    parts = sentences(text)
+    values = [sum(weights.get(term, 0.0) for term in {*terms(part)}) for part in parts]
+    left, chosen = tokens, set[int]()
+    for place in sorted(range(len(parts)), key=lambda at: (-values[at], at)):
+        size = approximate_tokens(parts[place]) + 1
+        if chosen and (values[place] <= 0 or size > left):
+            continue
+        chosen.add(place)
+        left -= size
+        if left <= 0:
+            break
+    lines, before = list[str](), -1
+    for place in sorted(chosen):
+        lines += [*(["..."] if place > before + 1 else []), parts[place]]
+        before = place
+    shown = " ".join([*lines, *(["..."] if before < len(parts) - 1 else [])])
+    return cut_to(shown, tokens + 2, 1.0)
 
 
 def calibrated(
@@ -78,8 +110,10 @@ def calibrated(
     if not best:
         return []
     sure = max(certainty(one, query, known, cosines.get(one.row.id, 0.0)) for one in best)
-    if sure <= 0 or (sure < WELL and share(best, query, known) < LEAST_SHARE):
+    has = share(best, query, known)
+    if sure <= 0 or (sure < WELL and has < LEAST_SHARE):
         return []
+    sure = max(sure, LEAST * has)
     scale = sure / best[0].score
     return [_scaled(one, min(scale, sure / one.score)) for one in found if one.score > 0]
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from langgraph.store.base import BaseStore
@@ -24,7 +25,13 @@ from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.fitting import calibrated, fits_well, is_about_nothing
+from memory.recall.fitting import (
+    best_sentences,
+    calibrated,
+    fits_well,
+    is_about_nothing,
+    weights_of,
+)
 from memory.recall.merging import merged
 from memory.recall.ranking import Candidate, candidate_of, leading, ordered, rank
 from memory.records import Fact, RecallHit, Scope
@@ -64,7 +71,19 @@ LIFTING, LIFTED = 2, 3
 memory with many links would otherwise lift a crowd past better matches."""
 
 
-LEAST = 60
+IN_PROMPT = 30
+"""Memories in a prompt, at most: the tokens decide how many."""
+
+
+LONGEST_LINE = 64
+"""Tokens of a memory in a prompt; of a longer one the best sentences are shown."""
+
+
+BESIDE = 14
+"""Tokens of a line beside the text: number, date, speaker."""
+
+
+LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
 
 
@@ -148,7 +167,9 @@ async def recall(
             if not one.row.payload.get("minor") or fits_well(one, read, found.known, found.cosines)
         ]
     hits = await memory.hits([one for one in shown if not _stands_in(one, visible)][:limit])
-    return hits if max_tokens is None else within(hits, max_tokens)
+    if max_tokens is None:
+        return hits
+    return within(hits, max_tokens, weights_of(read, found.known))
 
 
 def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
@@ -173,14 +194,21 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
     return {**hit, "disputed": True} if disputed else hit
 
 
-def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
-    """The first hits that fit `tokens`; one that is too long is shortened, or left out."""
+def within(
+    hits: Sequence[RecallHit], tokens: int, weights: Mapping[str, float] = MappingProxyType({})
+) -> list[RecallHit]:
+    """The first hits that fit `tokens` as lines; of long ones their best sentences.
+
+    `weights`: of the query's words. A hit's id leads to the whole of it.
+    """
     kept: list[RecallHit] = []
     for hit in hits:
-        size = approximate_tokens(hit["text"])
-        if size > tokens and tokens < LEAST:
-            continue
-        text = hit["text"] if size <= tokens else cut_to(hit["text"], tokens, 1.0)
+        text = best_sentences(hit["text"], weights, LONGEST_LINE)
+        size = approximate_tokens(text) + BESIDE
+        if size > tokens:
+            if tokens - BESIDE < LEAST:
+                break
+            text = cut_to(text, tokens - BESIDE, 1.0)
         tokens -= min(size, tokens)
         kept.append({**hit, "text": text})
     return kept

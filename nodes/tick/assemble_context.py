@@ -13,7 +13,7 @@ from memory.compaction import visible_events
 from memory.events import owners_of, set_off_by_owner
 from memory.messages import EVENT_KEY, OWNER, marked, message_of, prompt_lines
 from memory.prompt import ENTITY_CONTEXT, SEMANTIC_MEMORIES, assembly
-from memory.recall import probes, recall
+from memory.recall import IN_PROMPT, probes, recall
 from memory.records import OWN, AssembledContext, EntityProfile, RecallHit
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
@@ -93,7 +93,7 @@ async def _recalled(
         semantic=semantic,
         store=store,
         settings=settings,
-        limit=settings.recall_limit,
+        limit=IN_PROMPT,
         max_tokens=settings.recall_tokens,
         visible=visible_events(state["messages"]),
     )
