@@ -253,7 +253,8 @@ async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) 
 
     The note is written last, so that a crash before it repeats the marking.
     """
-    namespace, current = scope.namespace(INDEXING), {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
+    namespace = scope.namespace(INDEXING)
+    current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
     (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
     if isinstance(note, Item) and note.value == current:
         return

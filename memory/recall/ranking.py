@@ -9,12 +9,13 @@ drawn from other memories ranks behind them, unless it says more about the query
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import nlargest
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memory.facts import Row
 from memory.settings import Settings
@@ -36,7 +37,10 @@ WEIGHTS: Mapping[str, float] = {
     "speaker": 0.3,
     "question": -0.3,
 }
-"""Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024)."""
+"""Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024).
+
+Those of `substance` and `question` hold for short turns, and fall with the length of messages.
+"""
 
 
 FAINT_MEANING = 0.02
@@ -63,12 +67,33 @@ LETTERS = 6
 """Characters of a word with its blank, on average."""
 
 
+SHORT = 30
+"""Median words of entries up to which they are short turns; from LONG on they are not."""
+
+
+FEW, MANY = 0.35, 0.6
+"""Shares of entries that ask: up to the first a question seldom answers, from the second it may."""
+
+
+ENOUGH = 20
+"""Entries that show what kind of talk a memory holds."""
+
+
 HOURLY_DECAY = 0.995
 """Recency after an hour."""
 
 
 LOWEST, HIGHEST = 1, 10
 """The range of importance."""
+
+
+class Talk(NamedTuple):
+    """What kind of talk a memory holds, as measured on the entries that a search found."""
+
+    brevity: float
+    """0..1: whether turns are short."""
+    telling: float
+    """0..1: whether questions are rare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +172,8 @@ def rank(
     words, meaning = scaled(worded), stretched(near)
     rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}
     rows |= {row.id: row for row in beside}
-    weights = _weights(query, FAINT_MEANING if by_words else WEIGHTS["meaning"] if near else 0.0)
+    of_meaning = FAINT_MEANING if by_words else WEIGHTS["meaning"] if near else 0.0
+    weights = _weights(query, talk_of(rows.values()), of_meaning)
     fits = _sessions(rows.values(), words, meaning, weights["meaning"])
     shares = _shares(weights, settings)
     found = []
@@ -332,9 +358,32 @@ def _weighed(row: Row, now: datetime) -> dict[str, float]:
     }
 
 
-def _weights(query: Query, meaning: float) -> dict[str, float]:
-    """The weights of relevance for this query; dates and speakers count only if it names any."""
-    asked = {"meaning": meaning}
+def talk_of(rows: Iterable[Row]) -> Talk:
+    """What kind of talk these entries are."""
+    texts = [row.payload["data"] for row in rows if row.payload["kind"] != "fact"]
+    if len(texts) < ENOUGH:
+        return Talk(1.0, 1.0)
+    words = statistics.median(len(text) / LETTERS for text in texts)
+    asking = sum(map(asks, texts)) / len(texts)
+    return Talk(_falling(words, SHORT, LONG), _falling(asking, FEW, MANY))
+
+
+def _falling(value: float, full: float, none: float) -> float:
+    """1 up to `full`, 0 from `none` on, a line between."""
+    return min(1.0, max(0.0, (none - value) / (none - full)))
+
+
+def _weights(query: Query, talk: Talk, meaning: float) -> dict[str, float]:
+    """The weights of relevance for this query; dates and speakers count only if it names any.
+
+    How much a text says, and whether it asks, tells something only in talk of short turns, and of
+    few questions: where all messages are long requests, the answers are among these.
+    """
+    asked = {
+        "meaning": meaning,
+        "substance": talk.brevity * WEIGHTS["substance"],
+        "question": talk.brevity * talk.telling * WEIGHTS["question"],
+    }
     if not query.days:
         asked["date"] = 0.0
     if not query.people:
