@@ -46,8 +46,8 @@ async def recall(
 ) -> list[RecallHit]:
     """What long-term memory holds about `query`, best first, each hit with its score parts.
 
-    `limit`: default the setting recall_limit. With `max_tokens`: as a prompt shows it, as many short
-    lines as fit.
+    `limit`: default the setting recall_limit. With `max_tokens`: as a prompt shows it, as many
+    short lines as fit.
     """
     return await recall_memories(
         query,

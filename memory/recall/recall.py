@@ -25,15 +25,19 @@ from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.fitting import (
+from memory.recall.merging import merged
+from memory.recall.ranking import (
+    Candidate,
     best_sentences,
     calibrated,
+    candidate_of,
     fits_well,
     is_about_nothing,
+    leading,
+    ordered,
+    rank,
     weights_of,
 )
-from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, candidate_of, leading, ordered, rank
 from memory.records import Fact, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, cut_to, read_query
@@ -98,7 +102,7 @@ class PendingChanges(Protocol):
         ...
 
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """Found rows with their scores, as the night would leave them."""
+        """SearchResult rows with their scores, as the night would leave them."""
         ...
 
 
@@ -149,27 +153,17 @@ async def recall(
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    memory = _Memory(scope, semantic, store, settings, changes)
-    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    past = include_superseded or read.past
     if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
         return []
-    found = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
-    if facts_only:
-        shown = _valid(merged(found.ranked), past=past)
-    else:
-        shown = await memory.with_linked(found.ranked, read.terms, past=past)
-    shown = calibrated(shown, read, found.known, found.cosines)
-    if max_tokens is not None:
-        shown = [
-            one
-            for one in shown
-            if not one.row.payload.get("minor") or fits_well(one, read, found.known, found.cosines)
-        ]
-    hits = await memory.hits([one for one in shown if not _stands_in(one, visible)][:limit])
+    memory = _Memory(scope, semantic, store, settings, changes)
+    found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
+    past = include_superseded or read.past
+    shown = await memory.standing(found, facts_only=facts_only, past=past)
+    shown = [one for one in shown if not _stands_in(one, visible)]
     if max_tokens is None:
-        return hits
-    return within(hits, max_tokens, weights_of(read, found.known))
+        return await memory.hits(shown[:limit])
+    shown = [one for one in shown if _is_for_prompts(one, found)]
+    return within(await memory.hits(shown[:limit]), max_tokens, weights_of(read, found.known))
 
 
 def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
@@ -242,9 +236,10 @@ def lifted(
     return higher
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The results of a search."""
 
+    query: Query
     ranked: list[Candidate]
     known: Counted
     cosines: Mapping[str, float]
@@ -262,18 +257,19 @@ class _Memory:
     changes: PendingChanges | None
 
     async def search(
-        self, query: Query, kinds: Sequence[Kind], now: datetime, *, depth: int
-    ) -> Found:
+        self, query: Query, *, facts_only: bool, now: datetime, limit: int
+    ) -> SearchResult:
         """The results of both searches, ranked.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
+        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
         near, worded, known = await self.semantic.lookup(
             self.scope,
             terms=query.terms,
             vector=await self._vector(query.text),
             kinds=kinds,
-            limit=depth,
+            limit=max(CANDIDATES, 2 * limit),
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
@@ -284,7 +280,18 @@ class _Memory:
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        return Found(await asyncio.to_thread(ranked, query, near, worded), known, cosines)
+        best = await asyncio.to_thread(ranked, query, near, worded)
+        return SearchResult(query, best, known, cosines)
+
+    async def standing(
+        self, found: SearchResult, *, facts_only: bool, past: bool
+    ) -> list[Candidate]:
+        """What was found as it stands now, with scores against chance; [] if nothing fits."""
+        if facts_only:
+            shown = _valid(merged(found.ranked), past=past)
+        else:
+            shown = await self.with_linked(found.ranked, found.query.terms, past=past)
+        return calibrated(shown, found.query, found.known, found.cosines)
 
     async def with_linked(
         self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool
@@ -426,6 +433,12 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     if candidate.id in visible:
         return True
     return bool(candidate.sources) and all(event in visible for event in candidate.sources)
+
+
+def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
+    """Whether a night has not scored it as unimportant, or it fits very well."""
+    minor = candidate.row.payload.get("minor", False)
+    return not minor or fits_well(candidate, found.query, found.known, found.cosines)
 
 
 def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from memory.errors import InputError, MemoryStoreError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
-from memory.facts.table import Counted
-from memory.facts.table import Kind, SessionPlace
+from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
 from tests.support.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, nearest_facts, texts

@@ -14,7 +14,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations import apply
 from memory.recall.probes import kept, note_use
-from memory.recall.fitting import best_sentences
+from memory.recall.ranking import best_sentences
 from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records import operations
 from memory.records.records import SELF, RecallHit
