@@ -237,7 +237,8 @@ def interval(values: Sequence[float]) -> list[float]:
 
 def _same_events(life: Life) -> dict[str, set[str]]:
     """For each event those from which a fact that says the same was made."""
-    facts, found = {one["id"]: one["sources"] for one in life["facts"]}, defaultdict(set)
+    facts = {one["id"]: one["sources"] for one in life["facts"]}
+    found: dict[str, set[str]] = defaultdict(set)
     for one in life["relations"]:
         if one["kind"] == "duplicates":
             for event, other in ((one["first"], one["second"]), (one["second"], one["first"])):

@@ -125,8 +125,8 @@ async def recall(
     """Find at most `limit` memories about `query`, best first.
 
     Scores are 0..1: how certain it is that the best hit matches by more than chance in this memory,
-    and how the others compare with it. Where nothing fits, or the query is about nothing
-    ("Thanks"), there are no hits. While the embedder fails, words alone decide.
+    and how the others compare with it. [] where nothing fits, or for a query about nothing. While
+    the embedder fails, words alone decide.
 
     Args:
         query: what to look for.
@@ -136,17 +136,13 @@ async def recall(
         store: the journal and the links.
         settings: the weights of ranking.
         limit: at most so many hits.
-        max_tokens: at most so many tokens together, for a prompt: what a night scored as
-            unimportant is left out unless it fits very well.
+        max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
-        visible: ids of events and entries that the reader sees anyway: what comes from these alone
-            is left out.
+        visible: ids of events and entries; what comes from these alone is left out.
         changes: a pending night's changes, as if they were made.
 
-    Raises:
-        InputError: the query is empty, or the limit below 1.
-        MemoryStoreError: memory cannot be read.
+    Raises InputError (the query is empty, the limit below 1), MemoryStoreError.
     """
     if not query.strip():
         raise InputError("there is nothing to recall: the query is empty")
@@ -323,18 +319,18 @@ class _Memory:
 
         Those among `ranked` are left out.
         """
-        known = {one.id: one.row for one in ranked}
+        seen = {one.id for one in ranked}
         made = (
             other
             for end in ends.values()
             for other, link in end["relations"].items()
             if link["relation"] == MADE_OF
         )
-        wanted, facts = {id_ for id_ in made if id_ not in known}, dict[str, Row]()
+        wanted, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
         gone = [one.row for one in ranked[:MARKED] if one.superseded]
         for _ in range(CHAIN):
             wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
-            wanted -= known.keys()
+            wanted -= seen
             if not wanted:
                 break
             rows = {id_: fact_row(one) for id_, one in (await self._facts(wanted)).items()}
@@ -342,7 +338,7 @@ class _Memory:
                 rows = {
                     row.id: row for row, _ in self.changes.seen([(r, 0.0) for r in rows.values()])
                 }
-            known |= dict.fromkeys(wanted) | rows
+            seen |= wanted
             facts |= {id_: row for id_, row in rows.items() if self._trusted(row)}
             gone, wanted = list(rows.values()), set()
         return facts
