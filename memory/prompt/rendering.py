@@ -132,8 +132,6 @@ def semantic_memories(hits: Sequence[RecallHit], *, tokens: int, calibration: fl
     Each gets at most half of the tokens left, the last one all. A longer one is shortened, or left
     out if less than 60 tokens are left.
     """
-    if not hits:
-        return "Nothing in memory fits."
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
         line = prompt_lines.memory_line(hit, _doubt(hit))

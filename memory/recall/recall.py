@@ -124,9 +124,8 @@ async def recall(
 ) -> list[RecallHit]:
     """Find at most `limit` memories about `query`, best first.
 
-    Scores are 0..1: how certain it is that the best hit matches by more than chance in this memory,
-    and how the others compare with it. [] where nothing fits, or for a query about nothing. While
-    the embedder fails, words alone decide.
+    Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
+    how the others compare with it. [] where nothing fits. Without the embedder words decide.
 
     Args:
         query: what to look for.
@@ -134,7 +133,7 @@ async def recall(
         now: for recency; UTC.
         semantic: the facts and the index.
         store: the journal and the links.
-        settings: the weights of ranking.
+        settings: of recall.
         limit: at most so many hits.
         max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
