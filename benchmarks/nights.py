@@ -35,6 +35,7 @@ from rich.table import Table
 
 from graph.api import AsyncAgent, open_agent
 from memory.models import OFFLINE
+from memory.recall import IN_PROMPT
 from memory.records import Fact, RecallHit
 
 Life = dict[str, Any]
@@ -129,7 +130,7 @@ async def _ask(agent: AsyncAgent, life: Life) -> Asked:
         id_, text = question["id"], question["text"]
         asked.best[id_] = await agent.recall(text, MOST)
         asked.reach[id_] = await agent.recall(text, REACH)
-        asked.prompt[id_] = await agent.recall(text, MOST, max_tokens=settings.recall_tokens)
+        asked.prompt[id_] = await agent.recall(text, IN_PROMPT, max_tokens=settings.recall_tokens)
     asked.facts = await agent.resources.semantic.all(agent.scope)
     return asked
 
@@ -236,7 +237,8 @@ def interval(values: Sequence[float]) -> list[float]:
 
 def _same_events(life: Life) -> dict[str, set[str]]:
     """For each event those from which a fact that says the same was made."""
-    facts, found = {one["id"]: one["sources"] for one in life["facts"]}, defaultdict(set)
+    facts = {one["id"]: one["sources"] for one in life["facts"]}
+    found: dict[str, set[str]] = defaultdict(set)
     for one in life["relations"]:
         if one["kind"] == "duplicates":
             for event, other in ((one["first"], one["second"]), (one["second"], one["first"])):

@@ -122,7 +122,7 @@ class Settings(BaseModel):
         1_300, ge=0, description="At most this many tokens of recalled memory in a prompt."
     )
     recall_limit: int = Field(
-        10, ge=1, le=100, description="At most this many memories in a prompt."
+        10, ge=1, le=100, description="Memories that a search gives where no number is asked for."
     )
     recall_weight_recency: float = Field(
         0.02, ge=0, le=10, description="Weight of recency in recall; relevance has 1."

@@ -39,14 +39,15 @@ _SHOWN_AT = "`circadian recall --all` shows the facts with their ids"
 async def recall(
     context: AgentContext,
     query: str,
-    limit: int = 10,
+    limit: int | None = None,
     *,
     include_superseded: bool = False,
     max_tokens: int | None = None,
 ) -> list[RecallHit]:
     """What long-term memory holds about `query`, best first, each hit with its score parts.
 
-    With `max_tokens`: as a prompt shows it, as many short lines as fit.
+    `limit`: default the setting recall_limit. With `max_tokens`: as a prompt shows it, as many
+    short lines as fit.
     """
     return await recall_memories(
         query,
@@ -55,7 +56,7 @@ async def recall(
         semantic=context.semantic,
         store=context.store,
         settings=context.settings,
-        limit=limit,
+        limit=context.settings.recall_limit if limit is None else limit,
         max_tokens=max_tokens,
         include_superseded=include_superseded,
     )

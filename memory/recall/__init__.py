@@ -2,9 +2,10 @@
 
 from memory.recall import episodes, probes
 from memory.recall.episodes import index_entries, repair
-from memory.recall.recall import recall
+from memory.recall.recall import IN_PROMPT, recall
 
 __all__ = [
+    "IN_PROMPT",
     "episodes",
     "index_entries",
     "probes",

@@ -6,7 +6,7 @@ speakers' names; the mark is removed last. A crash leaves the mark, and indexing
 the same result when an agent is opened, when a run begins, and with the next entry.
 
 Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
-`speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis}.
+`speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 
 BATCH = 128
 """Entries indexed, or texts embedded, at once."""
+
+
+ROWS_VERSION = 2
+"""Increase it when `episode_of` changes its results: the whole journal is then indexed again."""
 
 
 BEFORE = 2
@@ -249,7 +253,8 @@ async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) 
 
     The note is written last, so that a crash before it repeats the marking.
     """
-    namespace, current = scope.namespace(INDEXING), {"analysis": ANALYSIS_VERSION}
+    namespace = scope.namespace(INDEXING)
+    current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
     (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
     if isinstance(note, Item) and note.value == current:
         return

@@ -150,9 +150,9 @@ def _marked(
     entry = replace(entry, disputes=entry.disputes | {*contradicted})
     if not gone:
         return entry
-    heirs = [heir for fact in gone if (heir := heir_of(fact, known)) is not None]
+    heirs = [one for fact in gone if (one := heir_of(fact, known)) is not None]
     # A duplicate's heir says the same, and cites the entry itself.
-    others = [heir for heir in heirs if heir not in holding]
+    others = [one for one in heirs if one not in holding]
     if holding and not others and len(heirs) == len(gone):
         return entry
     heir = others[0].id if others else None

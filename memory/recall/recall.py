@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from langgraph.store.base import BaseStore
@@ -24,9 +25,19 @@ from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.fitting import calibrated, fits_well, is_about_nothing
 from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, candidate_of, leading, ordered, rank
+from memory.recall.ranking import (
+    Candidate,
+    best_sentences,
+    calibrated,
+    candidate_of,
+    fits_well,
+    is_about_nothing,
+    leading,
+    ordered,
+    rank,
+    weights_of,
+)
 from memory.records import Fact, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, cut_to, read_query
@@ -64,7 +75,19 @@ LIFTING, LIFTED = 2, 3
 memory with many links would otherwise lift a crowd past better matches."""
 
 
-LEAST = 60
+IN_PROMPT = 30
+"""Memories in a prompt, at most: the tokens decide how many."""
+
+
+LONGEST_LINE = 64
+"""Tokens of a memory in a prompt; of a longer one the best sentences are shown."""
+
+
+BESIDE = 14
+"""Tokens of a line beside the text: number, date, speaker."""
+
+
+LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
 
 
@@ -79,7 +102,7 @@ class PendingChanges(Protocol):
         ...
 
     def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """Found rows with their scores, as the night would leave them."""
+        """SearchResult rows with their scores, as the night would leave them."""
         ...
 
 
@@ -101,9 +124,8 @@ async def recall(
 ) -> list[RecallHit]:
     """Find at most `limit` memories about `query`, best first.
 
-    Scores are 0..1: how certain it is that the best hit matches by more than chance in this memory,
-    and how the others compare with it. Where nothing fits, or the query is about nothing
-    ("Thanks"), there are no hits. While the embedder fails, words alone decide.
+    Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
+    how the others compare with it. [] where nothing fits. Without the embedder words decide.
 
     Args:
         query: what to look for.
@@ -111,44 +133,32 @@ async def recall(
         now: for recency; UTC.
         semantic: the facts and the index.
         store: the journal and the links.
-        settings: the weights of ranking.
+        settings: of recall.
         limit: at most so many hits.
-        max_tokens: at most so many tokens together, for a prompt: what a night scored as
-            unimportant is left out unless it fits very well.
+        max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
-        visible: ids of events and entries that the reader sees anyway: what comes from these alone
-            is left out.
+        visible: ids of events and entries; what comes from these alone is left out.
         changes: a pending night's changes, as if they were made.
 
-    Raises:
-        InputError: the query is empty, or the limit below 1.
-        MemoryStoreError: memory cannot be read.
+    Raises InputError (the query is empty, the limit below 1), MemoryStoreError.
     """
     if not query.strip():
         raise InputError("there is nothing to recall: the query is empty")
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    memory = _Memory(scope, semantic, store, settings, changes)
-    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    past = include_superseded or read.past
     if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
         return []
-    found = await memory.search(read, kinds, now, depth=max(CANDIDATES, 2 * limit))
-    if facts_only:
-        shown = _valid(merged(found.ranked), past=past)
-    else:
-        shown = await memory.with_linked(found.ranked, read.terms, past=past)
-    shown = calibrated(shown, read, found.known, found.cosines)
-    if max_tokens is not None:
-        shown = [
-            one
-            for one in shown
-            if not one.row.payload.get("minor") or fits_well(one, read, found.known, found.cosines)
-        ]
-    hits = await memory.hits([one for one in shown if not _stands_in(one, visible)][:limit])
-    return hits if max_tokens is None else within(hits, max_tokens)
+    memory = _Memory(scope, semantic, store, settings, changes)
+    found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
+    past = include_superseded or read.past
+    shown = await memory.standing(found, facts_only=facts_only, past=past)
+    shown = [one for one in shown if not _stands_in(one, visible)]
+    if max_tokens is None:
+        return await memory.hits(shown[:limit])
+    shown = [one for one in shown if _is_for_prompts(one, found)]
+    return within(await memory.hits(shown[:limit]), max_tokens, weights_of(read, found.known))
 
 
 def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
@@ -173,14 +183,21 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
     return {**hit, "disputed": True} if disputed else hit
 
 
-def within(hits: Sequence[RecallHit], tokens: int) -> list[RecallHit]:
-    """The first hits that fit `tokens`; one that is too long is shortened, or left out."""
+def within(
+    hits: Sequence[RecallHit], tokens: int, weights: Mapping[str, float] = MappingProxyType({})
+) -> list[RecallHit]:
+    """The first hits that fit `tokens` as lines; of long ones their best sentences.
+
+    `weights`: of the query's words. A hit's id leads to the whole of it.
+    """
     kept: list[RecallHit] = []
     for hit in hits:
-        size = approximate_tokens(hit["text"])
-        if size > tokens and tokens < LEAST:
-            continue
-        text = hit["text"] if size <= tokens else cut_to(hit["text"], tokens, 1.0)
+        text = best_sentences(hit["text"], weights, LONGEST_LINE)
+        size = approximate_tokens(text) + BESIDE
+        if size > tokens:
+            if tokens - BESIDE < LEAST:
+                break
+            text = cut_to(text, tokens - BESIDE, 1.0)
         tokens -= min(size, tokens)
         kept.append({**hit, "text": text})
     return kept
@@ -214,9 +231,10 @@ def lifted(
     return higher
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The results of a search."""
 
+    query: Query
     ranked: list[Candidate]
     known: Counted
     cosines: Mapping[str, float]
@@ -234,18 +252,19 @@ class _Memory:
     changes: PendingChanges | None
 
     async def search(
-        self, query: Query, kinds: Sequence[Kind], now: datetime, *, depth: int
-    ) -> Found:
+        self, query: Query, *, facts_only: bool, now: datetime, limit: int
+    ) -> SearchResult:
         """The results of both searches, ranked.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
+        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
         near, worded, known = await self.semantic.lookup(
             self.scope,
             terms=query.terms,
             vector=await self._vector(query.text),
             kinds=kinds,
-            limit=depth,
+            limit=max(CANDIDATES, 2 * limit),
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
@@ -256,7 +275,18 @@ class _Memory:
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        return Found(await asyncio.to_thread(ranked, query, near, worded), known, cosines)
+        best = await asyncio.to_thread(ranked, query, near, worded)
+        return SearchResult(query, best, known, cosines)
+
+    async def standing(
+        self, found: SearchResult, *, facts_only: bool, past: bool
+    ) -> list[Candidate]:
+        """What was found as it stands now, with scores against chance; [] if nothing fits."""
+        if facts_only:
+            shown = _valid(merged(found.ranked), past=past)
+        else:
+            shown = await self.with_linked(found.ranked, found.query.terms, past=past)
+        return calibrated(shown, found.query, found.known, found.cosines)
 
     async def with_linked(
         self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool
@@ -288,18 +318,18 @@ class _Memory:
 
         Those among `ranked` are left out.
         """
-        known = {one.id: one.row for one in ranked}
+        seen = {one.id for one in ranked}
         made = (
             other
             for end in ends.values()
             for other, link in end["relations"].items()
             if link["relation"] == MADE_OF
         )
-        wanted, facts = {id_ for id_ in made if id_ not in known}, dict[str, Row]()
+        wanted, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
         gone = [one.row for one in ranked[:MARKED] if one.superseded]
         for _ in range(CHAIN):
             wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
-            wanted -= known.keys()
+            wanted -= seen
             if not wanted:
                 break
             rows = {id_: fact_row(one) for id_, one in (await self._facts(wanted)).items()}
@@ -307,7 +337,7 @@ class _Memory:
                 rows = {
                     row.id: row for row, _ in self.changes.seen([(r, 0.0) for r in rows.values()])
                 }
-            known |= dict.fromkeys(wanted) | rows
+            seen |= wanted
             facts |= {id_: row for id_, row in rows.items() if self._trusted(row)}
             gone, wanted = list(rows.values()), set()
         return facts
@@ -398,6 +428,12 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     if candidate.id in visible:
         return True
     return bool(candidate.sources) and all(event in visible for event in candidate.sources)
+
+
+def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
+    """Whether a night has not scored it as unimportant, or it fits very well."""
+    minor = candidate.row.payload.get("minor", False)
+    return not minor or fits_well(candidate, found.query, found.known, found.cosines)
 
 
 def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:

@@ -94,6 +94,9 @@ ANALYSIS_VERSION = 1
 OWN_WEIGHT = 2
 """Weight of a text's own terms; terms from its surroundings have weight 1."""
 
+BESIDE = 20
+"""Terms taken from a text before an entry, its last ones: a long one would drown a short entry."""
+
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
@@ -150,12 +153,12 @@ def terms(text: str) -> list[str]:
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
-    """The index terms of a journal entry: its own (twice), and those of the texts `before` it.
+    """The index terms of a journal entry: its own (twice), and the last of the texts `before` it.
 
     An answer seldom repeats the words of its question, and should still be found by them.
     """
     own = [*terms(text), *terms(speaker or "")]
-    return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier))]
+    return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier)[-BESIDE:])]
 
 
 def fact_terms(text: str, beside: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from memory.messages import (
     prompt_lines,
 )
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly
-from memory.recall import probes, recall
+from memory.recall import IN_PROMPT, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
@@ -211,7 +211,7 @@ async def _recalled(
         semantic=semantic,
         store=store,
         settings=settings,
-        limit=settings.recall_limit,
+        limit=IN_PROMPT,
         max_tokens=settings.recall_tokens,
         visible=visible_events(state["messages"]),
     )

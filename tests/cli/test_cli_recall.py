@@ -142,7 +142,9 @@ def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
     assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
     assert "0.00" not in seen
-    assert plain(recall_view([hit("far", 0.004)])) == "Nothing is remembered about that."
+    assert (
+        plain(recall_view([hit("far", 0.004)])) == "Nothing fits: nothing is remembered about that."
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,23 @@ async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(
             assert (report["id"] is None) is not bool(gone)
         assert (await agent.sleep())["id"] is None
     assert model.calls == []
+
+
+async def test_a_faded_entry_is_still_found_undone_exported_and_forgotten(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
+        assert await night(agent, old("harp", source_entity="Ada")) == []
+        stood = [one for one in await entries(agent) if one["timestamp"] == OLD]
+        assert [one["consolidation"] for one in stood] == ["faded"]
+        assert [hit["id"] for hit in await agent.recall("It was a harp")] == [stood[0]["id"]]
+        assert await agent.recall("It was", 10, max_tokens=1_300) == []
+        await agent.undo_night("last")
+        [back] = [one for one in await entries(agent) if one["timestamp"] == OLD]
+        assert back["consolidation"] == "below_threshold"
+        assert (await agent.sleep())["complete"]
+        exported = [line async for line in agent.export_memory()]
+        assert "It was harp." in str(exported)
+        await agent.forget("Ada")
+        assert [one for one in await entries(agent) if one["timestamp"] == OLD] == []
+        assert await agent.recall("It was a harp") == []

@@ -29,6 +29,7 @@ SETTINGS = Settings(
     score_batch_size=3,
     consolidate_batch_size=3,
     night_calls_per_100=1_000,
+    faded_kept=0,
 )
 SATURDAY = [
     ("Ben", "The glass arrives on Friday."),

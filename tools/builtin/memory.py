@@ -475,4 +475,5 @@ async def recall_memories(
         )
     # Without the parts of the scores, which would take more room than the memories.
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
-    return answer(runtime, {"query": query, "memories": shown, "count": len(shown)})
+    note = {} if shown else {"note": "Nothing in memory fits this query."}
+    return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})

@@ -33,8 +33,8 @@ from memory.models import OFFLINE
 from memory.records import RecallHit
 from memory.transfer import importing, line_of
 
-FOUND, MOST = 10, 1_000
-"""Memories that a search gives by default, and at most."""
+MOST = 1_000
+"""Memories that a search gives at most."""
 
 FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
 
@@ -101,9 +101,7 @@ async def recall(
         if everything:
             await _show_all(session, query, limit)
             return 0
-        hits = await session.agent.recall(
-            query or "", limit or FOUND, include_superseded=superseded
-        )
+        hits = await session.agent.recall(query or "", limit, include_superseded=superseded)
         shown = [recalled(hit, explain=explain) for hit in hits]
         session.screen.result(shown, recall_view(hits, explain=explain))
     return 0

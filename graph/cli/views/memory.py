@@ -28,7 +28,7 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     """Recalled memories, best first; a score that rounds to 0.00 is left out."""
     hits = [hit for hit in hits if round(hit["score"], 2) > 0]
     if not hits:
-        return Text("Nothing is remembered about that.")
+        return Text("Nothing fits: nothing is remembered about that.")
     table = ruled_table(right=("score",))
     _about_columns(table)
     table.add_column("what (sources)")

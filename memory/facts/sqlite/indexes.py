@@ -59,7 +59,7 @@ class ScopeIndex:
         self._vectors: FaissIndex | None = None
         self._seen = 0
         """The revision up to which vectors were read."""
-        self._asked: tuple[int | str, ...] = ()
+        self._asked: tuple[object, ...] = ()
         self._read: list[Numbers] = []
 
     def nearest(

@@ -13,7 +13,16 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.compaction.cut import MASK, covered_events, cut, marker, replaced, room, split
+from memory.compaction.cut import (
+    MASK,
+    covered_events,
+    cut,
+    marker,
+    replaced,
+    room,
+    split,
+    visible_events,
+)
 from memory.errors import ContextOverflow
 from memory.messages.convert import EVENT_KEY
 from memory.messages.history import MARK
@@ -99,6 +108,7 @@ def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
     assert mark.additional_kwargs["metadata"]["type"] == "compaction"
     assert mark.additional_kwargs["metadata"]["compacted_count"] == 4
     assert covered_events([mark, human(7)]) == ["e1", "e3", "e7"]
+    assert visible_events([mark, human(7)]) == ["e7"]
 
 
 def exchange(count: int) -> list[AnyMessage]:

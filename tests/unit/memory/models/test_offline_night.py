@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel, decide
+from memory.models.offline.night import importance
 from tests.support.offline_prompts import TOOLS, asked, results
 
 
@@ -195,3 +196,11 @@ async def test_subtasks_come_from_the_goals_own_words(
         assert found.subtasks == subtasks
     else:
         assert all(word in " ".join(found.subtasks) for word in goal.split() if len(word) > 3)
+
+
+def test_a_request_is_as_important_as_what_it_tells() -> None:
+    request = "I'm thinking of attending the mixer on May 10, can you help me prepare for it?"
+    told = "I'm thinking of attending the mixer on May 10."
+    assert importance(request) >= importance(told) >= 4
+    assert importance("What about adding the autocomplete feature with the debounce delay?") >= 4
+    assert importance("Tea?") == importance("Thanks a lot!") == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.facts.table import Row
 from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, rank, recency, scaled, stretched
+from memory.recall.ranking import Candidate, rank, recency, scaled, stretched, talk_of
 from memory.settings import Settings
 from memory.text.analysis import read_query
 
@@ -338,3 +338,14 @@ def test_an_entry_goes_the_way_of_the_fact_that_says_the_same() -> None:
     [one] = once(longer, gone)
     assert not one.superseded
     assert one.row == longer
+
+
+def test_long_requests_are_not_ranked_by_length_and_form() -> None:
+    short = [row(f"s{n}", "We had tea and cake at noon.") for n in range(30)]
+    long = [row(f"l{n}", "We had tea and cake at noon, as on any day. " * 12) for n in range(30)]
+    asking = [row(f"a{n}", "Could you make tea at noon?") for n in range(30)]
+    assert talk_of(short) == (1.0, 1.0)
+    assert talk_of(long).brevity == 0.0
+    assert talk_of(asking).telling == 0.0
+    assert talk_of([*short, *asking[:13]]).telling == 1.0
+    assert talk_of(long[:5]) == (1.0, 1.0)

@@ -14,7 +14,8 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations import apply
 from memory.recall.probes import kept, note_use
-from memory.recall.recall import within
+from memory.recall.ranking import best_sentences
+from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records import operations
 from memory.records.records import SELF, RecallHit
 from memory.settings import Settings
@@ -196,29 +197,52 @@ async def test_a_night_recalls_facts_alone(asking: Asking) -> None:
     assert await asking.texts("bees", facts_only=True) == ["Ana keeps bees"]
 
 
-async def test_a_recall_is_bounded_in_tokens_where_asked(
-    asking: Asking,
-) -> None:
-    for number in range(30):
-        await asking.learn(f"harp number {number} " + "and so on and on " * 20)
-    everything = await asking.ask("harp", limit=30)
-    used = await asking.ask("harp", limit=30, max_tokens=Settings().recall_tokens)
+async def test_the_tokens_decide_how_many_memories_a_prompt_shows(asking: Asking) -> None:
+    for number in range(40):
+        await asking.learn(f"harp number {number} " + "and so on " * (2 if number % 2 else 40))
+    everything = await asking.ask("harp", limit=IN_PROMPT)
+    used = await asking.ask("harp", limit=IN_PROMPT, max_tokens=Settings().recall_tokens)
     assert len(everything) == 30
-    assert 5 < len(used) < 30
-    assert sum(approximate_tokens(hit["text"]) for hit in used) <= Settings().recall_tokens
-    assert used[0] == everything[0]
+    assert 15 < len(used) < 30
+    size = sum(approximate_tokens(hit["text"]) + BESIDE for hit in used)
+    assert Settings().recall_tokens - 100 < size <= Settings().recall_tokens
+    assert [hit["id"] for hit in used] == [hit["id"] for hit in everything[: len(used)]]
 
 
-def test_a_long_memory_is_shortened_and_a_short_one_behind_it_kept() -> None:
+async def test_of_a_long_memory_a_prompt_shows_the_best_sentences(asking: Asking) -> None:
+    around = [f"On day {number} it rained on the old mill as before." for number in range(40)]
+    said = "Then my aunt sold her harp to a stranger from Porto."
+    text = " ".join([*around[:20], said, *around[20:]])
+    await asking.hear(text)
+    [whole] = await asking.ask("Who sold a harp?")
+    [line] = await asking.ask("Who sold a harp?", max_tokens=1_300)
+    assert whole["text"] == text
+    assert said in line["text"]
+    assert line["text"].startswith("... ")
+    assert approximate_tokens(line["text"]) < 80
+    assert line["id"] == whole["id"]
+
+
+def test_a_memory_without_a_word_of_the_query_is_shown_by_its_beginning() -> None:
+    text = " ".join(
+        f"This is sentence {number}, and it is as long as it is." for number in range(20)
+    )
+    shown = best_sentences(text, {"harp": 1.0}, 40)
+    assert shown.startswith("This is sentence 0, ")
+    assert shown.endswith(" ...")
+    assert best_sentences("Short.", {}, 40) == "Short."
+
+
+def test_what_fits_no_more_is_left_out_or_cut() -> None:
     def hit(text: str) -> RecallHit:
         return cast(RecallHit, {"id": text[:3], "text": text})
 
-    hits = [hit("one " * 100), hit("two " * 300), hit("six")]
-    kept = within(hits, 200)
-    assert kept[0]["text"] == "one " * 100
-    assert kept[1]["text"].endswith(" ...")
-    assert sum(approximate_tokens(one["text"]) for one in kept) <= 200
-    assert [one["id"] for one in within(hits, 150)] == ["one", "six"]
+    hits = [hit("one " * 50), hit("two " * 50), hit("six")]
+    assert [one["id"] for one in within(hits, 3 * BESIDE + 103)] == ["one", "two", "six"]
+    cut = within(hits, 2 * BESIDE + 80)
+    assert [one["id"] for one in cut] == ["one", "two"]
+    assert cut[1]["text"].endswith(" ...")
+    assert [one["id"] for one in within(hits, 2 * BESIDE + 60)] == ["one"]
     assert within(hits, 0) == []
 
 
@@ -293,3 +317,56 @@ async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
     assert [one["max_tokens"] for one in asked] == [bench.settings.recall_tokens] * 2
     assert [one["facts_only"] for one in asked] == [False, True]
     assert (asleep["limit"], asleep["include_superseded"]) == (10, False)
+
+
+@pytest.mark.parametrize("query", ["Thanks", "Thanks, Ben!", "ok cool", "Good morning!", "Danke"])
+async def test_nothing_is_recalled_for_thanks(asking: Asking, query: str) -> None:
+    await asking.hear("Thanks, Ana! That is cool, ok. Good morning. Danke.")
+    await asking.learn("Ana says thanks")
+    assert await asking.ask(query) == []
+
+
+async def test_a_score_says_how_far_a_match_is_from_chance(asking: Asking) -> None:
+    for number in range(60):
+        await asking.learn(f"The shop sold bread on day number {number}")
+    await asking.learn("The oven of the shop came from Porto")
+    [sure, *_] = await asking.ask("Which oven came from Porto?")
+    [chance, *_] = await asking.ask("Which bread shop has a pool?")
+    assert sure["score"] > 0.9
+    assert chance["score"] < 0.2
+
+
+async def test_nothing_fits_where_only_a_common_word_of_many_meets(asking: Asking) -> None:
+    for number in range(60):
+        await asking.learn(f"The shop sold bread on day number {number}")
+    assert (
+        await asking.ask("Which airline flies the nephew of Serkan from our shop to Bristol?") == []
+    )
+    assert len(await asking.ask("shop")) == 10
+
+
+async def test_a_word_of_everybody_is_found_when_it_is_all_that_is_asked(asking: Asking) -> None:
+    for number in range(300):
+        await asking.learn(f"Ana met guest {number}", speaker="Ana")
+    first, *_ = await asking.ask("Ana")
+    assert first["score"] >= 0.005
+
+
+async def test_a_prompt_leaves_out_what_a_night_found_unimportant(asking: Asking) -> None:
+    for number in range(30):
+        await asking.learn(f"The harp number {number} is old")
+    await asking.hear("A harp, somewhere", consolidation="below_threshold", importance=2)
+    await asking.hear("My harp is in the attic", consolidation="below_threshold", importance=2)
+    found = await asking.ask("harp", limit=40, max_tokens=2_000)
+    assert {hit["kind"] for hit in found} == {"fact"}
+    assert len(await asking.ask("harp", limit=40)) == 32
+    hits = await asking.ask("Is there a harp in the attic?", limit=40, max_tokens=2_000)
+    assert hits[0]["text"] == "My harp is in the attic"
+
+
+async def test_a_faded_entry_is_found_when_nothing_fits_better(asking: Asking) -> None:
+    old = await asking.hear("The harp is in the attic", consolidation="faded", importance=2)
+    new = await asking.hear("A harp is in the attic", importance=2)
+    assert [hit["id"] for hit in await asking.ask("harp attic")] == [new["id"], old["id"]]
+    alone = await asking.hear("The oven broke", consolidation="faded", importance=1)
+    assert (await asking.ask("Which oven broke?"))[0]["id"] == alone["id"]
