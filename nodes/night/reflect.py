@@ -120,8 +120,8 @@ def insights(
 ) -> Reflected:
     """Journal entries for the insights that stand on memories shown, linked to these memories.
 
-    An insight is trusted no more than the least trusted memory it stands on. If all of them are one
-    person's words, the insight is from that person.
+    An insight is trusted no more than the least trusted memory it stands on. It is the assistant's
+    conclusion, and so nobody's words, even if all its evidence is.
 
     Args:
         given: As the model gave them.
@@ -189,7 +189,6 @@ def _entry(
     place: int,
     now: datetime,
 ) -> JournalEntry:
-    said = [Said(shown[each]["speaker"], shown[each]["text"]) for each in evidence]
     events = dict.fromkeys(source for each in evidence for source in shown[each]["sources"])
     return {
         "id": f"insight_{now:%Y%m%d}_{operation_id('insight', night, str(place))[:16]}",
@@ -197,7 +196,7 @@ def _entry(
         "content": text,
         "source_type": "inference",
         "source_trust": TRUST["inference"],
-        "source_entity": _told_by(text, said),
+        "source_entity": None,
         "importance": min(max(int(importance), LEAST), MOST),
         "scoring_method": "llm",
         "tags": [TAG],
@@ -207,17 +206,6 @@ def _entry(
         "channel": None,
         "consolidation": "exempt",
     }
-
-
-def _told_by(text: str, said: Sequence[Said]) -> str | None:
-    """The one person who said all of the evidence, or whose words the insight only repeats."""
-    people = {one.speaker for one in said}
-    if len(people) == 1:
-        return people.pop()
-    for one in said:
-        if one.speaker and from_elsewhere(text, [o.text for o in said if o is not one], [one.text]):
-            return one.speaker
-    return None
 
 
 ASK = """You look for what is worth concluding from a journal.

@@ -59,7 +59,7 @@ Each fact:
 - text: one thing, in a complete sentence in the third person that is understood without its entry:
   names in place of pronouns. Write in the language of the entry. Keep numbers, names and "not"
   exactly, and add nothing.
-- Every time is a date: count "tomorrow" or "on Friday" from the entry's weekday and date.
+- Write every time as a date: count "tomorrow" or "on Friday" from the entry's weekday and date.
 - What somebody heard, supposes or says of others stays their claim: "Goran says that the loan is
   taken." A question, a wish, a plan or a condition is no fact of what is; keep it only as what it
   is: "Nadja wants a second shop.", "Ilir will drive if the van is repaired."
