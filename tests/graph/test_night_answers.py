@@ -100,8 +100,9 @@ async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_ti
     tmp_path: Path, clock: Clock
 ) -> None:
     asked = model(Questions=lambda *_: calls(("Questions", {"questions": ["What of the rent?"]})))
-    zone = {"time_zone": "Asia/Tokyo", "reflection_threshold": 5}
-    _, journal, *_ = await night(tmp_path, clock, asked, **zone)
+    _, journal, *_ = await night(
+        tmp_path, clock, asked, time_zone="Asia/Tokyo", reflection_threshold=5
+    )
     ids = {entry["id"] for entry in journal}
     for tool in ("Scores", "store_memory", "Questions"):
         (first, *_) = of(asked, tool)
