@@ -15,12 +15,10 @@ The rules find no contradictions.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any, NamedTuple
 
 from memory.messages import DatedLine, prompt_lines
@@ -196,25 +194,15 @@ def dream(prompt: Prompt) -> dict[str, Any]:
 
 
 def _nearest(fact: DatedLine, shown: _Facts) -> list[DatedLine]:
-    """The facts nearest to it in words, then in names and time, the nearest first."""
-    mine, day = (_stems(fact), _named(fact)), date.fromisoformat(fact.at[:10])
+    """The facts that share most of its words, the nearest first."""
+    mine = _stems(fact)
 
-    def nearness(other: DatedLine) -> float:
-        apart = abs((date.fromisoformat(other.at[:10]) - day).days)
-        words, names = _alike(mine[0], _stems(other)), _alike(mine[1], _named(other))
-        return 0.8 * words + 0.1 * names + 0.1 * math.exp(-apart / 7)
+    def share(other: DatedLine) -> float:
+        its = _stems(other)
+        return len(mine & its) / len(mine | its) if mine & its else 0.0
 
     others = [other for other in shown.all.values() if other.id != fact.id]
-    return sorted(others, key=lambda other: -nearness(other))[:_NEIGHBOURS]
-
-
-def _named(fact: DatedLine) -> frozenset[str]:
-    """The names in it, and its speaker."""
-    return frozenset(name.casefold() for name in _NAME.findall(f"{fact.text} {fact.speaker or ''}"))
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other) if one & other else 0.0
+    return sorted(others, key=lambda other: -share(other))[:_NEIGHBOURS]
 
 
 def _facts(prompt: Prompt) -> _Facts:
