@@ -23,8 +23,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import TypeAdapter
 
+from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.messages import Citations, Handles, as_model_sees, mark_of, prompt_lines
-from memory.models import ask, total
+from memory.models import ask, in_vain, total
 from memory.night import (
     Job,
     NightContext,
@@ -98,13 +99,18 @@ async def _turn(
     pattern = select_execution_pattern(context.settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = _exchange(turns) or await _opening(context, batch)
-    answer = await ask(
-        context.resources.chat_model,
-        as_model_sees(exchange),
-        tools=tools,
-        config=context.config,
-        breaker=context.resources.breakers.model,
-    )
+    try:
+        answer = await ask(
+            context.resources.chat_model,
+            as_model_sees(exchange),
+            tools=tools,
+            config=context.config,
+            breaker=context.resources.breakers.model,
+        )
+    except ModelError as error:
+        if not turns:
+            raise
+        return _broken_off(context, batch, turns, error)
     message = sound(answer.message, str(len(turns)), _call_ids(exchange))
     earlier = Plans(turns).operations()
     collector = PlanCollector({entry["id"]: entry for entry in batch}, earlier)
@@ -135,6 +141,29 @@ async def _turn(
         thought.left = [entry["id"] for entry in batch if entry not in keep]
         thought.refused = standing.refused
     return thought
+
+
+def _broken_off(
+    context: NightContext,
+    batch: Sequence[JournalEntry],
+    turns: Sequence[PlanRecord],
+    error: ModelError,
+) -> Thought:
+    """The end of a loop whose model failed after earlier answers.
+
+    The entries of the facts that those stored are settled, so that no night makes them twice.
+    """
+    earlier = Plans(turns).operations()
+    keep = [entry for entry in batch if entry["id"] in _cited(earlier)]
+    return Thought(
+        operations=_closing(earlier, keep, context.now),
+        left=[entry["id"] for entry in batch if entry not in keep],
+        errors=[f"consolidate: {error}"],
+        usage=in_vain(error),
+        exchange=turns[-1]["exchange"],
+        overflowed=isinstance(error, ContextOverflow),
+        left_alone=isinstance(error, CircuitOpen),
+    )
 
 
 def _call_ids(exchange: Sequence[AnyMessage]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from memory.errors import ModelError
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
 from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
@@ -100,8 +101,9 @@ async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_ti
     tmp_path: Path, clock: Clock
 ) -> None:
     asked = model(Questions=lambda *_: calls(("Questions", {"questions": ["What of the rent?"]})))
-    zone = {"time_zone": "Asia/Tokyo", "reflection_threshold": 5}
-    _, journal, *_ = await night(tmp_path, clock, asked, **zone)
+    _, journal, *_ = await night(
+        tmp_path, clock, asked, time_zone="Asia/Tokyo", reflection_threshold=5
+    )
     ids = {entry["id"] for entry in journal}
     for tool in ("Scores", "store_memory", "Questions"):
         (first, *_) = of(asked, tool)
@@ -254,6 +256,20 @@ async def test_wrong_arguments_are_told_and_given_up_after_two_tries(
     assert "store_memory" in report["refused"][0]
 
 
+async def test_a_model_that_fails_in_the_loop_leaves_no_fact_to_be_made_twice(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if turn_of(messages):
+            raise ModelError("down")
+        return stored((SAID[0][1], [1]))
+
+    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=failing))
+    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
+    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
+    assert (len(facts), len(report["held"]), report["errors"]) == (1, 2, ["consolidate: down"])
+
+
 async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:
     def twins(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         made = as_said(messages).tool_calls[0]["args"]["facts"]
@@ -309,6 +325,23 @@ async def test_wrong_numbers_alone_cost_no_second_answer(tmp_path: Path, clock: 
     report, _, _, asked = await night(tmp_path, clock, model(Scores=[given]))
     assert len(of(asked, "Scores")) == 1
     assert report["refused"] == ["unknown id: 4"]
+
+
+async def test_scores_are_given_in_view_of_goals_and_the_active_project(
+    tmp_path: Path, clock: Clock
+) -> None:
+    plans = calls(
+        ("create_project", {"project_key": "shop", "summary": "Open the second shop"}),
+        ("add_goal", {"description": "Find a baker"}),
+    )
+    asked = scripted(plans, "It is planned.", otherwise=model().otherwise)
+    async with opened(tmp_path, asked, clock) as agent:
+        await agent.ainvoke({"events": [{"sender": "Goran", "text": "Plan the second shop."}]})
+        await agent.ainvoke(heard())
+        await agent.sleep()
+    (prompt,) = of(asked, "Scores")
+    assert "Active project: shop - Open the second shop\n- goal_1_0" in str(prompt[1].text)
+    assert "Above them stand the goals and projects" in str(prompt[0].text)
 
 
 # Dreams

@@ -171,6 +171,8 @@ _CHANGE_STEMS = frozenset(
 _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
+_NEIGHBOURS = 5
+"""Of the facts shown, those that one is compared with."""
 _MOST_RELATED = 3
 """Of one new fact, besides duplicates and what it supersedes."""
 _RARE = 0.25
@@ -207,11 +209,8 @@ def dream(prompt: Prompt) -> dict[str, Any]:
     contexts: list[dict[str, Any]] = []
     gone, done = set[str](), set[frozenset[str]]()
     for fact in shown.new:
-        near = [
-            other
-            for other in shown.all.values()
-            if other.id != fact.id and frozenset((fact.id, other.id)) not in done
-        ]
+        near = _nearest(fact, shown)
+        near = [other for other in near if frozenset((fact.id, other.id)) not in done]
         done |= {frozenset((fact.id, other.id)) for other in near}
         relations += _ends(fact, near, shown, gone)
         if fact.id not in gone:
@@ -220,6 +219,18 @@ def dream(prompt: Prompt) -> dict[str, Any]:
             relations += related
             contexts += [{"fact": fact.id, "context": "", "tags": tags}] if tags else []
     return {"relations": relations, "contexts": contexts}
+
+
+def _nearest(fact: DatedLine, shown: _Facts) -> list[DatedLine]:
+    """The facts that share most of its words, the nearest first."""
+    mine = _stems(fact)
+
+    def share(other: DatedLine) -> float:
+        its = _stems(other)
+        return len(mine & its) / len(mine | its) if mine & its else 0.0
+
+    others = [other for other in shown.all.values() if other.id != fact.id]
+    return sorted(others, key=lambda other: -share(other))[:_NEIGHBOURS]
 
 
 def _facts(prompt: Prompt) -> _Facts:

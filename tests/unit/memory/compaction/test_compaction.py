@@ -28,6 +28,7 @@ from memory.messages.convert import EVENT_KEY
 from memory.messages.history import MARK
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
+from nodes.compaction.extract_facts import instruction
 from tests.support.agents import EXTRACTING, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import calls, scripted
@@ -259,3 +260,8 @@ async def test_a_summary_slightly_too_long_is_asked_for_once_more(
     assert str(asked[0][-1].text).startswith("This is too long. Write it again in at most ")
     assert tick["compaction"]["by"] == by
     assert tick["llm_calls"] == 3
+
+
+def test_an_extraction_is_told_the_time() -> None:
+    told = instruction("2026-11-17T08:00:00+00:00", "Europe/Vienna")
+    assert told.startswith("[pre-compaction] Now: Tue 2026-11-17 09:00 (Europe/Vienna). Record")
