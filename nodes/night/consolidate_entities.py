@@ -480,7 +480,6 @@ class Numbering:
             for one in answer.attributes
         ]
 
-
     def told(self, problem: str) -> str:
         """A problem with the numbers that the prompt shows for ids."""
         id_ = problem.removeprefix(UNKNOWN)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from graph.cli.views.console import clock_time, counted, date, day, one_line, ruled_table, short_id
 from graph.use_cases import Labels, NightLine
+from memory import pages
 from memory.night import NightEvent
 from memory.records import NightReport, NightStep, Operation, compaction_line, extraction_line, told
 from memory.text import shortened
@@ -42,6 +43,8 @@ STEP_NAMES = {
     "apply_operations": "write it down",
     "record_night": "end the night",
 }
+
+PAGE_NAMES = {pages.DISPUTES: "open contradictions", pages.DATED: "dates"}
 
 STATUS = {
     "preview": "a preview",
@@ -331,7 +334,7 @@ def _pages(operations: Operations, names: Labels) -> Section:
     for change in _of_kind(operations, "write_page"):
         id_, after = change["target"], (change["after"] or {"lines": []})["lines"]
         new = sum(line not in (change["before"] or {"lines": []})["lines"] for line in after)
-        who = names.profiles.get(id_, id_.replace(":", " ", 1))
+        who = PAGE_NAMES.get(id_) or names.profiles.get(id_, id_.replace(":", " ", 1))
         counts = f": {counted(len(after), 'line')}, {new:,} of them new"
         rows.append((Text("•", "cyan"), Text.assemble((one_line(who), "bold"), counts)))
     return Section(f"Rewrote {counted(len(rows), 'page')} of what holds now", rows)
