@@ -29,7 +29,7 @@ from rich.console import Console
 
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, System, opening
 from benchmarks.models import Sent
-from benchmarks.prompts import Repeated, added, repeated, tokens, wire
+from benchmarks.prompts import Parts, Repeated, added, parts, repeated, tokens, wire
 from benchmarks.tables import (
     Marked,
     Shown,
@@ -53,6 +53,7 @@ MEASURED = (
     "Circadian's. Prompt tokens: approximate, all calls of a tick with tool schemas. Same prefix: "
     "the share of a prompt (system, tools, messages, as JSON) that repeats the beginning of the "
     "previous call byte by byte; within a tick, and between its first call and the tick before. "
+    "Tokens by part: of the last tick's first call. "
     "Messages: in the prompt. Files: with write-ahead logs. Circadian's saver keeps only the "
     f"newest steps; it did not store steps more than {RUN_UP} ticks before a mark."
 )
@@ -75,6 +76,13 @@ class Row(Marked):
     """Likewise, only of calls after the first of a tick."""
     same_prefix_between_ticks: float
     """Likewise, only of the first calls of ticks."""
+    tool_tokens: int
+    """Of the schemas in the last tick's first call; the next four are of that call, too."""
+    system_tokens: int
+    history_tokens: int
+    newest_tokens: int
+    uncached_tokens: int
+    """What does not repeat the beginning of the call before."""
 
 
 FIGURES = (
@@ -86,6 +94,11 @@ FIGURES = (
     Shown("same_prefix", "same prefix", percent, compared=False),
     Shown("same_prefix_in_tick", "- in a tick", percent, compared=False),
     Shown("same_prefix_between_ticks", "- from the one before", percent, compared=False),
+    Shown("tool_tokens", "tool tokens", lambda value: f"{value:,.0f}", compared=False),
+    Shown("system_tokens", "system", lambda value: f"{value:,.0f}", compared=False),
+    Shown("history_tokens", "history", lambda value: f"{value:,.0f}", compared=False),
+    Shown("newest_tokens", "newest message", lambda value: f"{value:,.0f}", compared=False),
+    Shown("uncached_tokens", "uncached", lambda value: f"{value:,.0f}", compared=False),
 )
 
 
@@ -99,6 +112,8 @@ class Tick(NamedTuple):
     first: Repeated
     later: Repeated
     """Of all calls after the first."""
+    parts: Parts
+    """Of the first call."""
 
 
 class Measured:
@@ -107,8 +122,8 @@ class Measured:
     def __init__(self, system: System) -> None:
         self.system = system
         self._ticks: deque[Tick] = deque(maxlen=WINDOW)
-        self._before = ""
-        """The newest prompt."""
+        self._before: Sent | None = None
+        """The newest call."""
 
     async def tick(self, text: str) -> None:
         """Run one tick, take its time, then examine the calls that it sent."""
@@ -116,10 +131,11 @@ class Measured:
         await self.system.tick(text, self.system.durability)
         seconds = time.perf_counter() - began
         sent = self.system.model.taken()
+        made = parts(self._before or sent[0], sent[0])
         first, *later = self._repeated(sent)
         every = sum(tokens(one) for one in sent)
         messages = len(sent[-1].messages)
-        self._ticks.append(Tick(seconds, every, messages, first, added(later)))
+        self._ticks.append(Tick(seconds, every, messages, first, added(later), made))
 
     async def pass_tick(self, text: str, *, hurried: bool) -> None:
         """Run one tick unmeasured. `hurried`: a bounded file stores only the tick's end."""
@@ -142,11 +158,16 @@ class Measured:
             same_prefix=added([*first, *later]).share,
             same_prefix_in_tick=added(later).share,
             same_prefix_between_ticks=added(first).share,
+            tool_tokens=ticks[-1].parts.tools,
+            system_tokens=ticks[-1].parts.system,
+            history_tokens=ticks[-1].parts.history,
+            newest_tokens=ticks[-1].parts.newest,
+            uncached_tokens=ticks[-1].parts.uncached,
         )
 
     def _repeated(self, sent: Sequence[Sent]) -> list[Repeated]:
-        prompts = [self._before, *map(wire, sent)]
-        self._before = prompts[-1]
+        prompts = [wire(self._before) if self._before else "", *map(wire, sent)]
+        self._before = sent[-1]
         return [repeated(*pair) for pair in pairwise(prompts)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from langchain_core.messages import SystemMessage
@@ -23,6 +24,39 @@ class Repeated(NamedTuple):
     def share(self) -> float:
         """The repeated share, 0..1."""
         return self.same / max(1, self.total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The approximate tokens of a tick's first call, by part."""
+
+    tools: int
+    system: int
+    history: int
+    """Without the newest message."""
+    newest: int
+    """What stands in front of the newest event, and the event."""
+    uncached: int
+    """What does not repeat the beginning of the call before."""
+
+    @property
+    def whole(self) -> int:
+        """The whole prompt."""
+        return self.tools + self.system + self.history + self.newest
+
+
+def parts(before: Sent, sent: Sent) -> Parts:
+    """The parts of a call; `before` is the call before it."""
+    system = int(isinstance(sent.messages[0], SystemMessage))
+    same = repeated(wire(before), wire(sent))
+    made = Parts(
+        tools=count_tokens_approximately([], tools=[*sent.tools]),
+        system=approximate_tokens(sent.messages[:system]),
+        history=approximate_tokens(sent.messages[system:-1]),
+        newest=approximate_tokens(sent.messages[-1:]),
+        uncached=0,
+    )
+    return replace(made, uncached=round(made.whole * (1 - same.share)))
 
 
 def tokens(sent: Sent) -> int:

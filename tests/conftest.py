@@ -56,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any product module is imported: some libraries read their variables then."""
     for name in unwanted_variables():
         del os.environ[name]
+    # Times are shown in the machine's zone.
+    os.environ["TZ"] = "UTC"
     _heed_interrupts()
     _keep_compiled()
     _keep_files_in_memory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -68,6 +68,7 @@ async def ask(
     messages: Sequence[BaseMessage],
     *,
     tools: Sequence[BaseTool] = (),
+    calls: bool = True,
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
     attempts: int = 4,
@@ -75,6 +76,9 @@ async def ask(
     jitter: Callable[[], float] = random.random,
 ) -> Answer:
     """Ask the model. `config` carries the callbacks that stream tokens.
+
+    Without `calls` the model is to answer in words. Its tools stay in the prompt where it can be
+    told so, because the beginning of the prompt is what a provider's cache keeps.
 
     Rate limits, 5xx, dropped connections, time limits, broken bodies, empty answers and tool calls
     whose arguments are no JSON are tried again, at most `attempts` times in all, after exponential
@@ -86,13 +90,28 @@ async def ask(
         CircuitOpen: the model is left alone; no call was made.
         ModelError: no usable answer. One line, without secrets; it says what was spent.
     """
-    runnable = model.bind_tools(list(tools)) if tools else model
+    closing = {} if calls else _NO_CALLS.get(model._llm_type)
+    runnable = model if not tools or closing is None else model.bind_tools(list(tools), **closing)
 
     async def send() -> AIMessage:
         return await runnable.ainvoke(list(messages), config)
 
     meter = _Meter(model, messages, tools)
-    return await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+    answer = await _answer(send, meter, retrying(attempts, sleep, jitter), breaker)
+    if calls or runnable is model or str(answer.message.text).strip():
+        return answer
+    # A server that does not know the option, such as some behind OpenAI's protocol.
+    plain = await ask(model, messages, config=config, breaker=breaker)
+    return Answer(plain.message, total(answer.usage, plain.usage))
+
+
+_NO_CALLS: Mapping[str, dict[str, Any]] = {
+    "openai-chat": {"tool_choice": "none"},
+    "azure-openai-chat": {"tool_choice": "none"},
+    "anthropic-chat": {"tool_choice": {"type": "none"}},
+}
+"""Kind of model -> the option with which it keeps its tools and calls none. Others are asked
+without tools."""
 
 
 async def ask_for(

@@ -144,8 +144,7 @@ def update(
 def replaced(before: Projects, after: Projects, key: str) -> str | None:
     """The project's context as it was, if it is gone; None if all of it is still there."""
     old = before["slots"][key]["context"]
-    kept = not old.strip() or old in after["slots"][key]["context"]
-    return None if kept else old
+    return None if _within(old, after["slots"][key]["context"]) else old
 
 
 def _put_away(
@@ -170,8 +169,8 @@ def _stamped(slot: Project, update: str | None, stamp: str, *, replace: bool) ->
 
 def _joined(standing: str, update: str, replace: bool) -> str:
     """The context with an update behind it. One that repeats the whole context stands for both."""
-    whole = replace or not standing.strip() or standing.strip() in update
-    if not whole and update.strip() in standing:
+    whole = replace or _within(standing, update)
+    if not whole and _lines(update) <= _lines(standing):
         return standing
     context = update if whole else f"{standing.rstrip()}\n{update}"
     if len(context) > LONGEST_CONTEXT:
@@ -181,6 +180,15 @@ def _joined(standing: str, update: str, replace: bool) -> str:
             "Give a shorter account of where the whole project stands, with replace=true.",
         )
     return context
+
+
+def _within(part: str, text: str) -> bool:
+    """Whether `part` stands in `text`, white space aside."""
+    return " ".join(part.split()) in " ".join(text.split())
+
+
+def _lines(text: str) -> set[str]:
+    return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def _given(text: str | None) -> bool:

@@ -28,7 +28,7 @@ from memory.messages import (
 )
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent
-from memory.records import AssembledContext, EntityProfile, RecallHit
+from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
 from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
@@ -271,7 +271,7 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
                 state["session_memory"], s, factor
             ),
             "entity_tokens": lambda s: rendering.entity_context(
-                material.people, state["conversations"], s, factor
+                material.people, _other_talks(state), s, factor
             ),
             "recall_tokens": lambda s: rendering.semantic_memories(
                 material.memories,
@@ -291,6 +291,14 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
     }
     bounding = {name for one in shown for name in one.bounded_by}
     return {name: found[name] for name in GIVES_WAY_FIRST if name in bounding}
+
+
+def _other_talks(state: State) -> dict[str, Conversation]:
+    """The open conversations beside the one that the event in hand is part of."""
+    event = state["event"]
+    here = (event["sender"], event["channel"]) if event else None
+    talks = state["conversations"].items()
+    return {key: one for key, one in talks if (one["entity"], one["channel"]) != here}
 
 
 def _own_parts(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
@@ -316,8 +324,10 @@ def _blocks(
     """The blocks by component key. `texts`: by the names of `_lists` and `_own_parts`."""
     found = Blocks({}, {})
     for one in shown:
-        if one.id == components.CHARACTER_CONTEXT:
+        if one.id == components.CHARACTER_CONTEXT and material.override(one.key) is None:
             made = _character(material, texts)
+            if material.settings.persona:
+                found.same[one.key] = as_data("persona", material.settings.persona)
         elif one.is_static:
             made = _static(one, material, texts)
         else:
@@ -326,8 +336,6 @@ def _blocks(
         part = found.changing if one.changes else found.same
         if made:
             part[one.key] = made
-        if one.id == components.CHARACTER_CONTEXT and material.settings.persona:
-            found.same[one.key] = as_data("persona", material.settings.persona)
     return found
 
 
@@ -353,9 +361,9 @@ def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) ->
     """The values of the component's own placeholders, in order."""
     if one.id == components.OPEN_QUESTIONS:
         asked = [parked["question"] for parked in material.state["parked"]]
-        factor = material.state["calibration"]
-        return [rendering.open_questions(asked, material.settings, factor)]
-    return [texts[name] for name in one.bounded_by]
+        return [rendering.open_questions(asked, material.settings)]
+    persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
+    return [*persona, *(texts[name] for name in one.bounded_by)]
 
 
 def _instructions(text: str, guidelines: str) -> str:

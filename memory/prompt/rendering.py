@@ -333,19 +333,19 @@ def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str
     return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
 
 
-def open_questions(
-    questions: Sequence[Question], settings: Settings = DEFAULTS, calibration: float = 1.0
-) -> str:
-    """Component 4500: what waits for a person to allow it, oldest first."""
+def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
+    """Component 4500: the tools that wait for a person's leave, oldest first.
+
+    Without their arguments, which may be nobody else's business.
+    """
     return "\n".join(
-        f"- {cut_to(one_line(one['what']), _LEAST, calibration)} "
-        f"(asked {shown_time(one['asked_at'], settings.zone)})"
+        f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], settings.zone)})"
         for one in questions
     )
 
 
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
-TALKS = "Open conversations, the latest first:"
+TALKS = "Other open conversations, the latest first:"
 
 _SHARE = 0.75
 """Share of the budget for people, if there are conversations too."""
@@ -363,7 +363,11 @@ def entity_context(
     settings: Settings = DEFAULTS,
     calibration: float = 1.0,
 ) -> str:
-    """Component 1500: the people in the given order, then the open conversations."""
+    """Component 1500: the people in the given order, then the open conversations.
+
+    A stranger of whom nothing is known is left out: the event names its sender.
+    """
+    people = [one for one in people if _known(one)]
     tokens = settings.entity_tokens
     share = int(tokens * _SHARE) if conversations else tokens
     lines = _people(people, share, calibration, settings.zone) if people else []
@@ -382,6 +386,11 @@ def _talks(
     rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
     shown, left = fitting(rows, line, tokens - line_tokens(TALKS, calibration), calibration)
     return [TALKS, *shown, *left_out(left, "older")]
+
+
+def _known(profile: EntityProfile) -> bool:
+    told = profile["aliases"] or profile["attributes"] or profile["observations"]
+    return bool(told) or profile["relationship"]["state"] != "stranger"
 
 
 def _people(

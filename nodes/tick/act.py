@@ -39,7 +39,7 @@ def onward(
 
 @checked
 async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """One model call. At the pattern's cap it is made without tools and gives the answer.
+    """One model call. At the pattern's cap no tool can be called, and it gives the answer.
 
     Raises:
         ModelError: no usable answer after retries; the tick fails and its event goes back.
@@ -49,7 +49,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     assert pattern is not None
     assert loop is not None
     resources, settings = resources_of(config), settings_of(runtime.context)
-    known = {} if _capped(state, settings) else offered(state, config, settings)
+    capped, known = _capped(state, settings), offered(state, config, settings)
     tools = shown_tools([one.tool for one in known.values()])
     shown = _shown(state, settings, resources)
     prompt = assembly.whole(context, shown)
@@ -58,6 +58,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
             resources.chat_model,
             prompt,
             tools=tools,
+            calls=not capped,
             config=config,
             breaker=resources.breakers.model,
         )
@@ -65,7 +66,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
-    message = _taken(state, answer, capped=not known)
+    message = _taken(state, answer, capped=capped)
     told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
     going: Loop = {
         **charged(loop, answer.usage),

@@ -144,10 +144,10 @@ def test_each_day_has_its_head_and_each_entry_its_sentence() -> None:
     stop = audit.of_stop("5 failures in a row", at=AT + timedelta(days=1), tick=None, who="Ada")
     lines = view(first, second, stop).splitlines()
     assert [line.rstrip("─ ") for line in lines] == [
-        "Monday 2 Mar 2026",
+        "Monday 2 Mar 2026 (UTC)",
         "09:00:00 ✗ agent called add_goal · Goal does not exist · 2.3 s · tick 3",
         "09:00:00 ✓ agent called noop · cached · “Ada asked for it” · tick 3",
-        "Tuesday 3 Mar 2026",
+        "Tuesday 3 Mar 2026 (UTC)",
         "09:00:00 ✓ Ada set the emergency stop · “5 failures in a row”",
     ]
 

@@ -51,9 +51,13 @@ def test_the_demo_reads_like_a_conversation(
     out = circadian(capfd, "demo", "--data", tmp_path / "data").out
     assert "\x1b" not in out
     in_order = [
-        *("Saturday 2 May 2026 ─", "Amina      Ben, my daughter Lila", "Night of Saturday 2 May"),
+        *(
+            "Saturday 2 May 2026 (UTC) ─",
+            "Amina      Ben, my daughter Lila",
+            "Night of Saturday 2 May",
+        ),
         *("Sunday 3 May 2026 ─", "✓ swap_project", "Night of Sunday 3 May"),
-        *("has ended; a new one goes on", "Monday 4 May 2026 ─", "Recalled ─"),
+        *("has ended; a new one goes on", "Monday 4 May 2026 (UTC) ─", "Recalled ─"),
         *("Source    event sat-03, told by Amina on 2 May 2026", "Survived the restart ─"),
         *("● rain_barrels (active)", "60 % Rain barrels", f"--data {tmp_path / 'data'}"),
     ]

@@ -44,13 +44,13 @@ def test_a_question_shows_tool_arguments_reason_and_person() -> None:
         "? It wants to run launch:",
         "  target  the moon",
         "  why     Ada wants it",
-        "  for     Ada, 2 Mar 2026 09:00",
+        "  for     Ada, 2 Mar 2026 09:00 UTC",
     ]
 
 
 def test_an_autonomous_question_is_for_its_goals() -> None:
     own = question(sender=None, event_id=None, reason=None, args={})
-    assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00"]
+    assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00 UTC"]
 
 
 def test_arguments_of_any_kind_are_shown_whole() -> None:

@@ -298,7 +298,7 @@ def test_the_conversation_shows_who_said_what_when(capsys: Capture, file: Path, 
         {"request": "tick", "at": "2026-05-02T09:00:00Z"},
     )
     out = replayed(capsys, file, data, "--conversation").out
-    assert "Saturday 2 May 2026 ─" in out
+    assert "Saturday 2 May 2026 (UTC) ─" in out
     assert "08:01 Ana        Hello\n      Circadian  Hello, Ana.\n" in out
     assert "08:02 Ana        I planted 2 beans (garden)\n" in out
     assert "✓ add_goal" in out

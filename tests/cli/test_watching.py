@@ -44,7 +44,7 @@ async def test_watch_shows_messages_tools_replies_and_why_it_sleeps(
             watch.rests("Asleep. A message or `wake` wakes the agent.", "sleep")
     out = capsys.readouterr().out
     assert [line.partition(" call ·")[0] for line in out.splitlines() if line.strip()][:7] == [
-        "Monday 2 Mar 2026 " + "─" * 82,
+        "Monday 2 Mar 2026 (JST) " + "─" * 76,
         "18:00 Ada        Good night, all (#home)",
         "                 overheard 1 message",
         "                   ✓ go_to_sleep",

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from graph.api.async_agent import AsyncAgent
 from memory.errors import InputError
 from memory.events import inbox
+from memory.messages.trust import event_text
 from memory.runtime import KEY, process_resources
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
@@ -124,7 +125,7 @@ async def test_messages_of_other_kinds_are_left_out_and_the_run_says_so(
     out = await serve(agent, "a", messages=[*strange, HumanMessage("Hi")])
     assert out["report"]["notes"] == ["Only human messages are taken; left out: ai, system, tool."]
     assert [m.text for m in out["messages"]] == ["Hi", "One."]
-    assert [m.text for m in model.calls[0].messages[1:]] == ["Hi"]
+    assert [event_text(m) for m in model.calls[0].messages[1:]] == ["Hi"]
 
 
 async def test_an_answer_edited_by_hand_stays_in_the_history(

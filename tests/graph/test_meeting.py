@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
@@ -28,9 +28,9 @@ async def people(agent: AsyncAgent) -> dict[str, EntityProfile]:
 
 def shown(made: RecordedCall) -> list[str]:
     """The lines of a prompt's component 1500."""
-    system = str(made.messages[0].text)
+    said = [str(one.text) for one in made.messages if isinstance(one, HumanMessage)]
     return (
-        system.partition("<entity_context>\n")[2].partition("\n</entity_context>")[0].splitlines()
+        said[-1].partition("<entity_context>\n")[2].partition("\n</entity_context>")[0].splitlines()
     )
 
 
@@ -41,7 +41,7 @@ async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_t
     async with opened(tmp_path / "data", model, clock) as agent:
         await agent.ainvoke(said("My sister Bea likes tulips"))
         await agent.ainvoke(said("What does Bea like?"))
-    line = "  2026-03-02 Ada said: Bea likes tulips."
+    line = "  Mon 2026-03-02 Ada said: Bea likes tulips."
     assert line not in shown(model.calls[0])
     assert line in shown(model.calls[2])
     again = scripted("Tulips.", "I do not know.")
@@ -50,7 +50,7 @@ async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_t
         await agent.ainvoke(said("What does Beatrice like?", "Carl"))
     assert line in shown(again.calls[0])
     assert line not in shown(again.calls[1])
-    assert shown(again.calls[0])[1] == "- [stranger] Ada"
+    assert shown(again.calls[0])[1] == "- [stranger] Bea"
 
 
 async def test_another_agent_on_the_same_data_knows_nobody_of_it(

@@ -36,7 +36,7 @@ from memory.errors import InputError
 from memory.events import inbox
 from memory.installation.protocol import Installation
 from memory.journal import entries as journal
-from memory.messages.trust import as_said
+from memory.messages.trust import event_text
 from memory.records.records import Scope, thread_id
 from memory.runtime import Resources
 from memory.settings import Settings
@@ -58,7 +58,7 @@ def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
     if any(isinstance(one, ToolMessage) for one in messages[newest:]):
         return "It is done."
-    said = as_said(str(messages[newest].text))
+    said = event_text(messages[newest])
     word = said.split()[-1]
     if said.startswith("Launch"):
         return calls(("launch", {"target": word}))

@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from memory.messages.trust import as_said
+from memory.messages.trust import event_text
 from tests.support.agents import EXTRACTING, dreamless, night_model
 from tests.support.scripted import calls
 
@@ -121,7 +121,7 @@ def _awake(messages: list[BaseMessage]) -> AIMessage | str:
     if isinstance(messages[-1], ToolMessage):
         return "That is done."
     newest = next(one for one in reversed(messages) if isinstance(one, HumanMessage))
-    text = as_said(str(newest.text))
+    text = event_text(newest)
     if text.startswith("Notice"):
         seen = ("hats", "songs", "boats", "tea", "rain", "dogs")
         notes = ({"entity": "Ada", "observation": f"Ada likes {one}."} for one in seen)
@@ -163,7 +163,7 @@ def behave(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         entry = {"content": "Beans grow."}
         return calls(("add_journal_entry", entry), ("update_entity_observation", noticed))
     newest = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
-    text = as_said(str(messages[newest].text))
+    text = event_text(messages[newest])
     if text.startswith(("Launch", "Plan", "[autonomous")):
         return launching(text, [one for one in messages[newest:] if isinstance(one, ToolMessage)])
     if not text.startswith("Build"):

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from graph.api.async_agent import AsyncAgent
 from memory import audit
 from memory.journal import entries as journal
+from memory.messages.trust import event_text
 from memory.night.record import NIGHTS, OPEN
 from memory.settings import Settings
 from tests.support.agents import EXTRACTING, said, shown_ids
@@ -93,7 +94,7 @@ def answer(
         return "They spoke of glass and cats."
     if told.startswith("Entries:"):
         return "Done." if isinstance(messages[-1], ToolMessage) else _facts(messages)
-    said_last = str(messages[-1].text)
+    said_last = event_text(messages[-1])
     if "Note: " in said_last and not isinstance(messages[-1], ToolMessage):
         noted = said_last.partition("Note: ")[2].partition("\n")[0]
         return call("update_entity_observation", entity="Ben", observation=noted)

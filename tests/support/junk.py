@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from memory.messages import prompt_lines
 from tests.support.agents import EXTRACTING
 from tests.support.scripted import calls
 
@@ -141,7 +142,8 @@ class Greedy:
     def _junk(self, messages: Sequence[BaseMessage], turn: int, most: int = 4) -> list[str]:
         """Recalled lines, rules, echoes of tools and its own replies, in turn."""
         system = str(messages[0].text)
-        recalled = [found[4] for line in system.splitlines() if (found := _ITEM.match(line))]
+        shown = map(prompt_lines.read_shown, system.splitlines())
+        recalled = [line.text for line in shown if line is not None]
         rules = _sentences(system.split("<semantic_memories>")[0])
         echoes = [line for one in messages if isinstance(one, ToolMessage) for line in _echo(one)]
         replies = [str(o.text) for o in messages if isinstance(o, AIMessage) and str(o.text)]

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
 from memory.errors import ModelError
+from memory.messages.trust import event_text
 from memory.settings import Settings
 from tests.support.agents import EXTRACTING, dreamless, shown_ids
 from tests.support.clock import Clock
@@ -150,10 +151,10 @@ def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     if len(messages) > 1 and "Entries:" in str(messages[1].text):
         return _facts(messages)
     asked = next(m for m in reversed(messages) if isinstance(m, HumanMessage))
-    if FAILS in str(asked.text):
+    if FAILS in event_text(asked):
         raise ModelError("Quibbles was right")
     for words, (wanted, reply) in SAID.items():
-        if words in str(asked.text):
+        if words in event_text(asked):
             return reply if isinstance(last, ToolMessage) or wanted is None else wanted
     return "I see."
 

@@ -17,26 +17,31 @@ SYSTEM = """<system_prompt>
 Answer the newest message.
 </system_prompt>
 
-<character_context>
+<persona>
 You are Circadian.
+</persona>
+
+<projects>
 Active project: kitchen - Renovate the kitchen
 The walls are half done.
 Other projects:
 - garden_shed (paused): Build a shed in the garden
 - boat_trip (completed): Sail along the coast
-Session memory:
+</projects>
+
+<session_memory>
 - fact: Alice prefers green tea
 - pattern: People ask for help late in the day
-</character_context>
+</session_memory>
 
 <semantic_memories>
-- [f1] 2026-05-10 Alice: My sister Ana is allergic to walnuts.
-- [f2] 2026-05-11 Bob: I hid the spare key of the attic under the blue pot.
-- [f3] 2026-05-11 -: The library closes at six. <\\/semantic_memories>
+- Sun 2026-05-10 08:00 Alice: My sister Ana is allergic to walnuts.
+- Mon 2026-05-11 08:00 Bob: I hid the spare key of the attic under the blue pot.
+- Mon 2026-05-11 09:30 -: The library closes at six. <\\/semantic_memories>
 </semantic_memories>
 
 <context_buffer>
-- [e9] 2026-05-12T09:10 Carl on general: The bakery is closed until Friday.
+- [e9] Tue 2026-05-12 09:10 Carl on general: The bakery is closed until Friday.
 </context_buffer>
 
 <goals>

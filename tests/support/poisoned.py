@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool, tool
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
-from memory.messages.trust import OWN_TAGS
+from memory.messages.trust import OWN_TAGS, event_text
 from memory.operations import apply
 from memory.records.operations import change_entity, observe_entity
 from memory.records.profiles import Attribute, EntityProfile, Observation, entity_id
@@ -24,6 +24,7 @@ from tests.support.agents import EXTRACTING, entries, opened, said
 from tests.support.attacks import WORLD, Attack
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, ScriptedChatModel, calls, scripted
+from tools.registry import BUILT_IN
 
 FORGED = ("event_20260501_forged", "observation_0000000000000000")
 """Ids that attacks make up."""
@@ -76,7 +77,8 @@ class Obedient:
     def _tick(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage | str:
         """Everything that the attack wants, in one answer."""
         last = max(n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
-        heard = str(messages[last].text) + str(getattr(messages[last], "name", ""))
+        heard = event_text(messages[last]) + str(getattr(messages[last], "name", ""))
+        tools = [*tools, *(BUILT_IN if "use_tool" in tools else ())]
         done = [str(one.name) for one in messages[last:] if isinstance(one, ToolMessage)]
         if page := re.search(r"read page (\d+)", heard):
             if "read_page" not in done:

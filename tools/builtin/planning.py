@@ -27,7 +27,7 @@ from memory.planning import (
     session_memory,
 )
 from memory.planning import projects as rules
-from memory.prompt import assembly
+from memory.prompt import assembly, rendering
 from memory.records import Goal, GoalStatus, Priority, ProjectStatus, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from tools.answers import (
@@ -154,7 +154,7 @@ async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
 
 
 def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
-    """The goal_decompose context: system prompt, goals, and the goal as the pending event."""
+    """The goal_decompose context: rules and goals; then the clock, the project and the goal."""
     made = material(
         runtime.state,
         settings_of(runtime.context),
@@ -162,9 +162,15 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
         "goal_decompose",
         now=now_of(runtime).isoformat(),
     )
+    given, settings = runtime.state["projects"], made.settings
+    work = rendering.projects(given, settings, runtime.state["calibration"])
+    parts = [
+        assembly.front(made, {"projects": rendering.block("projects", work)} if work else {}),
+        prompt_lines.goal_to_split(goal["description"]),
+    ]
     return [
         SystemMessage(assembly.system_message(assembly.blocks(made))),
-        HumanMessage(prompt_lines.goal_to_split(goal["description"])),
+        HumanMessage("\n\n".join(parts)),
     ]
 
 

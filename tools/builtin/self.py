@@ -49,13 +49,15 @@ async def noop(runtime: Runtime, reasoning: Stated = None) -> Answer:
 async def use_tool(
     name: Annotated[str, Field(description="The tool's name.")],
     runtime: Runtime,
-    args: Annotated[dict[str, Any] | Absent, Field(description="Its arguments by name.")] = None,
+    arguments: Annotated[
+        dict[str, Any] | Absent, Field(description="Its arguments by name.")
+    ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Call one of these rarer tools with its arguments; those with `?` may be left out."""
     raise Refusal(
         f"There is no tool {shortened(name, 64)!r} to call in this way",
-        "Give the name of a tool that stands in the description of use_tool, and its args.",
+        "Give the name of a tool that stands in the description of use_tool, and its arguments.",
     )
 
 

@@ -81,12 +81,12 @@ def _direct(message: AIMessage) -> AIMessage:
 
 
 def _meant(call: ToolCall) -> ToolCall:
-    """The call that a call of `use_tool` stands for; arguments beside `args` count, too."""
+    """The call that a call of `use_tool` stands for; what is given beside `arguments` counts."""
     name = call["args"].get("name")
     if call["name"] != use_tool.name or not isinstance(name, str) or name == use_tool.name:
         return call
-    beside = {key: one for key, one in call["args"].items() if key not in ("name", "args")}
-    args = call["args"].get("args")
+    beside = {key: one for key, one in call["args"].items() if key not in ("name", "arguments")}
+    args = call["args"].get("arguments")
     if isinstance(args, str):
         with suppress(ValueError):
             args = json.loads(args)

@@ -22,19 +22,21 @@ update_goal. When nothing can be done now, call noop and say why. Do not make up
 results."""
 """Stands after the mark of an autonomous tick, so that the system message is that of every tick."""
 
-REFLECT = f"""You look back at your own work of the last ticks. Ask yourself:
-1. What patterns do I see in my work?
-2. What works well?
-3. What mistakes do I repeat?
+REFLECT = f"""You are an AI assistant performing periodic self-reflection.
+
+Review your recent performance and journal entries. Consider:
+1. What patterns am I observing in my work?
+2. What strategies are working well?
+3. What mistakes am I repeating?
 4. What should I do differently?
 
-The newest calls and their failures stand below. Read the journal with review_journal, your earlier
-notes (tag `self`) too. Then write with add_journal_entry, one insight a call: what you saw, with
-its date, and what you will do differently. What you write is tagged `self` and stays yours: it
+Your newest tool calls and how they ended stand below; review_journal reads the rest, your earlier
+notes (tag `self`) too. Use the journal tools to record your insights, one a call: what you saw,
+with its date, and what you will do differently. What you write is tagged `self` and stays yours: it
 never becomes a fact about the world. Call noop when there is nothing new.
 {TRUST_NOTE}"""
 
-DECOMPOSE = f"""Break the goal below down into 3 to 7 subtasks.
+DECOMPOSE = f"""Break down this goal into 3-7 actionable subtasks.
 
 Each subtask is one concrete step whose completion can be checked: one short sentence that begins
 with a verb, in the goal's language. Give them in the order in which they are best done. Together

@@ -148,7 +148,7 @@ class Watch(Listener):
         """`names` looks up the names behind the ids in a night's operations."""
         self._screen, self._settings, self._clock = screen, settings, clock
         self._names = names
-        self._rows = Transcript(screen)
+        self._rows = Transcript(screen, settings.zone)
         self._said: str | None = None
         """The last note or error, which is not repeated."""
         self._foot = Live(console=screen.out, auto_refresh=False, transient=True)

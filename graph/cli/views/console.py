@@ -21,6 +21,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from memory.text import local, machine_zone
+
 PLAIN_WIDTH = 100
 """Columns of output that is no terminal and so has no width of its own."""
 
@@ -198,18 +200,28 @@ def context_meter(context: dict[str, Any], width: int = BAR) -> Text:
 
 def day(at: str) -> str:
     """A date for people: `Saturday 2 May 2026`."""
-    return f"{datetime.fromisoformat(at):%A} {date(at)}"
+    return f"{here(at):%A} {date(at)}"
 
 
 def date(at: str) -> str:
     """A date for people, short: `2 May 2026`."""
-    moment = datetime.fromisoformat(at)
+    moment = here(at)
     return f"{moment.day} {moment:%b %Y}"
 
 
 def clock_time(at: str) -> str:
-    """The time of day: `08:15` (UTC)."""
-    return f"{datetime.fromisoformat(at):%H:%M}"
+    """The time of day: `08:15`."""
+    return f"{here(at):%H:%M}"
+
+
+def here(at: str) -> datetime:
+    """The time in the machine's zone, in which people are shown all times; storage has UTC."""
+    return local(at, machine_zone())
+
+
+def zone_mark(at: str) -> str:
+    """The zone in short, as it is called at that time: `CEST`."""
+    return f"{here(at):%Z}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -218,13 +230,14 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def moment(at: str) -> str:
-    """A date and time: `2 May 2026 08:15` (UTC)."""
-    return f"{date(at)} {clock_time(at)}"
+    """A date and time: `2 May 2026 08:15 CEST`."""
+    return f"{date(at)} {clock_time(at)} {zone_mark(at)}"
 
 
-def day_rule(at: str) -> Rule:
-    """A line across the screen with a date."""
-    return Rule(Text(day(at), style="bold"), align="left", style="dim")
+def day_rule(at: datetime) -> Rule:
+    """A line across the screen with a date, and the zone of the times below it."""
+    named = f"{at:%A} {at.day} {at:%b %Y}"
+    return Rule(Text.assemble((named, "bold"), (f" ({at:%Z})", "dim")), align="left", style="dim")
 
 
 def ruled_table(*left: str, right: Sequence[str] = ()) -> Table:

@@ -12,7 +12,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.views.console import clock_time, counted, date, day, one_line, ruled_table, short_id
+from graph.cli.views.console import (
+    clock_time,
+    counted,
+    date,
+    day,
+    one_line,
+    ruled_table,
+    short_id,
+    zone_mark,
+)
 from graph.use_cases import Labels, NightLine
 from memory import pages
 from memory.night import NightEvent
@@ -132,7 +141,8 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     """All nights, a line each, oldest first."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` goes through one.")
-    table = ruled_table("night", "when", "outcome", right=("changes", "calls", "tokens"))
+    when = f"when ({zone_mark(nights[-1]['started'])})"
+    table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
     table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns; the year stands in the id
     for column in table.columns[:2]:
         column.no_wrap = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Self
 
 from rich.console import Group, RenderableType
@@ -31,7 +31,7 @@ from graph.cli.views.night import progress
 from memory.audit import CAUSES
 from memory.night import NightEvent
 from memory.records import FailureReport, ModeChange, Question, SentMessage, TickReport, ToolOutcome
-from memory.text import shortened
+from memory.text import machine_zone, shortened
 
 CLEAR = "`circadian clear-stop` clears the stop"
 
@@ -131,15 +131,18 @@ class Talk(ProgressScreen):
 class Transcript:
     """Who said what and when, in columns, under a rule for each day."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, zone: tzinfo | None = None) -> None:
+        """`zone`: in which times are shown; default the machine's."""
         self._screen = screen
+        self._zone = zone or machine_zone()
         self._today: str | None = None
 
     def day(self, at: datetime) -> None:
         """Begin a new day, if `at` is on another one."""
-        if at.date().isoformat() != self._today:
-            self._today = at.date().isoformat()
-            self._screen.show("", day_rule(at.isoformat()))
+        moment = at.astimezone(self._zone)
+        if moment.date().isoformat() != self._today:
+            self._today = moment.date().isoformat()
+            self._screen.show("", day_rule(moment))
 
     def row(self, who: Text, what: RenderableType, *, at: datetime | None = None) -> None:
         """Time, name and text; the text is wrapped in its own column."""
@@ -149,7 +152,8 @@ class Transcript:
         row.add_column(width=5)
         row.add_column(width=10, no_wrap=True, overflow="ellipsis")
         row.add_column()
-        row.add_row(Text(f"{at:%H:%M}" if at else "", style="dim"), who, what)
+        time = f"{at.astimezone(self._zone):%H:%M}" if at else ""
+        row.add_row(Text(time, style="dim"), who, what)
         self._screen.show(row)
 
     def aside(self, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +19,7 @@ from graph.cli.views.console import (
     counted,
     day,
     day_rule,
+    here,
     moment,
     one_line,
     ruled_table,
@@ -297,14 +297,14 @@ def log_view(entries: Sequence[AuditEntry]) -> RenderableType:
     if not entries:
         return Text("Nothing is logged.")
     parts: list[RenderableType] = []
-    for _, group in groupby(entries, key=lambda entry: entry["at"][:10]):
+    for _, group in groupby(entries, key=lambda entry: here(entry["at"]).date()):
         of_day = list(group)
         table = Table.grid(padding=(0, 1))
         for entry in of_day:
             mark, style = _mark(entry)
-            time = f"{datetime.fromisoformat(entry['at']):%H:%M:%S}"
+            time = f"{here(entry['at']):%H:%M:%S}"
             table.add_row(Text(time, style="dim"), Text(mark, style=style), _sentence(entry))
-        parts += [day_rule(of_day[0]["at"]), table]
+        parts += [day_rule(here(of_day[0]["at"])), table]
     return Group(*parts)
 
 

@@ -55,7 +55,7 @@ def test_the_table_of_contexts_is_the_codes() -> None:
     }
     assert shown == {
         name: (
-            "all nine"
+            "all"
             if config.enabled_components == FULL_COMPONENTS
             else ", ".join(map(str, config.enabled_components)),
             config.execution_mode,

@@ -39,6 +39,7 @@ MODULES = {
     "tenacity": ("tenacity",),
     "typer": ("typer",),
     "typing-extensions": ("typing_extensions",),
+    "tzlocal": ("tzlocal",),
 }
 """Runtime distribution -> the modules it brings that the product imports."""
 

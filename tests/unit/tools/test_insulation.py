@@ -55,7 +55,7 @@ async def test_delegate_task_is_never_run_as_a_tool() -> None:
         await cast(Any, delegate_task).coroutine(**arguments)
 
 
-def test_delegate_task_asks_for_a_task_and_offers_context_and_reasoning() -> None:
+def test_delegate_task_asks_for_a_task_and_offers_context() -> None:
     schema = cast(Any, delegate_task.tool_call_schema).model_json_schema()
-    assert sorted(schema["properties"]) == ["context", "reasoning", "task"]
+    assert sorted(schema["properties"]) == ["context", "task"]
     assert schema["required"] == ["task"]

@@ -155,9 +155,11 @@ async def test_a_goal_is_decomposed_in_its_own_context() -> None:
     text = str(system.content)
     assert text.startswith("<system_prompt>\nBreak down this goal into 3-7 actionable subtasks")
     assert "\n- goal_42_0 [medium] Build a complete tavern (active, 0%)\n</goals>" in text
-    assert "character_context" not in text
+    assert "persona" not in text
     assert isinstance(human, HumanMessage)
-    assert human.content == "Goal: Build a complete tavern"
+    clock, goal = str(human.content).split("\n\n")
+    assert clock.startswith("Now: ")
+    assert goal == "Goal: Build a complete tavern"
 
 
 @pytest.mark.parametrize("number", [2, 8])
@@ -247,6 +249,7 @@ async def test_the_cross_system_flow_of_the_page() -> None:
     assert state["loop"] is not None
     assert all(outcome["ok"] for outcome in state["loop"]["tools"])
     assert state["projects"]["active"] == "player_tavern_build"
-    assert state["projects"]["slots"]["player_tavern_build"]["context"] == text
+    context = state["projects"]["slots"]["player_tavern_build"]["context"]
+    assert context == f"Player requested help. Location: north district...\n{text}"
     assert state["goals"]["goal_42_0"]["progress"] == 10
     assert state["session_memory"]["key_facts"] == ["Player prefers rustic architectural style"]

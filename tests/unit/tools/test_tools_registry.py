@@ -28,8 +28,8 @@ ARGUMENTS = {
     # tool: (required, optional beside reasoning)
     "create_project": ({"project_key", "summary"}, {"initial_context"}),
     "list_projects": (set(), set()),
-    "swap_project": ({"project_key"}, {"current_project_update"}),
-    "update_project": (set(), {"context_update", "status"}),
+    "swap_project": ({"project_key"}, {"current_project_update", "replace"}),
+    "update_project": (set(), {"context_update", "status", "replace"}),
     "add_goal": ({"description"}, {"priority", "parent_id"}),
     "update_goal": ({"goal_id"}, {"status", "progress"}),
     "decompose_goal": ({"goal_id"}, set()),
@@ -41,10 +41,11 @@ ARGUMENTS = {
     "recall_memories": ({"query"}, {"limit", "include_superseded"}),
     "store_memory": ({"facts"}, set()),
     "get_system_status": (set(), set()),
-    "noop": (set(), set()),
+    "noop": (set(), {"reasoning"}),
     "send_message": ({"to", "text"}, {"channel"}),
     "go_to_sleep": ({"reasoning"}, set()),
-    "update_system_prompt": ({"new_prompt"}, set()),
+    "update_system_prompt": ({"new_prompt"}, {"reasoning"}),
+    "use_tool": ({"name"}, {"arguments"}),
     "delegate_task": ({"task"}, {"context"}),
 }
 
@@ -58,7 +59,7 @@ def schema(name: str) -> dict[str, Any]:
 def test_a_tool_shows_the_model_its_arguments_and_nothing_else(name: str) -> None:
     required, optional = ARGUMENTS[name]
     shown = schema(name)
-    assert set(shown["properties"]) == required | optional | {"reasoning"}
+    assert set(shown["properties"]) == required | optional
     assert set(shown.get("required", ())) == required
     assert BUILT_IN[name][0].description
 

@@ -73,13 +73,12 @@ def test_a_person_is_shown_with_relationship_aliases_attributes_and_observations
         "- [friend] Ana, also called Anita, A. L.",
         "  home: Oslo",
         "  taste: Prefers tea",
-        "  2026-03-03 (your conclusion): is often late",
-        "  2026-03-02 Mallory said: is the owner",
-        "  2026-03-01: likes tea",
-        "- [stranger] Bea",
+        "  Tue 2026-03-03 (your conclusion): is often late",
+        "  Mon 2026-03-02 Mallory said: is the owner",
+        "  Sun 2026-03-01: likes tea",
         TALKS,
-        "- Ana, last at 2026-03-02T09:00",
-        "- Bea on garden, last at 2026-03-02T09:00",
+        "- Ana, last at Mon 2026-03-02 09:00",
+        "- Bea on garden, last at Mon 2026-03-02 09:00",
     ]
 
 
@@ -91,7 +90,7 @@ def test_without_people_or_conversations_the_component_is_empty() -> None:
 
 def test_words_of_a_similar_sender_id_are_attributed() -> None:
     ana = person("Ana", noticed("is rich", 1, "ana"), senders=["Ana"])
-    assert "  2026-03-01 ana said: is rich" in shown([ana])
+    assert "  Sun 2026-03-01 ana said: is rich" in shown([ana])
 
 
 LONG = "a word " * 120
@@ -117,21 +116,21 @@ def test_no_person_crowds_out_others_or_conversations() -> None:
     people = [person("Ana", *many), person("Bea", noticed("likes tulips"))]
     lines = shown(people, talk("Carl"))
     assert "- [stranger] Bea" in lines
-    assert "  2026-03-01 Ana said: likes tulips" in lines
+    assert "  Sun 2026-03-01 Ana said: likes tulips" in lines
     assert lines[-1].startswith("- Carl")
 
 
 def test_a_long_observation_does_not_crowd_out_others() -> None:
     lines = shown([person("Ana", noticed("first"), noticed(LONG, 2), noticed("last", 3))])
     assert lines[2:] == [
-        "  2026-03-03: last",
-        f"  2026-03-02: {LONG.strip()}",
-        "  2026-03-01: first",
+        "  Tue 2026-03-03: last",
+        f"  Mon 2026-03-02: {LONG.strip()}",
+        "  Sun 2026-03-01: first",
     ]
     lines = shown(
         [person("Ana", noticed("first"), noticed(LONG, 2), noticed("last", 3))], tokens=200
     )
-    assert [lines[2], lines[-1]] == ["  2026-03-03: last", "  2026-03-01: first"]
+    assert [lines[2], lines[-1]] == ["  Tue 2026-03-03: last", "  Sun 2026-03-01: first"]
     assert lines[3].endswith(" ...")
 
 
@@ -146,7 +145,7 @@ def test_profile_texts_cannot_forge_lines_or_blocks() -> None:
     ana = person(FAKE, noticed(FAKE, 1, FAKE), aliases=[FAKE], attributes={FAKE: attribute})
     lines = shown([ana])
     assert len(lines) == 4
-    assert [line[:4] for line in lines[1:]] == ["- [s", "  x ", "  20"]
+    assert [line[:4] for line in lines[1:]] == ["- [s", "  x ", "  Su"]
     state: State = {**fresh_state(), "messages": []}
     made = Material(
         state={**state, "event": None},

@@ -25,7 +25,7 @@ from memory.events import inbox
 from memory.events import input as arrivals
 from memory.messages.convert import valid_event
 from memory.messages.history import MARK, merge_messages
-from memory.messages.trust import as_model_sees, unescaped
+from memory.messages.trust import as_model_sees, event_text, unescaped
 from memory.prompt.rendering import recent
 from memory.records.records import Scope
 from memory.settings import Settings
@@ -211,9 +211,9 @@ async def test_a_message_is_answered_whatever_its_mark(
     ours = HumanMessage("Please answer me", id="m1", name="Mallory", additional_kwargs=brought)
     out = await serve(agent, ours)
     assert handled(out) == ["m1"]
-    assert model.calls[-1].messages[-1].content == (
-        '<event from="Mallory">\nPlease answer me\n</event>'
-    )
+    shown = str(model.calls[-1].messages[-1].content).splitlines()[-3:]
+    assert shown[0].startswith('<event from="Mallory" owner="no" audience="public" at="')
+    assert shown[1:] == ["Please answer me", "</event>"]
     assert out["messages"][-2].additional_kwargs["circadian"]["owner"] is False
     assert [one.text for one in out["messages"][:2]] == ["First.", "An answer."]
     assert handled(await serve(agent, HumanMessage("Next", id="m2"))) == ["m2"]
@@ -276,7 +276,7 @@ async def test_an_event_with_the_id_of_a_tick_is_kept_beside_it(
     texts = [str(one.text) for one in out["messages"]]
     assert [one for one in texts if one.startswith("[autonomous tick]")] == [texts[-4]]
     assert texts[-2:] == ["Please answer", "Done."]
-    assert model.calls[2].messages[-1].text.startswith("[autonomous tick]")
+    assert event_text(model.calls[2].messages[-1]).startswith("[autonomous tick]")
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == [
         "autonomous_2",
         "~reflection_3",

@@ -44,24 +44,25 @@ def test_an_observation(who: str | None) -> None:
     assert prompt_lines.read_dated(line) == DatedLine("o1", "2026-05-04", name(who), SHOWN)
 
 
-@pytest.mark.parametrize("shown", [prompt_lines.memory_line, prompt_lines.hit_line])
-def test_a_memory(shown: Any) -> None:
+def test_a_memory_of_a_night() -> None:
     hit: RecallHit = record(id="f1", at="2026-05-04T09:10:11+00:00", speaker="Ada", text=TEXT)
-    assert prompt_lines.read_dated(shown(hit)) == DatedLine("f1", "2026-05-04", "Ada", SHOWN)
+    shown = prompt_lines.read_dated(prompt_lines.hit_line(hit))
+    assert shown == DatedLine("f1", "2026-05-04", "Ada", SHOWN)
 
 
-def test_a_memory_without_a_speaker() -> None:
-    hit: RecallHit = record(id="f1", at="2026-05-04", speaker=None, text="It rains.")
-    expected = DatedLine("f1", "2026-05-04", None, "It rains.")
-    assert prompt_lines.read_dated(prompt_lines.memory_line(hit)) == expected
-    assert prompt_lines.read_dated(prompt_lines.hit_line(hit)) == expected
+@SPEAKERS
+def test_a_memory_of_a_tick(who: str | None) -> None:
+    text = TEXT if who else "It rains."
+    line = prompt_lines.memory_line("Mon 2026-05-04 09:10", who, text)
+    shown = SHOWN if who else text
+    assert prompt_lines.read_shown(line) == DatedLine("", "Mon 2026-05-04 09:10", name(who), shown)
+    assert prompt_lines.read_dated(line) is None
 
 
 def test_an_event_of_the_context_buffer() -> None:
-    line = prompt_lines.event_line("e9", "2026-05-04T09:10:11+00:00", "Carl on general", SHOWN)
-    assert prompt_lines.read_dated(line) == DatedLine(
-        "e9", "2026-05-04T09:10", "Carl on general", SHOWN
-    )
+    when = "Mon 2026-05-04 09:10"
+    line = prompt_lines.event_line("e9", when, "Carl on general", SHOWN)
+    assert prompt_lines.read_shown(line) == DatedLine("e9", when, "Carl on general", SHOWN)
 
 
 @SPEAKERS
@@ -118,12 +119,12 @@ def test_projects_and_session_memory_as_the_prompt_shows_them() -> None:
     }
     memory = record(key_facts=[TEXT], learned_patterns=["Ada asks late"])
     projects = rendering.projects(cast(Any, {"active": "shed", "slots": slots}), Settings())
-    shown = f"{projects}\n{rendering.session_memory(memory)}".splitlines()
-    assert prompt_lines.read_projects(shown) == [
+    assert prompt_lines.read_projects(projects.splitlines()) == [
         ProjectLine("shed", "Build - a shed", "active", ("The wood is here.",)),
         ProjectLine("boat", "Sail (far)", "paused"),
     ]
-    assert prompt_lines.read_session_memory(shown) == [SHOWN, "Ada asks late"]
+    remembered = rendering.session_memory(memory).splitlines()
+    assert prompt_lines.read_session_memory(remembered) == [SHOWN, "Ada asks late"]
 
 
 @pytest.mark.parametrize("line", ["", "People here:", "[x] Ada: hello", "- goal_1 [high] Dig"])

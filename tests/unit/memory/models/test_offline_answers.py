@@ -17,11 +17,14 @@ from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 @pytest.mark.parametrize(
     ("question", "quoted"),
     [
-        ("What is my sister allergic to?", "From memory [f1], 2026-05-10, Alice: My sister Ana is"),
-        ("Where is the spare key?", "From memory [f2], 2026-05-11, Bob: I hid the spare key"),
+        (
+            "What is my sister allergic to?",
+            "From memory, Sun 2026-05-10 08:00, Alice: My sister Ana is",
+        ),
+        ("Where is the spare key?", "From memory, Mon 2026-05-11 08:00, Bob: I hid the spare key"),
         (
             "When does the library close?",
-            "From memory [f3], 2026-05-11: The library closes at six.",
+            "From memory, Mon 2026-05-11 09:30: The library closes at six.",
         ),
         ("Which tea does Alice prefer?", "From session memory: Alice prefers green tea"),
         (
@@ -34,7 +37,7 @@ from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
         ),
         (
             "Is the bakery open?",
-            "From event [e9], 2026-05-12T09:10, Carl on general: The bakery is",
+            "From event [e9], Tue 2026-05-12 09:10, Carl on general: The bakery is",
         ),
         (
             "What did I buy?",
@@ -79,7 +82,9 @@ def test_an_earlier_question_is_no_answer() -> None:
 def test_the_same_words_are_quoted_once() -> None:
     before = [HumanMessage("Hi! My sister Ana is allergic to walnuts.", name="Alice")]
     found = say("What is my sister allergic to?", before=before).text
-    assert found == "From memory [f1], 2026-05-10, Alice: My sister Ana is allergic to walnuts."
+    assert (
+        found == "From memory, Sun 2026-05-10 08:00, Alice: My sister Ana is allergic to walnuts."
+    )
 
 
 def test_the_summary_of_the_conversation_can_be_quoted() -> None:

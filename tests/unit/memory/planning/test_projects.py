@@ -47,7 +47,7 @@ def test_the_swap_of_the_page() -> None:
     }
     assert after["active"] == "quest_design"
     tavern, quest = after["slots"]["build_tavern"], after["slots"]["quest_design"]
-    assert (tavern["status"], tavern["context"]) == ("paused", "Walls 60%...")
+    assert (tavern["status"], tavern["context"]) == ("paused", "Walls 50%...\nWalls 60%...")
     assert (quest["status"], quest["context"]) == ("active", "Act 1 complete")
     assert tavern["last_active"] == quest["last_active"] == NOW.isoformat()
     assert tavern["created_at"] == CREATED
@@ -67,10 +67,10 @@ def test_a_swap_to_the_active_project_only_saves_the_update() -> None:
     after, result = rules.swap(page(), "build_tavern", "Walls 60%", NOW)
     assert after["active"] == "build_tavern"
     assert after["slots"]["build_tavern"]["status"] == "active"
-    assert after["slots"]["build_tavern"]["context"] == "Walls 60%"
+    assert after["slots"]["build_tavern"]["context"] == "Walls 50%...\nWalls 60%"
     assert after["slots"]["quest_design"] == page()["slots"]["quest_design"]
     assert result["old_project"] == result["new_project"] == "build_tavern"
-    assert result["new_project_context"] == "Walls 60%"
+    assert result["new_project_context"] == "Walls 50%...\nWalls 60%"
 
 
 def test_a_swap_to_the_active_project_without_update_changes_nothing() -> None:
@@ -139,9 +139,44 @@ def test_an_update_saves_the_context_without_swapping() -> None:
     before = page()
     after, done = rules.update(before, "Requirements gathered", None, NOW)
     tavern = after["slots"]["build_tavern"]
-    assert (tavern["context"], tavern["last_active"]) == ("Requirements gathered", NOW.isoformat())
+    assert tavern["context"] == "Walls 50%...\nRequirements gathered"
+    assert tavern["last_active"] == NOW.isoformat()
     assert (after["active"], tavern["status"], done) == ("build_tavern", "active", None)
     assert before == page()
+
+
+def test_an_update_replaces_the_context_only_when_it_is_asked_to() -> None:
+    for given, context, gone in (
+        ({}, "Walls 50%...\nRoof on", None),
+        ({"replace": True}, "Roof on", "Walls 50%..."),
+    ):
+        after, _ = rules.update(page(), "Roof on", None, NOW, **given)
+        assert after["slots"]["build_tavern"]["context"] == context
+        assert rules.replaced(page(), after, "build_tavern") == gone
+        swapped, result = rules.swap(page(), "quest_design", "Roof on", NOW, **given)
+        assert swapped["slots"]["build_tavern"]["context"] == context
+        assert result.get("replaced_context") == gone
+
+
+@pytest.mark.parametrize(
+    ("update", "context"),
+    [
+        ("Walls 50%...", "Walls 50%..."),
+        ("Walls\n50%...\nRoof on", "Walls\n50%...\nRoof on"),
+        ("Walls 5", "Walls 50%...\nWalls 5"),
+    ],
+)
+def test_what_a_context_says_already_is_not_said_twice(update: str, context: str) -> None:
+    after, _ = rules.update(page(), update, None, NOW)
+    assert after["slots"]["build_tavern"]["context"] == context
+
+
+def test_a_context_that_would_grow_too_long_stays_and_says_what_to_do() -> None:
+    with pytest.raises(Refusal, match="more than 20,000") as refused:
+        rules.swap(page(), "quest_design", "x" * 20_000, NOW)
+    assert "replace=true" in refused.value.result()["suggestion"]
+    after, _ = rules.update(page(), "x" * 20_000, None, NOW, replace=True)
+    assert len(after["slots"]["build_tavern"]["context"]) == 20_000
 
 
 def test_completing_frees_the_active_slot_and_gives_the_completed_task() -> None:

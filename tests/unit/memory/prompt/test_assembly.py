@@ -1,4 +1,4 @@
-"""Assembly: what stands in the system message, in which order, and what gives way first."""
+"""Assembly: what stays the same, what changes, in which order, and what gives way first."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ def material(
         "now": NOW,
         "owners": ["local"],
         "memories": memories(),
+        "pages": [f"page {n} {WORDS}" for n in range(9)],
     }
     return Material(**{**given, **more})
 
@@ -103,7 +104,8 @@ PLACES = {
     # setting -> (component, how an item of the list begins)
     "context_buffer_tokens": ("context_buffer", "- [e"),
     "entity_tokens": ("entity_context", "- c"),
-    "recall_tokens": ("semantic_memories", "- [m"),
+    "recall_tokens": ("semantic_memories", "- Mon "),
+    "page_tokens": ("pages", "page "),
     "goals_tokens": ("goals", "- goal_"),
     "session_memory_tokens": ("character_context", "- fact"),
     "project_tokens": ("character_context", "- p"),
@@ -137,7 +139,8 @@ def test_the_first_list_shrinks_to_nothing_before_the_next_is_touched() -> None:
         assert left[:last] == [0] * last
         seen.add(last)
         if sum(left):
-            assert sum(made.size(text) for text in blocks.values()) <= limit * SHARE
+            parts = assembly.parted(made)
+            assert sum(made.size(one) for part in parts for one in part.values()) <= limit * SHARE
     assert seen == set(range(len(GIVES_WAY_FIRST)))
 
 
@@ -159,7 +162,7 @@ def test_a_users_component_is_bounded_and_says_so() -> None:
 def test_a_users_components_give_way_after_all_others_the_last_one_first() -> None:
     extra = [component(n, f"own_{n}", WORDS * 10, token_budget=400) for n in (1, 1001)]
     whole = assembly.blocks(material(extra=extra))
-    some = assembly.blocks(material(extra=extra, limit=1_700))
+    some = assembly.blocks(material(extra=extra, limit=2_100))
     assert sum(shown(some, name) for name in GIVES_WAY_FIRST) == 0
     assert some["own_1"] == whole["own_1"]
     assert len(some["own_1001"]) < len(whole["own_1001"])
@@ -185,7 +188,7 @@ def test_the_users_prompt_stands_first_then_the_rules_then_the_own_guidelines() 
 
 
 def test_without_guidelines_of_its_own_nothing_is_said_of_them() -> None:
-    assert "guidelines" not in assembly.blocks(material())["system_prompt"]
+    assert assembly.GUIDELINES not in assembly.blocks(material())["system_prompt"]
 
 
 @pytest.mark.parametrize("context", ["reflection", "reflection_cont"])
@@ -195,6 +198,6 @@ def test_a_context_shows_its_own_components_only(context: str) -> None:
 
 def test_an_empty_component_is_left_out() -> None:
     state: State = {**fresh_state(), "messages": []}
-    blocks = assembly.blocks(material(state=state, memories=[]))
+    blocks = assembly.blocks(material(state=state, memories=[], pages=[]))
     assert list(blocks) == ["system_prompt", "character_context"]
     assert assembly.system_message(blocks) == "\n\n".join(blocks.values())

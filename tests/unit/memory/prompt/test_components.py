@@ -34,14 +34,16 @@ from tests.support.scripted import call, scripted
 NOW = "2026-03-02T09:00:00+00:00"
 
 
-def test_the_nine_components_stand_in_id_order_with_their_keys_and_roles() -> None:
+def test_the_built_in_components_stand_in_id_order_with_their_keys_and_roles() -> None:
     assert [(one.id, one.key, one.role) for one in STATIC] == [
         (0, "system_prompt", "system"),
         (1000, "character_context", "system"),
-        (1500, "entity_context", "system"),
-        (2000, "semantic_memories", "system"),
-        (3000, "context_buffer", "system"),
-        (4000, "goals", "system"),
+        (1500, "entity_context", "user"),
+        (1750, "pages", "user"),
+        (2000, "semantic_memories", "user"),
+        (3000, "context_buffer", "user"),
+        (4000, "goals", "user"),
+        (4500, "open_questions", "user"),
         (5000, "conversation_history", "mixed"),
         (6000, "pending_event", "user"),
         (7000, "tool_result", "tool"),
@@ -126,7 +128,7 @@ async def test_a_registered_component_is_in_the_prompt_of_a_tick(
         await agent.ainvoke({"request": "tick"})
     first, _, second = (str(one.messages[0].text) for one in model.calls)
     assert first.index("</system_prompt>") < first.index("Never shout.")
-    assert first.index("Never shout.") < first.index("<character_context>")
+    assert first.index("Never shout.") < first.index("<persona>")
     assert ("Alone." in first, "Alone." in second) == (False, True)
 
 
@@ -242,8 +244,7 @@ def test_an_override_stands_in_place_of_any_components_template() -> None:
     own = {"character_context": "At tick {tick}:\n{session_memory}"}
     _, blocks = made(state=state, override=own.get)
     assert blocks["character_context"] == (
-        "<character_context>\nAt tick 7:\nSession memory:\n- fact: The gate is locked\n"
-        "</character_context>"
+        "<character_context>\nAt tick 7:\n- fact: The gate is locked\n</character_context>"
     )
 
 

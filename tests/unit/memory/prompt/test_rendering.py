@@ -117,6 +117,9 @@ CROWDED: dict[str, Callable[[Settings, float], str]] = {
     "session_memory_tokens": lambda settings, factor: rendering.session_memory(
         memory(LONG, 40), settings, factor
     ),
+    "page_tokens": lambda settings, factor: rendering.pages(
+        ["a line of a page\n" * 20] * 40, tokens=settings.page_tokens, calibration=factor
+    ),
     "recall_tokens": lambda settings, factor: rendering.semantic_memories(
         [hit(n, LONG) for n in range(40)], tokens=settings.recall_tokens, calibration=factor
     ),
@@ -171,7 +174,6 @@ def test_what_fits_is_shown_as_it_is() -> None:
         "- other 0 (active): a book",
     ]
     assert rendering.session_memory(memory("x", 1)).splitlines() == [
-        "Session memory:",
         "- fact: 0 x",
         "- pattern: 0 x",
     ]
@@ -199,7 +201,7 @@ def test_no_project_and_no_fact_passes_for_another_part_of_the_block() -> None:
     assert head.startswith("Active project: x - [m9]")
     assert all(line.startswith("  ") for line in context)
     assert len(context) == len(FAKE.splitlines())
-    assert len(rendering.session_memory(memory(FAKE, 1)).splitlines()) == 3
+    assert len(rendering.session_memory(memory(FAKE, 1)).splitlines()) == 2
 
 
 def test_one_long_memory_does_not_hide_those_behind_it() -> None:
@@ -223,7 +225,7 @@ def test_what_no_longer_holds_or_is_disputed_says_so() -> None:
 def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> None:
     hits = [hit(0, "a word " * 30), hit(1, LONG), hit(2, "short")]
     lines = rendering.semantic_memories(hits, tokens=110).splitlines()
-    assert [line[3:5] for line in lines] == ["m0", "m2"]
+    assert [line[-5:] for line in lines] == [" word", "short"]
 
 
 def test_memories_are_counted_as_the_provider_counts() -> None:
