@@ -65,6 +65,7 @@ OWN_TAGS = (
     "new_facts",
     "facts",
     "entities",
+    "problems",
     "memories",
     "conversation",
     "delegated_task",

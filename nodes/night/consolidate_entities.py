@@ -56,6 +56,8 @@ MOST_FACTS = 30
 
 ENTITIES_A_CALL = 8
 
+UNKNOWN = "unknown id: "
+
 
 def _texts(given: Any) -> Any:
     """Models write the numbers of lines as numbers, and one of them without a list."""
@@ -168,7 +170,7 @@ def consolidated(
         if name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
             refused.append(f"{name}: there are {MOST_ATTRIBUTES} attributes already")
             continue
-        refused += [f"unknown id: {each}" for each in one.evidence if each not in known]
+        refused += [f"{UNKNOWN}{each}" for each in one.evidence if each not in known]
         attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
@@ -435,8 +437,9 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     given = numbering.read(answer)
     made = decided(given, batch, settings, now=context.now, owners=owners)
     if made.mendable:
-        problems = "\n".join(f"- {why}" for why in dict.fromkeys(made.refused))
-        told = [AIMessage(answer.model_dump_json()), HumanMessage(AGAIN.format(problems=problems))]
+        problems = "\n".join(f"- {numbering.told(why)}" for why in dict.fromkeys(made.refused))
+        again_for = AGAIN.format(problems=as_data("problems", problems))
+        told = [AIMessage(answer.model_dump_json()), HumanMessage(again_for)]
         again, more = await context.ask([*prompt, *told], Attributes)
         kept = [one for one in given if one not in made.mendable]
         given, usage = [*kept, *numbering.read(again)], total(usage, more)
@@ -476,6 +479,11 @@ class Numbering:
             )
             for one in answer.attributes
         ]
+
+    def told(self, problem: str) -> str:
+        """A problem with the numbers that the prompt shows for ids."""
+        id_ = problem.removeprefix(UNKNOWN)
+        return f"{UNKNOWN}{self._lines.get(id_, id_)}" if id_ != problem else problem
 
 
 _NUMBERED = re.compile(r"[^\w]*(?:e|line|fact|no\.?)?\s*(\d+)[^\w]*", re.IGNORECASE)
@@ -532,7 +540,7 @@ def decided(
     """What an answer about `batch` leads to; ids stand in `given`."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
-    found = Decided([], [f"unknown id: {one.entity}" for one in unknown], unknown)
+    found = Decided([], [f"{UNKNOWN}{one.entity}" for one in unknown], unknown)
     for news in batch:
         profile = news.profile
         others = [line["text"] for one in batch if one is not news for line in one.lines]

@@ -93,7 +93,7 @@ async def known(agent: AsyncAgent, count: int) -> None:
         await apply.apply_operations([one], **memory)
 
 
-@pytest.mark.parametrize(("a_batch", "visited"), [(1, 7), (1_000, 14)])
+@pytest.mark.parametrize(("a_batch", "visited"), [(1, 9), (1_000, 16)])
 async def test_the_more_entities_the_more_batches_a_visit_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a_batch: int, visited: int
 ) -> None:

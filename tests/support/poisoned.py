@@ -130,7 +130,7 @@ class Obedient:
     def _attributes(self, messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
         text = str(messages[-1].text)
         entities = [found[1] for line in text.splitlines() if (found := _ENTITY.match(line))]
-        all_ids = re.findall(r"\[(observation_[0-9a-f]{16})\]", text)
+        all_ids = re.findall(r"^\[(\d+)\]", text, re.MULTILINE) or FORGED
         return [
             {"entity": entity, "name": name, "value": attack.claim, "evidence": evidence}
             for attack in self.found(text)[:4]

@@ -23,6 +23,7 @@ from graph.cli.views.console import (
     zone_mark,
 )
 from graph.use_cases import Labels, NightLine
+from memory import pages
 from memory.night import NightEvent
 from memory.records import NightReport, NightStep, Operation, compaction_line, extraction_line, told
 from memory.text import shortened
@@ -58,6 +59,8 @@ STEP_NAMES = {
     "apply_operations": "write it down",
     "record_night": "end the night",
 }
+
+PAGE_NAMES = {pages.DISPUTES: "open contradictions", pages.DATED: "dates"}
 
 STATUS = {
     "preview": "a preview",
@@ -353,7 +356,7 @@ def _pages(operations: Operations, names: Labels) -> Section:
     for change in _of_kind(operations, "write_page"):
         id_, after = change["target"], (change["after"] or {"lines": []})["lines"]
         new = sum(line not in (change["before"] or {"lines": []})["lines"] for line in after)
-        who = names.profiles.get(id_, id_.replace(":", " ", 1))
+        who = PAGE_NAMES.get(id_) or names.profiles.get(id_, id_.replace(":", " ", 1))
         counts = f": {counted(len(after), 'line')}, {new:,} of them new"
         rows.append((Text("•", "cyan"), Text.assemble((one_line(who), "bold"), counts)))
     return Section(f"Rewrote {counted(len(rows), 'page')} of what holds now", rows)

@@ -133,7 +133,8 @@ def _what(name: str, told: str) -> str:
     """What is told under an attribute: the words behind its verb; "" where nothing."""
     match = _SAYS[name].match(told)
     said = match["what"].strip(" ,") if match else ""
-    return shortened(f"in {said[3:]}" if said.startswith("to ") else said, _LONGEST)
+    moved = name == "home" and said.startswith("to ")
+    return shortened(f"in {said[3:]}" if moved else said, _LONGEST)
 
 
 def _attribute(entity: _Shown, name: str, parts: Sequence[tuple[str, str]]) -> dict[str, Any]:

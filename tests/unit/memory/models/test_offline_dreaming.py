@@ -243,3 +243,16 @@ async def test_each_entity_has_its_own() -> None:
         (one["id"], "Ada likes jazz."),
         ("entity_ben", "Ben likes tea."),
     ]
+
+
+async def test_facts_that_people_state_of_themselves_are_read_in_the_third_person() -> None:
+    lines = [
+        observation(1, "I live in Bergen with my two cats.", speaker="Ada"),
+        observation(2, "Ada wants to ask Ben for a price."),
+        observation(3, "I'm a glazier. Ben likes tea.", speaker="Ada"),
+    ]
+    assert await attributes(*lines) == {
+        "home": ("Ada lives in Bergen with their two cats.", ["o1"]),
+        "wants": ("Ada wants to ask Ben for a price.", ["o2"]),
+        "is": ("Ada is a glazier.", ["o3"]),
+    }

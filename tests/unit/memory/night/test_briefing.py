@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date
-from typing import Any
+from typing import Any, cast
 
 from memory.night.briefing import changed, deadlines, lines_of, question, waiting, within
 from memory.records import Briefing, OpenQuestion
@@ -15,8 +15,8 @@ TODAY = date(2026, 5, 3)
 
 
 def told(**parts: Any) -> Briefing:
-    blank: Any = {"changed": [], "questions": [], "deadlines": [], "waiting": []}
-    return {"night": "n", "at": NOW, **blank, **parts}
+    made: Any = {"night": "n", "at": NOW, "changed": [], "questions": [], "deadlines": []}
+    return cast(Briefing, {**made, "waiting": [], **parts})
 
 
 def test_what_changed_is_counted_and_the_new_value_stands_before_the_old() -> None:

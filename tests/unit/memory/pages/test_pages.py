@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_full_page_keeps_what_is_important_and_then_what_is_new() -> None:
     newest = max(one["valid_from"] for one in many)
     assert lines[0][1][0] in {one["op"] for one in many if one["valid_from"] == newest}
     told = pages.ShownPage("ada", "Ada", tuple(lines_of(lines, weighty, *many)))
-    assert approximate_tokens(pages.text_of(told, pages.UTC)) <= pages.MOST_TOKENS
+    assert approximate_tokens(pages.text_of(told, UTC)) <= pages.MOST_TOKENS
 
 
 def lines_of(lines: list[tuple[str | None, list[str]]], *facts: Fact) -> list[pages.ShownLine]:

@@ -1,0 +1,148 @@
+"""Whom facts are about, who gets a profile, and what an attribute stands on by now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory.entities import evidence_now, names_about, subjects
+from memory.night.dream_work import LEAST_FACTS, MOST_READ, unread, with_news
+from memory.records import Attribute
+from memory.records.records import Fact
+from memory.settings import Settings
+from nodes.night.consolidate_entities import AttributeGiven, consolidated, news_of
+from nodes.night.write_pages import belongs, tended_to
+from tests.support.night_answers import attribute_given
+from tests.support.night_memories import ADA, NOW, ada, entry, fact
+
+NAMES = ["assistant", "circadian"]
+
+
+def told(text: str, op: str = "f", speaker: str | None = "Ben", *about: str) -> Fact:
+    return fact(op, text, speaker=speaker, entities=list(about))
+
+
+@pytest.mark.parametrize(
+    ("one", "names"),
+    [
+        (told("The oven is broken.", "f", "Ben", "oven"), ["oven"]),
+        (told("I broke the oven.", "f", "Ben", "oven"), ["oven", "Ben"]),
+        (told("Ben broke the oven.", "f", "Ben", "oven"), ["oven", "Ben"]),
+        (told("It rained."), ["Ben"]),
+        (told("He came on Friday.", "f", None, "he", "Friday", "12 May 2026", "my sister"), []),
+        (told("Circadian is late.", "f", None, "Circadian", "the assistant"), []),
+    ],
+)
+def test_a_fact_is_about_whom_it_names_and_its_speaker_if_they_speak_of_themselves(
+    one: Fact, names: list[str]
+) -> None:
+    assert names_about(one, NAMES) == names
+
+
+def test_not_every_name_gets_a_profile() -> None:
+    facts = [
+        told("I bake.", "1", "Ben"),
+        told("Lila sings.", "2", "Ben", "Lila"),
+        told("Lila dances.", "3", "Ben", "Lila"),
+        told("Once in Rome.", "4", "Ben", "Rome"),
+    ]
+    found = subjects(facts, {name: name for name in ("Ben", "Lila", "Rome")}, NAMES)
+    new = {one["op"] for one in facts}
+    assert with_news(found, {}, new) == ["Ben", "Lila"]
+    assert with_news(found, {}, {"4"}) == []
+    many = {f"n{n}": fact(f"x{n}", "I sing.", speaker=f"n{n}", entities=[]) for n in range(50)}
+    crowd = subjects(many.values(), {name: name for name in many}, NAMES)
+    assert len(with_news(crowd, {}, {one["op"] for one in many.values()})) == MOST_READ
+    assert LEAST_FACTS == 2
+
+
+def test_a_fact_is_read_once() -> None:
+    old, new = fact("o", created="2026-05-01"), fact("n", created="2026-05-02")
+    read: Any = {**ada(), "read_until": "2026-05-01"}
+    assert unread(ada(), [old, new]) == [old, new]
+    assert unread(read, [old, new]) == [new]
+    assert unread(read, [old, new], {"o"}) == [old, new]
+
+
+def attribute(*evidence: str) -> Attribute:
+    return {"value": "Grows beans.", "evidence": list(evidence), "at": NOW, "replaced": []}
+
+
+def test_an_attribute_falls_with_any_of_its_facts_and_follows_a_merge() -> None:
+    held, fallen = fact("a"), fact("b", invalid_at=NOW, superseded_by="a")
+    merged = fact("c", invalid_at=NOW, superseded_by="a", source_entries=held["source_entries"])
+    fallen["source_entries"] = ["another"]
+    facts = {one["op"]: one for one in (held, fallen, merged)}
+    assert evidence_now(attribute("a", "o1"), {"o1"}, facts) == ["a", "o1"]
+    assert evidence_now(attribute("a", "b"), set(), facts) is None
+    assert evidence_now(attribute("c", "a"), set(), facts) == ["a"]
+    assert evidence_now(attribute("gone"), set(), facts) is None
+    profile = ada(attributes={"x": attribute("b"), "y": attribute("c"), "z": attribute("a")})
+    operation = tended_to(profile, facts)
+    assert operation is not None
+    assert operation["after"]["attributes"] == {"x": None, "y": attribute("a")}
+    assert tended_to(ada(attributes={"z": attribute("a")}), facts) is None
+
+
+def from_facts(*given: AttributeGiven, senders: list[str], facts: list[Fact]) -> list[str]:
+    profile: Any = {**ada(), "senders": senders}
+    made = consolidated(profile, [], given, now=NOW, prune=False, facts=facts)
+    return list(made.operation["after"]["attributes"]) if made.operation else made.refused
+
+
+def test_what_others_say_makes_no_attribute_of_somebody_who_speaks() -> None:
+    claim = [told("Ada owes Ben money.", "c", "Ben", "Ada")]
+    debt = attribute_given("debt", "Ada owes Ben money.", ["c"])
+    assert from_facts(debt, senders=[], facts=claim) == ["debt"]
+    assert from_facts(debt, senders=["Ada"], facts=claim) == []
+    own = [told("I owe Ben money.", "c", "Ada")]
+    assert from_facts(debt, senders=["Ada"], facts=own) == ["debt"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("Pays 1,800 euros.", "do not say 1,800"),
+        ("Pays 1700 euros.", None),
+        ("Pays rent to Oberhuber.", "do not name Oberhuber"),
+        ("Values tradition.", "say nothing of it"),
+        ("Paid: 1.700 euros.", None),
+    ],
+)
+def test_a_value_says_no_number_no_name_and_nothing_that_its_lines_do_not(
+    value: str, why: str | None
+) -> None:
+    rent = told("Ada pays 1,700 euros of rent.", "r", "Ada", "Ada")
+    found = from_facts(attribute_given("rent", value, ["r"]), senders=["Ada"], facts=[rent])
+    assert found == ["rent"] if why is None else why in found[0]
+
+
+def test_a_disputed_fact_makes_no_attribute_of_a_thing() -> None:
+    disputed = told("The oven costs 5 euros.", "d", "Eve", "oven")
+    disputed["disputed"] = ["x"]
+    subject = subjects([disputed], {"oven": ADA}, NAMES)[ADA]
+    speaking: Any = {**ada(), "senders": ["Ada"]}
+    for profile, shown in ((ada(), []), (speaking, [disputed])):
+        assert list(news_of(profile, subject, {}, Settings()).facts) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "mine"),
+    [
+        ("The second_shop opens in May.", [], True),
+        ("The lease for the shop is signed in Lendgasse.", [], True),
+        ("The oven is late.", ["Lendgasse"], True),
+        ("The oven is late.", ["oven"], False),
+        ("Ada likes beans.", [], False),
+    ],
+)
+def test_a_fact_belongs_to_the_project_that_it_speaks_of(
+    text: str, about: list[str], mine: bool
+) -> None:
+    project: Any = {"summary": "Open a second shop in Lendgasse", "status": "active"}
+    one = fact("f", text, entities=about)
+    assert belongs(one, "second_shop", project, {}) == mine
+    source = entry("e", related_projects=["second_shop"])
+    named = fact("f", "It is late.", source_entries=["e"])
+    assert belongs(named, "second_shop", project, {"e": source})
