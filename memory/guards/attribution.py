@@ -67,7 +67,9 @@ def is_same(one: str, other: str) -> bool:
 
 def refers_back(name: Name, fact: Fact) -> bool:
     """Whether a pronoun of the sources may mean somebody who was named just before."""
-    if name.key in fact.people and _WE.search(fold(" ".join(s.text for s in fact.evidence.sources))):
+    if name.key in fact.people and _WE.search(
+        fold(" ".join(s.text for s in fact.evidence.sources))
+    ):
         return any(fold(one).split()[0] in fact.folded for one in fact.evidence.speakers)
     if not fact.evidence.before or not fact.evidence.heard_before.has(name):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from memory.guards.lexicon import HAN
+from memory.guards.lexicon import HAN, word_set
 
 _MONTHS = """
 january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
@@ -42,25 +42,10 @@ _MONTH_OF = {
     for name in listed.split("|")
 }
 _MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
-_AMBIGUOUS = frozenset(
-    [
-        "may",
-        "mar",
-        "jan",
-        "dec",
-        "sept",
-        "jun",
-        "jul",
-        "ago",
-        "mars",
-        "mart",
-        "marco",
-        "ekim",
-        "ocak",
-        "mei",
-        "dic",
-        "ene",
-    ]
+_AMBIGUOUS = word_set(
+    """
+    may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
+    """
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
 
@@ -88,27 +73,10 @@ _WEEKDAY_OF = {
     for number, listed in enumerate(names.replace("\\ ", "_").split())
     for name in listed.replace("_", " ").split("|")
 }
-_LOOSE = frozenset(
-    [
-        "mon",
-        "tues",
-        "tue",
-        "weds",
-        "wed",
-        "thurs",
-        "thur",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "pazar",
-        "sali",
-        "segunda",
-        "terca",
-        "quarta",
-        "quinta",
-        "sexta",
-    ]
+_LOOSE = word_set(
+    """
+    mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
+    """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
 _WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
@@ -213,7 +181,6 @@ _OPEN = re.compile(
 def is_feast(digits: str) -> bool:
     """Whether a text names a day that the rules cannot resolve, such as Easter."""
     return _OPEN.search(digits) is not None
-
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from memory.guards import clock, dates, numbers
-from memory.guards.lexicon import alike, content, fold
+from memory.guards.lexicon import alike, content, fold, word_set
 from memory.guards.reading import Clause, Evidence, Fact, in_all_digits
 
 
@@ -242,7 +242,10 @@ _FRACTIONS = (
     ),
     (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
     (1 / 3, re.compile(r"a third|one third|drittel|tercio|un tiers|ucte|三分之一")),
-    (0.25, re.compile(r"quarter of|ein viertel (?:de|von)|cuarta parte|un quart d|ceyregi|四分之一")),
+    (
+        0.25,
+        re.compile(r"quarter of|ein viertel (?:de|von)|cuarta parte|un quart d|ceyregi|四分之一"),
+    ),
 )
 
 
@@ -301,25 +304,10 @@ def _bound_elsewhere(number: numbers.Number, fact: Fact) -> numbers.Number | Non
     return same[0]
 
 
-_NO_NOUNS = frozenset(
-    [
-        "and",
-        "und",
-        "y",
-        "et",
-        "ve",
-        "or",
-        "is",
-        "was",
-        "are",
-        "of",
-        "in",
-        "at",
-        "on",
-        "for",
-        "the",
-        "de",
-    ]
+_NO_NOUNS = word_set(
+    """
+    and und y et ve or is was are of in at on for the de
+    """
 )
 
 
@@ -345,55 +333,12 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: Fact) -> bool:
 _LABEL = re.compile(
     r"([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
 )
-_LABELS = frozenset(
-    [
-        "room",
-        "hive",
-        "cow",
-        "bar",
-        "layer",
-        "plot",
-        "number",
-        "line",
-        "bus",
-        "flight",
-        "gate",
-        "page",
-        "chapter",
-        "table",
-        "seat",
-        "track",
-        "locker",
-        "zimmer",
-        "brett",
-        "nummer",
-        "linie",
-        "seite",
-        "tisch",
-        "platz",
-        "raum",
-        "habitacion",
-        "mesa",
-        "linea",
-        "pagina",
-        "numero",
-        "chambre",
-        "ligne",
-        "salle",
-        "oda",
-        "masa",
-        "numara",
-        "station",
-        "box",
-        "shelf",
-        "lot",
-        "class",
-        "level",
-        "unit",
-        "house",
-        "apartment",
-        "version",
-    ]
+_LABELS = word_set(
+    """
+    room hive cow bar layer plot number line bus flight gate page chapter table seat track locker
+    zimmer brett nummer linie seite tisch platz raum habitacion mesa linea pagina numero chambre
+    ligne salle oda masa numara station box shelf lot class level unit house apartment version
+    """
 )
 
 
@@ -417,7 +362,7 @@ def _of_another(
         said = [one for digits in in_all_digits(clause.text) for one in numbers.numbers_in(digits)]
         near = fact.nearness(clause.words)
         if any(one.readings & number.readings or one.bases() & number.bases() for one in said):
-            if near:
+            if near or not clause.words:
                 return None
         elif said and not any(a.readings & b.readings for a in said for b in mine):
             if near >= least and (best is None or near > best[0]):

@@ -15,7 +15,16 @@ from datetime import UTC, tzinfo
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
-from memory.guards.lexicon import HAN, OPPOSITES, content, fold, languages, shared, words_of
+from memory.guards.lexicon import (
+    HAN,
+    OPPOSITES,
+    content,
+    fold,
+    languages,
+    shared,
+    word_set,
+    words_of,
+)
 from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Evidence, Fact, Source
 
@@ -57,25 +66,10 @@ def ungrounded(
     return next((why for check in checks if (why := check()) is not None), None)
 
 
-_NO_NAMES = frozenset(
-    [
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "frau",
-        "herr",
-        "the",
-        "der",
-        "die",
-        "das",
-        "la",
-        "le",
-        "de",
-        "del",
-        "van",
-        "von",
-    ]
+_NO_NAMES = word_set(
+    """
+    dr mr mrs ms frau herr the der die das la le de del van von
+    """
 )
 
 

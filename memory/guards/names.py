@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, word_set
 from memory.guards.mood import sentences
 from memory.text import cached_by_text
 
@@ -27,295 +27,39 @@ class Name(NamedTuple):
     """Its place leaves no doubt that it is a name."""
 
 
-_TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "miss",
-        "dr",
-        "prof",
-        "professor",
-        "sir",
-        "madam",
-        "aunt",
-        "auntie",
-        "uncle",
-        "cousin",
-        "coach",
-        "father",
-        "sister",
-        "brother",
-        "herr",
-        "frau",
-        "dr",
-        "tante",
-        "onkel",
-        "oma",
-        "opa",
-        "pfleger",
-        "schwester",
-        "herrn",
-        "kollege",
-        "kollegin",
-        "familie",
-        "doktor",
-        "senor",
-        "senora",
-        "sra",
-        "sr",
-        "don",
-        "dona",
-        "tia",
-        "tio",
-        "primo",
-        "prima",
-        "doctor",
-        "doctora",
-        "profesor",
-        "profesora",
-        "monsieur",
-        "madame",
-        "mme",
-        "m",
-        "mlle",
-        "tante",
-        "oncle",
-        "maitre",
-        "docteur",
-        "professeur",
-        "cousin",
-        "cousine",
-        "bay",
-        "bayan",
-        "sayin",
-        "hoca",
-        "abla",
-        "abi",
-        "teyze",
-        "amca",
-        "dayi",
-        "doktor",
-        "signor",
-        "signora",
-        "dottor",
-        "zia",
-        "zio",
-        "senhor",
-        "senhora",
-        "mevrouw",
-        "meneer",
-    ]
+_TITLES = word_set(
+    """
+    mr mrs ms miss dr prof professor sir madam aunt auntie uncle cousin coach father sister
+    brother herr frau dr tante onkel oma opa pfleger schwester herrn kollege kollegin familie
+    doktor senor senora sra sr don dona tia tio primo prima doctor doctora profesor profesora
+    monsieur madame mme m mlle tante oncle maitre docteur professeur cousin cousine bay bayan
+    sayin hoca abla abi teyze amca dayi doktor signor signora dottor zia zio senhor senhora
+    mevrouw meneer
+    """
 )
-_BEHIND_TITLES = frozenset(
-    ["bey", "hanim", "hoca", "abla", "abi", "teyze", "amca", "usta", "efendi"]
+_BEHIND_TITLES = word_set(
+    """
+    bey hanim hoca abla abi teyze amca usta efendi
+    """
 )
-_COMMON = frozenset(
-    [
-        "i",
-        "ok",
-        "god",
-        "internet",
-        "web",
-        "email",
-        "tv",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "mon",
-        "tue",
-        "wed",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "utc",
-        "cet",
-        "gmt",
-        "am",
-        "pm",
-        "english",
-        "german",
-        "french",
-        "spanish",
-        "turkish",
-        "chinese",
-        "italian",
-        "japanese",
-        "portuguese",
-        "dutch",
-        "russian",
-        "american",
-        "british",
-        "european",
-        "swiss",
-        "austrian",
-        "polish",
-        "greek",
-        "arabic",
-        "mandarin",
-        "christmas",
-        "easter",
-        "carnival",
-        "ramadan",
-        "halloween",
-        "new",
-        "year's",
-        "eve",
-        "year",
-        "spring",
-        "summer",
-        "autumn",
-        "winter",
-        "fall",
-        "festival",
-        "lent",
-        "advent",
-        "pentecost",
-        "whitsun",
-        "eid",
-        "lunar",
-        "lantern",
-        "epiphany",
-        "mother's",
-        "father's",
-        "day",
-        "boxing",
-        "room",
-        "hall",
-        "unit",
-        "flat",
-        "floor",
-        "no",
-        "class",
-        "line",
-        "route",
-        "gate",
-        "platform",
-        "station",
-        "lake",
-        "river",
-        "mount",
-        "mountain",
-        "street",
-        "road",
-        "square",
-        "avenue",
-        "bridge",
-        "church",
-        "school",
-        "university",
-        "hospital",
-        "hotel",
-        "museum",
-        "library",
-        "park",
-        "north",
-        "south",
-        "east",
-        "west",
-        "old",
-        "town",
-        "city",
-        "island",
-        "sea",
-        "ocean",
-        "bay",
-        "black",
-        "forest",
-        "great",
-        "saint",
-        "st",
-        "san",
-        "santa",
-        "prof",
-        "euro",
-        "euros",
-        "eur",
-        "usd",
-        "gbp",
-        "chf",
-        "tl",
-        "lira",
-        "yuan",
-        "pm",
-        "id",
-        "pdf",
-        "app",
-        "wifi",
-        "wi-fi",
-        "iban",
-        "vat",
-        "north",
-        "enero",
-        "febrero",
-        "marzo",
-        "abril",
-        "mayo",
-        "junio",
-        "julio",
-        "agosto",
-        "septiembre",
-        "octubre",
-        "noviembre",
-        "diciembre",
-        "ocak",
-        "subat",
-        "mart",
-        "nisan",
-        "mayis",
-        "haziran",
-        "temmuz",
-        "agustos",
-        "eylul",
-        "ekim",
-        "kasim",
-        "aralik",
-        "pazartesi",
-        "sali",
-        "carsamba",
-        "persembe",
-        "cuma",
-        "cumartesi",
-        "pazar",
-        "turkce",
-        "ingilizce",
-        "almanca",
-        "turk",
-        "alman",
-        "bey",
-        "hanim",
-        "lundi",
-        "mardi",
-        "mercredi",
-        "jeudi",
-        "vendredi",
-        "samedi",
-        "dimanche",
-        "lunes",
-        "martes",
-        "miercoles",
-        "jueves",
-        "viernes",
-        "sabado",
-        "domingo",
-    ]
+_COMMON = word_set(
+    """
+    i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
+    january february march april may june july august september october november december mon tue
+    wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
+    japanese portuguese dutch russian american british european swiss austrian polish greek arabic
+    mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn
+    winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's
+    father's day boxing room hall unit flat floor no class line route gate platform station lake
+    river mount mountain street road square avenue bridge church school university hospital hotel
+    museum library park north south east west old town city island sea ocean bay black forest
+    great saint st san santa prof euro euros eur usd gbp chf tl lira yuan pm id pdf app wifi wi-fi
+    iban vat north enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
+    diciembre ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik pazartesi
+    sali carsamba persembe cuma cumartesi pazar turkce ingilizce almanca turk alman bey hanim
+    lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes
+    sabado domingo
+    """
 )
 _TRANSLATED = [
     frozenset(group.split())
@@ -461,7 +205,14 @@ def _in_a_name(tokens: Sequence[re.Match[str]], place: int) -> bool:
 
 def _is_common(written: str, key: str) -> bool:
     plain = fold(written)
-    if len(plain) <= 2 or key in _COMMON or plain.removesuffix("s") in _COMMON or plain in _COMMON or key in _TITLES or len(key) < 2:
+    if (
+        len(plain) <= 2
+        or key in _COMMON
+        or plain.removesuffix("s") in _COMMON
+        or plain in _COMMON
+        or key in _TITLES
+        or len(key) < 2
+    ):
         return True
     if written.isupper() and len(written) <= 4:
         return True
@@ -557,7 +308,11 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
         if not token.group()[0].isupper() or word in said or _is_common(token.group(), word):
             continue
         if word[:2] == name.key[:2] and not alike(word, name.key):
-            if len(word) >= 3 and abs(len(word) - len(name.key)) <= 2 and SequenceMatcher(None, word, name.key).ratio() >= 0.6:
+            if (
+                len(word) >= 3
+                and abs(len(word) - len(name.key)) <= 2
+                and SequenceMatcher(None, word, name.key).ratio() >= 0.6
+            ):
                 return token.group()
     return None
 
