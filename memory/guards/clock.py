@@ -25,10 +25,12 @@ _DIGITS = re.compile(
     + _HALF_OF_DAY
 )
 _POINT = re.compile(
-    r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?)| uhr)"
+    r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?"
+    r"|p\.? ?m\b\.?)| uhr)"
 )
 _HOUR = re.compile(
-    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)|heures?(?!\w)|o'? ?clock"
+    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
+    r"|heures?(?!\w)|o'? ?clock"
     r"|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
@@ -77,8 +79,12 @@ _PHRASES = tuple(
     )
 )
 _NAMED = (
-    (re.compile(r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b|中午|正午"), 720),
-    (re.compile(r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b|半夜|午夜|零点"), 0),
+    (re.compile(
+        r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b"
+        r"|中午|正午"), 720),
+    (re.compile(
+        r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b"
+        r"|半夜|午夜|零点"), 0),
 )  # fmt: skip
 _LATE = re.compile(
     r"\b(?:p\.?m|evening|tonight|afternoon|night|abends?|nachmittags?|tarde|noche|soir|apres-midi"
@@ -148,7 +154,8 @@ def holds(times: Iterable[Clock], named: Clock) -> bool:
 
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
+    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*"
+    r"|dakika|分钟)"
 )
 
 

@@ -165,9 +165,10 @@ def _turned(fact: Fact) -> str | None:
     top = [(text, one) for count, text, one in near if count == best]
     if not denied and all(mood.negates(text, one.codes) for text, one in top):
         return "What it cites says that this is not so: keep the negation"
-    if mood.negates(fact.text, fact.codes) and best >= 3 and best >= 0.8 * len(fact.words):
-        if not any(mood.denies(one.sentence, one.codes) for _, one in top):
-            return "What it cites says this without a negation"
+    plain = not any(mood.denies(one.sentence, one.codes) for _, one in top)
+    close = best >= max(3, 0.8 * len(fact.words))
+    if plain and close and mood.negates(fact.text, fact.codes):
+        return "What it cites says this without a negation"
     return _opposite(fact, [text for text, _ in top])
 
 

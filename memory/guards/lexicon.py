@@ -89,7 +89,9 @@ fr a ai alors apres au aussi aux avait avant avec avez avons c'est ca ce cela ce
 tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz bize bizim bu buna
  bunu bunun cok cunku da daha de degil diye en eger gibi hala hem hep hepsi her hic icin ile ise
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
- sonra su ve veya yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ sonra su ve veya
+ yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
+ var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
  della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
@@ -102,7 +104,8 @@ pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em
  tenho um uma vai voce vou
 
 nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het hij
- hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch toen
+ hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch
+ toen
  tot uit van veel voor want waren was wat we wel werd wij worden wordt zal ze zij zijn zo
 """)
 """They tell languages apart, and carry no content."""

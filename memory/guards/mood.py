@@ -26,7 +26,8 @@ _END = re.compile(
     r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca|nr|inkl"
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
+    r"|nr|inkl"
     r"|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
@@ -224,10 +225,13 @@ pt diss\w*|diz\w*|segundo|afirm\w*|teria\w*|cont\w*
 nl zeg\w*|zei|beweer\w*|volgens|zou\w*|vertel\w*|denk\w*
 """)
 _EXPERTS = re.compile(
-    r"(?<!\w)(?:doctor|dr|vet|dentist|lawyer|legal|nurse|surgeon|inspector|mechanic|electrician|plumber"
+    r"(?<!\w)(?:doctor|dr|vet|dentist|lawyer|legal|nurse|surgeon|inspector|mechanic"
+    r"|electrician|plumber"
     r"|tiler|technician|engineer|arzt\w*|tierarzt\w*|arztin|zahnarzt\w*|handwerker|fliesenleger"
-    r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista|medecin|veterinaire"
-    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师|师傅|护士"
+    r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista"
+    r"|medecin|veterinaire"
+    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师"
+    r"|师傅|护士"
 )
 _QUOTING = {
     code: re.compile(pattern)
@@ -235,18 +239,24 @@ _QUOTING = {
         "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says|said|tells?|told|wrote|texted)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
-        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where|what|how"
+        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
+        r"|where|what|how"
         r"|who|if|whether|not|you|we|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
-        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb|glaubt)"
-        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?|ihre?|mein"
+        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
+        "|glaubt)"
+        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
+        r"|ihre?|mein"
         r"|meine) [a-z]+",
-        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento)n? que (?:el|la|los|las|un"
+        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
+        "|comento)n? que (?:el|la|los|las|un"
         r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il |elle |ils |elles "
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il "
+        "|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
-        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
+        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人"
+        "|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
     }.items()
 }
 _DOUBTS = _by_language(r"""
@@ -265,8 +275,8 @@ de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
 tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*
- 
- |\w{2,}(?:ma|me)(?:di|yacak|yecek|m|z|ya|ye|mis|dan|den|sin|yin|dik|dim|diler|dilar|yiz|lar|ler|meli|mali)\w{0,6}
+ |\w{2,}m[ae](?:di|yacak|yecek|m|z|ya|ye|mis|dan|den|sin|yin|dik|dim)\w{0,6}
+ |\w{2,}m[ae](?:dilar|diler|yiz|lar|ler|meli|mali)\w{0,6}
  |\w{2,}m[ae]z\w{0,4}|\w{2,}[ae]m[ae]\w{0,6}|\w+s[iu]z
 zh 不|没|未|无|别|非|勿|莫|否
 it non|nessun\w*|niente|mai|senza|ne
@@ -298,7 +308,8 @@ fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|s
 tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*
  |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+m[ae]\w*|\w+s[iu]z\w*|kapali|bitti
  |engel\w*|ertele\w*|kadar
-zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟|之前|漏
+zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟
+ |之前|漏
 it senza|solo|ancora|rifiut\w*|in\w{5,}
 pt sem|so|ainda|recus\w*|in\w{5,}
 nl zonder|alleen|nog|on\w{4,}

@@ -140,7 +140,8 @@ _TRANSLATED = [
 ]
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
 _HAN_NAME = re.compile(
-    "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷|阿姨|叔叔"
+    "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷"
+    "|阿姨|叔叔"
     "|总|姐|哥|嫂|婶|叔|姨|伯|导|队)"
 )
 _HAN_SURNAMES = frozenset(
@@ -152,10 +153,11 @@ _HAN_SURNAMES = frozenset(
 _HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
 _NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
 _HAN_PLACE = re.compile(
-    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行|超市|机场|剧院|广场|路|街)"
+    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行"
+    "|超市|机场|剧院|广场|路|街)"
 )
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
-_BARE = frozenset("bei von mit an fur zu nach aus in gegen ohne heist namens statt".split())
+_BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
 """Behind one of these a German noun without an article is often a name."""
 
 
@@ -172,7 +174,7 @@ def is_title(word: str) -> bool:
 def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Name]:
     if HAN.search(text):
         yield from _chinese(text, known)
-    for start, sentence in sentences(text):
+    for _, sentence in sentences(text):
         tokens = [*_TOKEN.finditer(sentence)]
         for place, token in enumerate(tokens):
             written = token.group()
@@ -191,9 +193,9 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif tongue == "de" and not opens and (before in _BARE or _in_a_name(tokens, place)):
-                yield Name(written, key, False)
-            elif opens and place == 0:
+            elif (opens and place == 0) or (
+                not opens and (before in _BARE or _in_a_name(tokens, place))
+            ):
                 yield Name(written, key, False)
 
 
@@ -300,6 +302,10 @@ def _monographs(key: str) -> str:
     return key
 
 
+_RESEMBLING = 0.6
+"""Likeness of two names (0..1) from which one may have been mistaken for the other."""
+
+
 def resembling(name: Name, heard: Heard, fact: str) -> str | None:
     """A name of the sources, not in the fact, for which `name` may have been mistaken."""
     said = fold(fact)
@@ -307,13 +313,11 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
         word = bare(token.group())
         if not token.group()[0].isupper() or word in said or _is_common(token.group(), word):
             continue
-        if word[:2] == name.key[:2] and not alike(word, name.key):
-            if (
-                len(word) >= 3
-                and abs(len(word) - len(name.key)) <= 2
-                and SequenceMatcher(None, word, name.key).ratio() >= 0.6
-            ):
-                return token.group()
+        if word[:2] != name.key[:2] or alike(word, name.key) or len(word) < 3:
+            continue
+        near = SequenceMatcher(None, word, name.key).ratio() >= _RESEMBLING
+        if near and abs(len(word) - len(name.key)) <= 2:
+            return token.group()
     return None
 
 

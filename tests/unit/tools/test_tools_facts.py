@@ -245,7 +245,7 @@ def says(bench: Bench, **contents: str) -> Bench:
     return bench
 
 
-async def test_a_fact_is_compared_with_what_it_cites_and_not_with_what_the_assistant_noted() -> None:
+async def test_a_fact_that_the_assistant_confirmed_before_is_stored() -> None:
     bench = says(night(), e="We sold 212 croissants today")
     noted = [AIMessage("Noted: 212 croissants were sold."), SystemMessage("212 croissants sold")]
     bench.state["messages"] = [*bench.state["messages"], *noted]
@@ -258,9 +258,7 @@ async def test_a_rejected_fact_comes_back_with_its_reason_and_is_stored_when_men
     fact = {"text": "312 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
     told = await bench.call("store_memory", facts=[fact])
     assert told.result["stored"] == 0
-    assert told.result["rejected"][0]["error"] == (
-        "What it cites says 212, and the fact says 312"
-    )
+    assert told.result["rejected"][0]["error"] == ("What it cites says 212, and the fact says 312")
     bench.state["exchange"] = [told.message]
     mended = {**fact, "text": "212 croissants were sold."}
     assert (await bench.call("store_memory", facts=[mended])).result["stored"] == 1
