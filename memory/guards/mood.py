@@ -78,14 +78,14 @@ tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
 """)
 _ASKS = _by_language(r"""
-en ask\w*|wonder\w*|question\w*|want\w* to know|unsure|unclear|uncertain|inquir\w*|enquir\w*
+en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure|unclear|uncertain|inquir\w*|enquir\w*
  |whether|curious|not know|doesn't know|don't know|looking for|request\w*|seek\w*
-de frag\w*|gefragt|wissen will|wollte wissen|will wissen|mochte wissen|ob|unklar|unsicher
+de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen|mochte wissen|ob|unklar|unsicher
  |erkundigt\w*|bittet|bat|gebeten
-es pregunt\w*|quiere saber|duda\w*|si|consult\w*|pide|pidio
-fr demand\w*|veut savoir|voudrait savoir|ignore|se demande|si|s'il|s'interroge|doute\w*
-tr sor\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
-zh 问|想知道|不知道|询问|打听|是否|疑问
+es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*|pide|pidio
+fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si|s'il|s'interroge|doute\w*
+tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
+zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 it chied\w*|chiest\w*|domand\w*|se
 pt pergunt\w*|quer saber|se
 nl vraagt|vroeg|wil weten|of
@@ -274,10 +274,8 @@ en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w
 de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
-tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*
- |\w{2,}m[ae](?:di|yacak|yecek|m|z|ya|ye|mis|dan|den|sin|yin|dik|dim)\w{0,6}
- |\w{2,}m[ae](?:dilar|diler|yiz|lar|ler|meli|mali)\w{0,6}
- |\w{2,}m[ae]z\w{0,4}|\w{2,}[ae]m[ae]\w{0,6}|\w+s[iu]z
+tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
+ |\w{2,}m[ae](?:d[iu]\w{0,5}|yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
 zh 不|没|未|无|别|非|勿|莫|否
 it non|nessun\w*|niente|mai|senza|ne
 pt nao|nunca|ninguem|nada|nenhum\w*|sem|nem
@@ -306,7 +304,7 @@ fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|s
  |absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut
  |depourvu\w*|rat\w*|au lieu|plutot|reste\w*|retard\w*|repouss\w*|jusqu\w*
 tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*
- |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+m[ae]\w*|\w+s[iu]z\w*|kapali|bitti
+ |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+s[iu]z\w*|kapali|bitti
  |engel\w*|ertele\w*|kadar
 zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟
  |之前|漏

@@ -131,6 +131,7 @@ _CHINESE = re.compile("[零〇一二两俩三四五六七八九十百千万亿]+
 _CHINESE_PERCENT = re.compile(
     "百分之([零〇一二两三四五六七八九十百\\d]+)(?:[点.]([零〇一二三四五六七八九\\d]+))?"
 )
+_PERCENT = re.compile(r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)")
 _HALF_DOZEN = re.compile(
     r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim duzine|mezza dozzina"
 )
@@ -144,7 +145,7 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    folded = _HALF_DOZEN.sub("6", fold(text))
+    folded = _HALF_DOZEN.sub("6", _PERCENT.sub("%", fold(text)))
     if HAN.search(folded):
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "·" * len(found.group()), folded)
@@ -172,8 +173,11 @@ def _chinese_digits(run: str) -> str:
         return "".join(str(_CHINESE_DIGITS[one]) for one in run)
     total = section = digit = 0
     last = 10
-    for one in run:
+    for place, one in enumerate(run):
         if one in _CHINESE_DIGITS:
+            if digit and last != 10:
+                # "两百六一节": 260, and one lesson.
+                return _chinese_digits(run[:place]) + run[place:]
             digit = _CHINESE_DIGITS[one]
             last = 10 if digit == 0 else last
             continue
@@ -295,8 +299,8 @@ def _adds(current: float, value: float, language: str) -> bool:
         return value < 100
     if language == "fr" and current % 100 in (60, 80) and 10 <= value < 20:
         return True
-    if language == "fr" and current % 100 == 10:
-        return 7 <= value <= 9
+    if current % 100 == 10 and language in ("fr", "tr"):
+        return value <= 9 and (language == "tr" or value >= 7)
     return current % 10 == 0 and current % 100 >= 20 and value < 10
 
 
