@@ -3,6 +3,7 @@
 from memory.guards import persona
 from memory.guards.grounding import ungrounded
 from memory.guards.overlap import (
+    BORNE,
     OWN,
     Said,
     cited_in_vain,
@@ -24,6 +25,7 @@ from memory.guards.persona import (
 from memory.guards.reading import Source
 
 __all__ = [
+    "BORNE",
     "ERROR",
     "OWN",
     "SUGGESTION",

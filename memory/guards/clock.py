@@ -117,7 +117,10 @@ def possible_times(digits: str) -> list[Clock]:
     """All times that a source may name: bare numbers and noon, too."""
     found = times_in(digits)
     for pattern, minutes in _NAMED:
-        found += [Clock(minutes, minutes % 720 == 0, *m.span(), m.group()) for m in pattern.finditer(digits)]
+        found += [
+            Clock(minutes, minutes % 720 == 0, *m.span(), m.group())
+            for m in pattern.finditer(digits)
+        ]
     found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
     found += [Clock(int(m[1]) * 60 - 30, False, *m.span(), "") for m in _DUTCH.finditer(digits)]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]

@@ -31,6 +31,9 @@ from memory.guards.reading import Clause, Evidence, Fact, Source
 ENOUGH = 3
 """Fewest content words of a fact that must share something with its sources."""
 
+LONG, LEAST = 10, 0.2
+"""A fact of so many content words shares at least this part of them."""
+
 
 def ungrounded(
     text: str,
@@ -53,6 +56,8 @@ def ungrounded(
     """
     evidence = Evidence(tuple(cited), zone, tuple(before))
     fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
+    if _MARKUP.search(text):
+        return "It is an answer of a tool and no fact: write one plain sentence"
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
@@ -66,6 +71,7 @@ def ungrounded(
     return next((why for check in checks if (why := check()) is not None), None)
 
 
+_MARKUP = re.compile(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")
 _NO_NAMES = word_set(
     """
     dr mr mrs ms frau herr the der die das la le de del van von
@@ -210,7 +216,9 @@ def _unrelated(fact: Fact) -> str | None:
         return None
     if languages(fact.text) != (fact.tongue,):
         return None
-    told = [word for one in sources for word in content(one.text)]
+    told = [word for one in sources for word in content(one.text, fact.codes)]
+    if len(fact.words) >= LONG and fact.nearness(told) < LEAST * len(fact.words):
+        return "It shares next to nothing with what it cites: cite the entry that says it"
     mine = numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue))
     if shared(fact.words, told) or mine:
         return None

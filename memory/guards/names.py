@@ -332,7 +332,7 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
-        places = []
+        places: list[re.Match[str]] = []
         if lead and (lead[1] in _BARE or len(lead[1]) > 4):
             places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
         if follow and follow[1] not in _ALL_FUNCTION_WORDS:

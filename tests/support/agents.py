@@ -105,5 +105,5 @@ def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     ids = shown_ids(messages)
     if tools == ["Scores"]:
         return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
-    facts = [{"text": f"Something of {one}.", "source_ids": [one], "speaker": "Ada"} for one in ids]
+    facts = [{"text": "Something was said.", "source_ids": [one]} for one in ids]
     return calls(("store_memory", {"facts": facts}))

@@ -9,9 +9,10 @@ from langchain_core.messages import AIMessage, SystemMessage
 from memory.events.rules import entry_for_event
 from memory.operations.collector import PlanCollector
 from memory.records.operations import operation_id
+from memory.records.records import Event
 from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
 
-TOLD = {
+TOLD: Event = {
     **EVENT,
     "text": "I want a tavern. The gate is shut, the mill is old, it rains and it is cold here. "
     "Every door from 0 to 40 is shut: " + ", ".join(map(str, range(40))) + ".",
@@ -247,8 +248,8 @@ def says(bench: Bench, **contents: str) -> Bench:
 
 async def test_a_fact_that_the_assistant_confirmed_before_is_stored() -> None:
     bench = says(night(), e="We sold 212 croissants today")
-    noted = [AIMessage("Noted: 212 croissants were sold."), SystemMessage("212 croissants sold")]
-    bench.state["messages"] = [*bench.state["messages"], *noted]
+    noted = AIMessage("Noted: 212 croissants were sold.")
+    bench.state["messages"] = [noted, SystemMessage("212 croissants sold")]
     fact = {"text": "212 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
     assert (await bench.call("store_memory", facts=[fact])).result["stored"] == 1
 
