@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory import events as journal
-from memory.guards import Source, from_elsewhere, said_in, ungrounded, worded
+from memory.guards import BORNE, Source, from_elsewhere, said_in, share, ungrounded, worded
 from memory.messages import mark_of
 from memory.operations import Collector, PlanCollector
 from memory.records import Event, JournalEntry
@@ -73,8 +73,10 @@ OWN_TOOLS = frozenset(
 )
 """Tools that answer from the assistant's own state and memory. All others look at the world."""
 
-RECALLING = frozenset({"recall_memories", "review_journal"})
-"""The own tools that return memories. What the others answer, such as a rejection, is no text."""
+MEMORY_WRITES = frozenset(
+    {"add_journal_entry", "add_session_memory", "store_memory", "update_entity_observation"}
+)
+"""Their answers, rejections above all, repeat what the model proposed: they are no material."""
 
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
@@ -88,15 +90,19 @@ class ShownTexts:
     """Rules, recalled memories, goals and summaries."""
     returned: list[str] = field(default_factory=list)
     """Answers of tools that look at the world."""
+    replies: list[str] = field(default_factory=list)
+    """What the assistant said, and what it confirmed."""
 
     @property
     def everything(self) -> list[str]:
-        """All of these texts."""
+        """The texts of which nothing is noted again; confirmations may be."""
         return [*self.own, *self.returned]
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:
-        """Whether `text` repeats a memory or a rule."""
-        return from_elsewhere(text, grounds, self.own)
+        """Whether `text` repeats a memory or a rule, or a reply that nobody's words bear out."""
+        if from_elsewhere(text, grounds, self.own):
+            return True
+        return share(text, grounds) < BORNE and from_elsewhere(text, grounds, self.replies)
 
     def returns(self, text: str, grounds: Sequence[str]) -> bool:
         """Whether `text` comes from what a tool returned."""
@@ -112,12 +118,12 @@ def shown(runtime: Runtime) -> ShownTexts:
     exchange: list[AnyMessage] = runtime.state.get("exchange") or []
     for message in (*runtime.state["messages"], *exchange):
         text = str(message.text)
-        if isinstance(message, SystemMessage) or (
-            isinstance(message, ToolMessage) and message.name in RECALLING
-        ):
+        if isinstance(message, AIMessage) and text:
+            made.replies.append(text)
+        elif isinstance(message, SystemMessage):
             made.own.append(text)
-        elif isinstance(message, ToolMessage) and message.name not in OWN_TOOLS:
-            made.returned.append(text)
+        elif isinstance(message, ToolMessage) and message.name not in MEMORY_WRITES:
+            (made.own if message.name in OWN_TOOLS else made.returned).append(text)
     return made
 
 

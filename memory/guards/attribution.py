@@ -33,8 +33,10 @@ _I_ANYWHERE = re.compile(
     + r"|(?<!\w)(?:me|my|mein\w*|mir|mich|mi|mis|mon|ma|mes|moi|m'|bana|beni|benim)(?!\w)"
 )
 _WE = re.compile(
-    r"(?<!\w)(?:we(?:'\w+)?|us|our|ours|wir|uns|unser\w*|nosotr[oa]s|nuestr[oa]s?|\w+mos|nous|notre|nos|on"
-    r"|biz|bizim|bize|\w+(?:iyoruz|uyoruz|dik|duk|tik|tuk|eceg?iz|acag?iz)|noi|nostr[oaie]|wij|ons)(?!\w)"
+    r"(?<!\w)(?:we(?:'\w+)?|us|our|ours|wir|uns|unser\w*|nosotr[oa]s|nuestr[oa]s?|\w+mos|nous"
+    r"|notre|nos|on"
+    r"|biz|bizim|bize|\w+(?:iyoruz|uyoruz|dik|duk|tik|tuk|eceg?iz|acag?iz)|noi|nostr[oaie]"
+    r"|wij|ons)(?!\w)"
     r"|我们|咱"
 )
 """Who says "we" speaks of others, too."""
@@ -42,8 +44,10 @@ _SOMEBODY_FIRST = re.compile(
     r"(?<!\w)(?:he|she|they|er|ella|il|elle|ils|elles|hij|zij)(?:'\w+)?(?!\w)|[他她]"
 )
 _SOMEBODY = re.compile(
-    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}|ihnen|du|dir|dich"
-    r"|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu|ona|onun|sen|sana|seni"
+    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}"
+    r"|ihnen|du|dir|dich"
+    r"|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu|ona|onun"
+    r"|sen|sana|seni"
     r"|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
 )
 

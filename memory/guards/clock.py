@@ -25,10 +25,12 @@ _DIGITS = re.compile(
     + _HALF_OF_DAY
 )
 _POINT = re.compile(
-    r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?)| uhr)"
+    r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?"
+    r"|p\.? ?m\b\.?)| uhr)"
 )
 _HOUR = re.compile(
-    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)|heures?(?!\w)|o'? ?clock"
+    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
+    r"|heures?(?!\w)|o'? ?clock"
     r"|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
@@ -77,8 +79,15 @@ _PHRASES = tuple(
     )
 )
 _NAMED = (
-    (re.compile(r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b|中午|正午"), 720),
-    (re.compile(r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b|半夜|午夜|零点"), 0),
+    (re.compile(r"\b(?:midi|minuit) et demie?\b|\bmediodia y media\b"), 750),
+    (re.compile(r"\b(?:midi|minuit) et quart\b"), 735),
+    (re.compile(r"\bmidi moins (?:le )?quart\b"), 705),
+    (re.compile(
+        r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b"
+        r"|中午|正午"), 720),
+    (re.compile(
+        r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b"
+        r"|半夜|午夜|零点"), 0),
 )  # fmt: skip
 _LATE = re.compile(
     r"\b(?:p\.?m|evening|tonight|afternoon|night|abends?|nachmittags?|tarde|noche|soir|apres-midi"
@@ -108,7 +117,10 @@ def possible_times(digits: str) -> list[Clock]:
     """All times that a source may name: bare numbers and noon, too."""
     found = times_in(digits)
     for pattern, minutes in _NAMED:
-        found += [Clock(minutes, True, *m.span(), m.group()) for m in pattern.finditer(digits)]
+        found += [
+            Clock(minutes, minutes % 720 == 0, *m.span(), m.group())
+            for m in pattern.finditer(digits)
+        ]
     found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
     found += [Clock(int(m[1]) * 60 - 30, False, *m.span(), "") for m in _DUTCH.finditer(digits)]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
@@ -148,7 +160,8 @@ def holds(times: Iterable[Clock], named: Clock) -> bool:
 
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
+    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*"
+    r"|dakika|分钟)"
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from memory.guards.lexicon import HAN
+from memory.guards.lexicon import HAN, word_set
 
 _MONTHS = """
 january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
@@ -42,25 +42,10 @@ _MONTH_OF = {
     for name in listed.split("|")
 }
 _MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
-_AMBIGUOUS = frozenset(
-    [
-        "may",
-        "mar",
-        "jan",
-        "dec",
-        "sept",
-        "jun",
-        "jul",
-        "ago",
-        "mars",
-        "mart",
-        "marco",
-        "ekim",
-        "ocak",
-        "mei",
-        "dic",
-        "ene",
-    ]
+_AMBIGUOUS = word_set(
+    """
+    may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
+    """
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
 
@@ -88,27 +73,10 @@ _WEEKDAY_OF = {
     for number, listed in enumerate(names.replace("\\ ", "_").split())
     for name in listed.replace("_", " ").split("|")
 }
-_LOOSE = frozenset(
-    [
-        "mon",
-        "tues",
-        "tue",
-        "weds",
-        "wed",
-        "thurs",
-        "thur",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "pazar",
-        "sali",
-        "segunda",
-        "terca",
-        "quarta",
-        "quinta",
-        "sexta",
-    ]
+_LOOSE = word_set(
+    """
+    mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
+    """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
 _WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
@@ -153,11 +121,13 @@ _RELATIVE = {
     }.items()
     for word in [*words.split(), *phrases.split("|")]
 }
+_NOT_BEHIND = {"manana": "(?<!la )"}
+"""Por la mañana is no tomorrow."""
 _RELATIVES = re.compile(
     "|".join(
         word
         if HAN.match(word)
-        else rf"(?<![\w-]){'(?<!la )' if word == 'manana' else ''}{re.escape(word)}(?:ki|n|s)?(?![\w])"
+        else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}{re.escape(word)}(?:ki|n|s)?(?!\w)"
         for word in sorted(_RELATIVE, key=len, reverse=True)
     )
 )
@@ -165,7 +135,8 @@ _PERIODS = (
     (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag"),
     (
         7,
-        "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜) settiman[ae] week weken",
+        "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
+        "|礼拜) settiman[ae] week weken",
     ),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
     (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
@@ -175,20 +146,22 @@ _SPANS = tuple(
     (days, re.compile(rf"(?<![\w.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"))
     for days, names in _PERIODS
 )
-_FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|14 tag|15 jours|15 dias")
-_EIGHT_DAYS = re.compile(r"8 tag|8 jours|8 dias|en 8(?!\d)|huit jours")
+_FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|(?<!\d)(?:14 tag|15 jours|15 dias)")
+_EIGHT_DAYS = re.compile(r"(?<!\w)(?:8 tagen?|8 jours|8 dias|en 8|huit jours)(?!\w)")
 _NEAR_PERIODS = (
     (
         "week",
         re.compile(
             r"\b(?:week|woche\w*|semana|semaine|hafta\w*|settimana|weekend\w*|wochenende|sonu"
-            r"|week-end|finde|fin de semana|fine settimana)\b|周末|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
+            r"|week-end|finde|fin de semana|fine settimana)\b|周末|[下这本上]个?(?:周"
+            r"|星期)(?![一二三四五六日天末1-6])"
         ),
     ),
     (
         "month",
         re.compile(
-            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月|上个?月|本月"
+            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月"
+            r"|上个?月|本月"
         ),
     ),
     ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*|anno|jaar)\b|年")),
@@ -205,7 +178,8 @@ _OPEN = re.compile(
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
     r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
     r"|advent|nikolaus|valentin|semana santa|puente|holiday|ferien|vacaciones|vacances|tatil"
-    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
+    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day"
+    r"|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
 )
 """Words for days that the rules do not know."""
 
@@ -264,14 +238,17 @@ _EXPLICIT = (
     re.compile(r"(?<![\d.])((?:19|20)\d\d)[-/.](\d\d?)[-/.](\d\d?)(?!\d)"),
     re.compile(r"(?:((?:19|20)?\d\d)年)?(\d{1,2})月(?:(\d{1,2})[日号]?)?"),
     re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({_MONTH}){_CASE}{_YEAR}"),
-    re.compile(rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]|[.,]\d){_YEAR}"),
+    re.compile(
+        rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
+        rf"|[.,]\d){_YEAR}"),
     re.compile(rf"(?<![a-z])({_MONTH}){_CASE}\.?{_YEAR}"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?![\d/.])"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?![\d/.,])"),
 )  # fmt: skip
 _RANGE = re.compile(
-    r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or|oder|ou"
+    r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
+    r"|oder|ou"
     r"|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
@@ -279,9 +256,12 @@ _AFTER_RANGE = re.compile(r" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{1,2})(?![\d:.,]
 _SPACED_MONTH = rf" (?:{_MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
-    rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\.|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
-    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{_MONTH}))|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
-    r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en|[dt]an)(?![a-z])"
+    rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
+    rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
+    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{_MONTH}))"
+    rf"|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
+    r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
+    r"|[dt]an)(?![a-z])"
 )
 _FACT_DAY = re.compile(
     r"(?<![a-z])(?:on|by|until|since|from|till) the (\d{1,2})(?:st|nd|rd|th)(?![\d])"
@@ -335,8 +315,10 @@ def _explicit(kind: int, match: re.Match[str]) -> Named | None:
 
 
 _MONTH_PLACE = re.compile(
-    r"(?:\b(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen|every|each"
-    r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta|a partir de)[ -])$"
+    r"(?:\b(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen"
+    r"|every|each"
+    r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
+    r"|a partir de)[ -])$"
 )
 
 
@@ -524,7 +506,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
         count = int(match[1]) if match[1].isdigit() else 1
         for start in (coming, past, today, week):
             made |= {start + timedelta(7 * count), start - timedelta(7 * count)}
-    if "haftaya" in digits or "over next" in digits or "en 8" in digits or "en huit" in digits:
+    if "haftaya" in digits or "over next" in digits or _EIGHT_DAYS.search(digits):
         made |= {coming + timedelta(7), week + timedelta(7)}
     return made
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from memory.guards import clock, dates, numbers
-from memory.guards.lexicon import alike, content, fold
+from memory.guards.lexicon import alike, content, fold, word_set
 from memory.guards.reading import Clause, Evidence, Fact, in_all_digits
 
 
@@ -85,26 +85,37 @@ def _without_days(fact: Fact) -> str:
 # Numbers.
 
 _MORE = re.compile(
-    r"(?<!\w)(?:by|more|less|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|difference"
-    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*|total\w*"
-    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*"
-    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen|gesunken|rest\w*"
-    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger|noch|bleib\w*"
-    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*|juntos|sobra\w*"
-    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*|retard|reste\w*"
+    r"(?<!\w)(?:by|more|less|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost"
+    r"|difference"
+    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
+    r"|total\w*"
+    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
+    r"|shorten\w*|raise\w*"
+    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen"
+    r"|gesunken|rest\w*"
+    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger"
+    r"|noch|bleib\w*"
+    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
+    r"|juntos|sobra\w*"
+    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
+    r"|retard|reste\w*"
     r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
     r"|多|少|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
 )
 """A fact with one of these may state a sum or a difference."""
 
 _ABOUT = re.compile(
-    r"(?<!\w)(?:about|around|roughly|approx\w*|almost|nearly|circa|ca|some|close to|over|more than|under"
-    r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas|alrededor|cerca"
-    r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik|neredeyse"
+    r"(?<!\w)(?:about|around|roughly|approx\w*|almost|nearly|circa|ca|some|close to|over"
+    r"|more than|under"
+    r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas"
+    r"|alrededor|cerca"
+    r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik"
+    r"|neredeyse"
     r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
 )
 _AT_TIME = re.compile(
-    r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a|vers|jusqu'a"
+    r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a"
+    r"|vers|jusqu'a"
     r"|des|saat|alle|to|and|und|y|et))\s$"
 )
 
@@ -166,41 +177,65 @@ def _stands(
 
 def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
-    evidence, folded = fact.evidence, fact.digits
+    evidence = fact.evidence
     values = number.readings | number.bases()
     if not evidence.familiar or len(number.readings) > 2:
         return True
+    return (
+        _is_of_a_day(number, values, evidence, text)
+        or _is_computed(number, values, fact)
+        or _is_in_a_run(number, evidence)
+        or _is_a_count(number, values, evidence)
+    )
+
+
+def _is_of_a_day(
+    number: numbers.Number, values: frozenset[float], evidence: Evidence, text: str
+) -> bool:
+    """Whether it is a year, a day of the month or an hour that the sources name."""
     days = evidence.days
-    years = days.years | {one.year for one in (*days.days, *days.today)}
-    if values & {float(year) for year in years}:
-        return True
-    before = text[max(0, number.start - 10) : number.start]
-    if _AT_TIME.search(before) and any(
-        clock.holds(evidence.times, clock.Clock(int(value * 60) % 1440, False, 0, 0, ""))
-        for value in number.readings
-        if value <= 24
-    ):
+    if values & {float(one.year) for one in (*days.days, *days.today)} or values & days.years:
         return True
     if values & {float(one.day) for one in days.days} and _is_ordinal(number, text):
         return True
-    told = {base for one in evidence.numbers for base in (*one.bases(), *one.readings)}
-    if _ABOUT.search(folded) and any(numbers.is_near(one, told) for one in values):
+    hours = [one for one in number.readings if one <= 24]
+    return _AT_TIME.search(text, max(0, number.start - 10), number.start) is not None and any(
+        clock.holds(evidence.times, clock.Clock(int(one * 60) % 1440, False, 0, 0, ""))
+        for one in hours
+    )
+
+
+def _is_computed(number: numbers.Number, values: frozenset[float], fact: Fact) -> bool:
+    """Whether it is about the same, a part, or the sum or difference of what the sources say."""
+    evidence = fact.evidence
+    ages = _ages(evidence)
+    told = ages | {base for one in evidence.numbers for base in (*one.bases(), *one.readings)}
+    if _ABOUT.search(fact.digits) and any(numbers.is_near(one, told) for one in values):
         return True
     if number.unit and number.unit[0] == "time" and values & _parts(evidence):
         return True
+    if values & (_parts_of(evidence) | ages):
+        return True
+    texts = (fact.digits, *(digits for _, digits in evidence.readings))
     made = numbers.derived(
         [one for one in evidence.numbers if _comparable(one, number)],
-        times=any(_TIMES.search(each) for each in (folded, *(d for _, d in evidence.readings))),
+        times=any(map(_TIMES.search, texts)),
     )
-    if values & (_parts_of(evidence) | _ages(evidence)):
-        return True
-    if _ABOUT.search(folded) and any(numbers.is_near(one, _ages(evidence)) for one in values):
-        return True
-    if values & made and (_MORE.search(folded) or max(values) > 50):
-        return True
-    if len(number.written) >= 5 and number.written.isdigit():
-        if any(number.written in run for run in _digit_runs(evidence)):
-            return True
+    return bool(values & made) and bool(_MORE.search(fact.digits) or max(values) > _LARGE)
+
+
+_LARGE = 50
+"""A sum or difference above this is no accident, even if the fact does not call it one."""
+
+
+def _is_in_a_run(number: numbers.Number, evidence: Evidence) -> bool:
+    """Whether it is part of a long run of digits, such as a telephone number."""
+    long = len(number.written) >= 5 and number.written.isdigit()
+    return long and any(number.written in run for run in _digit_runs(evidence))
+
+
+def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evidence) -> bool:
+    """Whether it counts what the sources list."""
     same = any(_is_of(one, number) for one in evidence.numbers)
     return not same and bool(values & _counts(evidence))
 
@@ -236,7 +271,8 @@ _FRACTIONS = (
     (
         0.5,
         re.compile(
-            r"half (?:of|the|price|off|as|that)|in half|halfte|halbier|halbe[rn]? preis|mitad|moitie"
+            r"half (?:of|the|price|off|as|that)|in half|halfte|halbier|halbe[rn]? preis|mitad"
+            r"|moitie"
             r"|demi-tarif|yarisi|yariya|la meta|metade|一半|半价|减半|折半"
         ),
     ),
@@ -276,7 +312,8 @@ def _digit_runs(evidence: Evidence) -> Iterator[str]:
 
 _AND = r"(?:,? (?:and|und|y|e|et|ve|ile|oder|or|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
 _LISTED = re.compile(
-    rf"(?<![\w])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
+    rf"(?<![\w])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+"
+    rf"|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
 )
 
 
@@ -304,25 +341,10 @@ def _bound_elsewhere(number: numbers.Number, fact: Fact) -> numbers.Number | Non
     return same[0]
 
 
-_NO_NOUNS = frozenset(
-    [
-        "and",
-        "und",
-        "y",
-        "et",
-        "ve",
-        "or",
-        "is",
-        "was",
-        "are",
-        "of",
-        "in",
-        "at",
-        "on",
-        "for",
-        "the",
-        "de",
-    ]
+_NO_NOUNS = word_set(
+    """
+    and und y et ve or is was are of in at on for the de
+    """
 )
 
 
@@ -348,55 +370,12 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: Fact) -> bool:
 _LABEL = re.compile(
     r"([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
 )
-_LABELS = frozenset(
-    [
-        "room",
-        "hive",
-        "cow",
-        "bar",
-        "layer",
-        "plot",
-        "number",
-        "line",
-        "bus",
-        "flight",
-        "gate",
-        "page",
-        "chapter",
-        "table",
-        "seat",
-        "track",
-        "locker",
-        "zimmer",
-        "brett",
-        "nummer",
-        "linie",
-        "seite",
-        "tisch",
-        "platz",
-        "raum",
-        "habitacion",
-        "mesa",
-        "linea",
-        "pagina",
-        "numero",
-        "chambre",
-        "ligne",
-        "salle",
-        "oda",
-        "masa",
-        "numara",
-        "station",
-        "box",
-        "shelf",
-        "lot",
-        "class",
-        "level",
-        "unit",
-        "house",
-        "apartment",
-        "version",
-    ]
+_LABELS = word_set(
+    """
+    room hive cow bar layer plot number line bus flight gate page chapter table seat track locker
+    zimmer brett nummer linie seite tisch platz raum habitacion mesa linea pagina numero chambre
+    ligne salle oda masa numara station box shelf lot class level unit house apartment version
+    """
 )
 
 
@@ -420,19 +399,22 @@ def _of_another(
         said = [one for digits in in_all_digits(clause.text) for one in numbers.numbers_in(digits)]
         near = fact.nearness(clause.words)
         if any(one.readings & number.readings or one.bases() & number.bases() for one in said):
-            if near:
+            if near or not clause.words:
                 return None
+        elif near < least or (best is not None and near <= best[0]):
+            continue
         elif said and not any(a.readings & b.readings for a in said for b in mine):
-            if near >= least and (best is None or near > best[0]):
-                best = near, clause
+            best = near, clause
     found = any(one.readings & number.readings for one in fact.evidence.numbers)
     return best[1] if best and found else None
 
 
 _REPLACED = (
     re.compile(
-        r"(?:not|instead of|rather than|was|were|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
-        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来|之前)"
+        r"(?:not|instead of|rather than|was|were|used to be|formerly|statt|nicht|anstatt"
+        r"|vorher|bisher"
+        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是"
+        r"|原来|之前)"
         r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
     ),
     re.compile(
@@ -442,9 +424,12 @@ _REPLACED = (
     re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
 )
 _CONTRASTS = re.compile(
-    r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old|originally|than|so far"
-    r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*|ursprunglich|war"
-    r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas|lieu|etait"
+    r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old"
+    r"|originally|than|so far"
+    r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*"
+    r"|ursprunglich|war"
+    r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas"
+    r"|lieu|etait"
     r"|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
 )
 
@@ -454,18 +439,13 @@ def _outdated(mine: Sequence[numbers.Number], fact: Fact) -> str | None:
     if _CONTRASTS.search(fact.digits):
         return None
     for _, digits in fact.evidence.readings:
-        for pattern in _REPLACED:
-            for found in pattern.finditer(digits):
-                old = numbers.readings_of(found[1].strip(".,"))
-                rest = digits[: found.start(1)] + " " + digits[found.end(1) :]
-                others = [one.readings for one in numbers.numbers_in(rest)]
-                if any(one.readings & old for one in mine) and not any(old & one for one in others):
-                    if len(others) and not any(
-                        one.readings & other for one in mine for other in others
-                    ):
-                        return (
-                            f"What it cites says that {found[1]} is not, or no longer, the number"
-                        )
+        for found in (match for pattern in _REPLACED for match in pattern.finditer(digits)):
+            old = numbers.readings_of(found[1].strip(".,"))
+            rest = digits[: found.start(1)] + " " + digits[found.end(1) :]
+            valid = frozenset[float]().union(*(one.readings for one in numbers.numbers_in(rest)))
+            named = frozenset[float]().union(*(one.readings for one in mine))
+            if named & old and valid and not valid & (old | named):
+                return f"What it cites says that {found[1]} is not, or no longer, the number"
     return None
 
 

@@ -15,12 +15,24 @@ from datetime import UTC, tzinfo
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
-from memory.guards.lexicon import HAN, OPPOSITES, content, fold, languages, shared, words_of
+from memory.guards.lexicon import (
+    HAN,
+    OPPOSITES,
+    content,
+    fold,
+    languages,
+    shared,
+    word_set,
+    words_of,
+)
 from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Evidence, Fact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that must share something with its sources."""
+
+LONG, LEAST = 10, 0.2
+"""A fact of so many content words shares at least this part of them."""
 
 
 def ungrounded(
@@ -44,6 +56,8 @@ def ungrounded(
     """
     evidence = Evidence(tuple(cited), zone, tuple(before))
     fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
+    if not is_plain(text):
+        return "It is a heading or an answer of a tool and no fact: write one plain sentence"
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
@@ -57,25 +71,16 @@ def ungrounded(
     return next((why for check in checks if (why := check()) is not None), None)
 
 
-_NO_NAMES = frozenset(
-    [
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "frau",
-        "herr",
-        "the",
-        "der",
-        "die",
-        "das",
-        "la",
-        "le",
-        "de",
-        "del",
-        "van",
-        "von",
-    ]
+def is_plain(text: str) -> bool:
+    """Whether a text is neither JSON nor a heading, which state nothing."""
+    return not text.rstrip().endswith((":", "\uff1a")) and _MARKUP.search(text) is None
+
+
+_MARKUP = re.compile(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")
+_NO_NAMES = word_set(
+    """
+    dr mr mrs ms frau herr the der die das la le de del van von
+    """
 )
 
 
@@ -171,9 +176,10 @@ def _turned(fact: Fact) -> str | None:
     top = [(text, one) for count, text, one in near if count == best]
     if not denied and all(mood.negates(text, one.codes) for text, one in top):
         return "What it cites says that this is not so: keep the negation"
-    if mood.negates(fact.text, fact.codes) and best >= 3 and best >= 0.8 * len(fact.words):
-        if not any(mood.denies(one.sentence, one.codes) for _, one in top):
-            return "What it cites says this without a negation"
+    plain = not any(mood.denies(one.sentence, one.codes) for _, one in top)
+    close = best >= max(3, 0.8 * len(fact.words))
+    if plain and close and mood.negates(fact.text, fact.codes):
+        return "What it cites says this without a negation"
     return _opposite(fact, [text for text, _ in top])
 
 
@@ -215,7 +221,9 @@ def _unrelated(fact: Fact) -> str | None:
         return None
     if languages(fact.text) != (fact.tongue,):
         return None
-    told = [word for one in sources for word in content(one.text)]
+    told = [word for one in sources for word in content(one.text, fact.codes)]
+    if len(fact.words) >= LONG and fact.nearness(told) < LEAST * len(fact.words):
+        return "It shares next to nothing with what it cites: cite the entry that says it"
     mine = numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue))
     if shared(fact.words, told) or mine:
         return None

@@ -41,6 +41,11 @@ def _folded(character: str) -> str:
     return unicodedata.normalize("NFKD", plain)[:1].lower().translate(_PLAIN)[:1] or character
 
 
+def word_set(table: str) -> frozenset[str]:
+    """The words of a table."""
+    return frozenset(table.split())
+
+
 def words_of(folded: str) -> list[str]:
     """The words of a folded text; a Han character is a word."""
     return _WORD.findall(folded)
@@ -84,7 +89,9 @@ fr a ai alors apres au aussi aux avait avant avec avez avons c'est ca ce cela ce
 tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz bize bizim bu buna
  bunu bunun cok cunku da daha de degil diye en eger gibi hala hem hep hepsi her hic icin ile ise
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
- sonra su ve veya yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ sonra su ve veya
+ yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
+ var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
  della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
@@ -97,7 +104,8 @@ pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em
  tenho um uma vai voce vou
 
 nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het hij
- hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch toen
+ hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch
+ toen
  tot uit van veel voor want waren was wat we wel werd wij worden wordt zal ze zij zijn zo
 """)
 """They tell languages apart, and carry no content."""
@@ -194,7 +202,11 @@ def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
     return tuple(found)
 
 
-_ELIDED = frozenset(["l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu", "lorsqu", "puisqu"])
+_ELIDED = word_set(
+    """
+    l d j n s c m t qu jusqu lorsqu puisqu
+    """
+)
 _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
 
 
@@ -219,7 +231,7 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
 def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]:
     """Opposites: a line a language, pairs with `/`, forms with `|`."""
     made = {}
-    for line in table.strip().split("\n"):
+    for line in re.sub(r"\n[ ]+", " ", table).strip().split("\n"):
         code, *pairs = line.split()
         made[code] = [
             (frozenset(one.split("|")), frozenset(other.split("|")))
@@ -230,11 +242,35 @@ def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]
 
 OPPOSITES = _pairs(
     """
-en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses accepted|accepts|accept/rejected|refused|declined|turned allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired married/divorced healthy/ill|sick always/never
-de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft teurer/billiger|gunstiger gestiegen|steigt|erhoht/gesunken|sinkt|gesenkt bestanden/durchgefallen gefunden/verloren voll/leer bleibt|behalt/entfallt mag|liebt/hasst kaputt/heil|funktioniert fruher/spater vor/nach bezahlt/unbezahlt langer/kurzer groser/kleiner besser/schlechter mehr/weniger gesund/krank immer/nie
-es abierto|abierta|abre/cerrado|cerrada|cierra ganado|ganamos|gano|ganaron/perdido|perdimos|perdio|perdieron aceptado|acepta|acepto/rechazado|rechaza|rechazo permitido/prohibido comprado|compro/vendido|vendio caro/barato sube|subio|subido/baja|bajo|bajado aprobado|aprobo/suspendido|suspendio lleno|llena/vacio|vacia antes/despues mejor/peor mas/menos roto|rota|averiado/arreglado|arreglada siempre/nunca encontro|encontrado/perdio|perdido sano/enfermo
-fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee permis|autorise|autorisee/interdit|interdite achete/vendu augmente|monte/baisse|diminue reussi/rate|echoue plein|pleine/vide avant/apres mieux/pire plus/moins garde|conserve|gardee|conservee/enleve|supprime|retire trouve/perdu toujours/jamais cher/abordable
-tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
+en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
+ accepted|accepts|accept/rejected|refused|declined|turned
+ allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier
+ rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost
+ arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
+ works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
+ longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
+ married/divorced healthy/ill|sick always/never
+de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert
+ angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft
+ teurer/billiger|gunstiger gestiegen|steigt|erhoht/gesunken|sinkt|gesenkt bestanden/durchgefallen
+ gefunden/verloren voll/leer bleibt|behalt/entfallt mag|liebt/hasst kaputt/heil|funktioniert
+ fruher/spater vor/nach bezahlt/unbezahlt langer/kurzer groser/kleiner besser/schlechter
+ mehr/weniger gesund/krank immer/nie
+es abierto|abierta|abre/cerrado|cerrada|cierra
+ ganado|ganamos|gano|ganaron/perdido|perdimos|perdio|perdieron
+ aceptado|acepta|acepto/rechazado|rechaza|rechazo permitido/prohibido
+ comprado|compro/vendido|vendio caro/barato sube|subio|subido/baja|bajo|bajado
+ aprobado|aprobo/suspendido|suspendio lleno|llena/vacio|vacia antes/despues mejor/peor mas/menos
+ roto|rota|averiado/arreglado|arreglada siempre/nunca encontro|encontrado/perdio|perdido
+ sano/enfermo
+fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee
+ permis|autorise|autorisee/interdit|interdite achete/vendu augmente|monte/baisse|diminue
+ reussi/rate|echoue plein|pleine/vide avant/apres mieux/pire plus/moins
+ garde|conserve|gardee|conservee/enleve|supprime|retire trouve/perdu toujours/jamais
+ cher/abordable
+tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler
+ serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali
+ bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
 it aperto|aperta/chiuso|chiusa vinto/perso
 pt aberto|aberta/fechado|fechada ganhou/perdeu
 nl open/dicht|gesloten gewonnen/verloren

@@ -26,7 +26,8 @@ _END = re.compile(
     r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca|nr|inkl"
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
+    r"|nr|inkl"
     r"|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
@@ -60,9 +61,12 @@ def _goes_on(piece: str, following: str) -> bool:
 
 
 def _by_language(table: str) -> dict[str, re.Pattern[str]]:
-    """A table of patterns of words, one language a line: its code, then alternatives."""
+    """A table of patterns of words, one language a line: its code, then alternatives.
+
+    An indented line goes on with the one before.
+    """
     made = {}
-    for line in table.strip().split("\n"):
+    for line in re.sub(r"\n[ ]+", "", table).strip().split("\n"):
         code, _, pattern = line.strip().partition(" ")
         edge = "" if code == "zh" else r"(?<!\w)"
         made[code] = re.compile(f"{edge}(?:{pattern})" + ("" if code == "zh" else r"(?!\w)"))
@@ -74,12 +78,18 @@ tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
 """)
 _ASKS = _by_language(r"""
-en ask\w*|wonder\w*|question\w*|want\w* to know|unsure|unclear|uncertain|inquir\w*|enquir\w*|whether|curious|not know|doesn't know|don't know|looking for|request\w*|seek\w*
-de frag\w*|gefragt|wissen will|wollte wissen|will wissen|mochte wissen|ob|unklar|unsicher|erkundigt\w*|bittet|bat|gebeten
-es pregunt\w*|quiere saber|duda\w*|si|consult\w*|pide|pidio
-fr demand\w*|veut savoir|voudrait savoir|ignore|se demande|si|s'il|s'interroge|doute\w*
-tr sor\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
-zh 问|想知道|不知道|询问|打听|是否|疑问
+en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure
+ |unclear|uncertain|inquir\w*|enquir\w*
+ |whether|curious|not know|doesn't know|don't know|looking for|request\w*|seek\w*
+de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
+ |mochte wissen|ob|unklar|unsicher
+ |erkundigt\w*|bittet|bat|gebeten
+es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
+ |pide|pidio
+fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande
+ |si|s'il|s'interroge|doute\w*
+tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
+zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 it chied\w*|chiest\w*|domand\w*|se
 pt pergunt\w*|quer saber|se
 nl vraagt|vroeg|wil weten|of
@@ -89,7 +99,9 @@ en if|unless|suppose|supposing|provided|assuming|in case|otherwise|as long as|de
 de wenn|falls|sofern|angenommen|es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
-tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}|olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak|\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
+tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
+ |olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
+ |\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 it se|qualora|a meno che
 pt se|caso|a menos que
@@ -98,10 +110,13 @@ nl als|tenzij|indien
 """What is said under one of these, or depends on it, is no statement."""
 
 _POSSIBILITIES = _by_language(r"""
-en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they|you)'d(?! (?:rather|prefer|like|love|better))|possibly|should we|thinking (?:of|about)|considering
+en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))
+ |(?:i|we|he|she|they|you)'d(?! (?:rather|prefer|like|love|better))|possibly|should we
+ |thinking (?:of|about)|considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
 es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
-fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions|eventuellement|faudrait
+fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions
+ |eventuellement|faudrait
 tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 it forse|magari|potrebb\w*
@@ -109,21 +124,33 @@ pt talvez|poderia\w*
 nl misschien|zou|zouden
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until|only|hop\w*|whether|as long as|when|want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*|will not
-de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet|erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
-es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo|siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
-fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*|eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|ne \w+ que|seulement|a moins
-tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*|\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi|ihtimal\w*|sart\w*
+en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*
+ |potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*
+ |idea|option|fallback|otherwise|should|intend\w*|until|only|hop\w*|whether|as long as|when
+ |want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
+ |will not
+de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
+ |plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet
+ |erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
+es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
+ |siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
+fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
+ |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|ne \w+ que|seulement|a moins
+tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
+ |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
+ |ihtimal\w*|sart\w*
 zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|想|希望|若|一旦|只有|否则|条件
 it se|forse|potrebb\w*|eventual\w*|propon\w*|pens\w*|vuole|può|puo|solo
 pt se|talvez|poderia\w*|propoe|pens\w*|quer|pode|só
 nl als|misschien|zou|mogelijk|kan|wil
 """)
 _WISHES = _by_language(r"""
-en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish|wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
+en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
+ |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
 de hatte gern\w*|wurde gern\w*|hoff\w*|wunsch\w*|am liebsten|schon ware|ware schon|traum\w*
 es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
-fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|reve\w*|si seulement
+fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|reve\w*
+ |si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 it spero|vorrei|magari
@@ -131,8 +158,10 @@ pt espero|gostaria|oxala|queria
 nl hoop|zou graag
 """)
 _WISHED = _by_language(r"""
-en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*|long\w*|eager\w*|aim\w*|intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
-de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebsten|lieber|sehn\w*|vor
+en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*
+ |long\w*|eager\w*|aim\w*|intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
+de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebsten|lieber|sehn\w*
+ |vor
 es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|prefer\w*
 fr voudr\w*|esper\w*|aimerai\w*|souhait\w*|veut|veulent|reve\w*|envie|desir\w*|prefer\w*
 tr ist\w*|um\w*|dil\w*|hayal\w*|arzu\w*|tercih\w*
@@ -142,11 +171,17 @@ pt quer|gostaria|espera\w*
 nl wil|hoopt|graag|zou
 """)
 _CLAIMS = _by_language(r"""
-en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)|word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons
-de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort|gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
-es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*|cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
-fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on dit|raconte\w*|jure\w*|aurai(?:t|ent)|assure que|a ce qu'il parait|entendu dire|soutient
-tr \w*gore|iddia\w*|\w+mis(?:ti|lar|ler|im|siniz)?|guya|soylenti\w*|sozde|rivayet|duydum|duyduguma|diyorlar
+en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
+ |word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
+ |allegedly|accus\w*|pretend\w*|reckons
+de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
+ |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
+es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
+ |cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
+fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on dit|raconte\w*
+ |jure\w*|aurai(?:t|ent)|assure que|a ce qu'il parait|entendu dire|soutient
+tr \w*gore|iddia\w*|\w+mis(?:ti|lar|ler|im|siniz)?|guya|soylenti\w*|sozde|rivayet|duydum
+ |duyduguma|diyorlar
 zh 据说|听说|据|声称|传言|传闻|好像|说是|谣|自称|硬说|非说
 it dicono|secondo|pare che|sostien\w*|si dice
 pt dizem|segundo|parece que|afirma\w*
@@ -164,21 +199,43 @@ pt disse|diz|contou
 nl zegt|zei|vertelde|denkt
 """)
 _REPORTED = _by_language(r"""
-en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hear\w*|apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*|insist\w*|suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical|skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view|contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*|warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)|recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*|second-hand|hearsay
-de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*|mutmas\w*|munkel\w*|versicher\w*|findet
-es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*|dizque
-fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*|serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*
-tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*|bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*|kuskul\w*
+en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hear\w*
+ |apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*|insist\w*
+ |suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote
+ |criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical
+ |skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view
+ |contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*
+ |warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
+ |recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*
+ |second-hand|hearsay
+de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*
+ |bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*
+ |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten
+ |meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
+ |mutmas\w*|munkel\w*|versicher\w*|findet
+es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
+ |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
+ |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
+ |dizque
+fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
+ |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
+ |entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*
+tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*
+ |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
+ |kuskul\w*
 zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|怀疑|所言|转述
 it dice\w*|dett\w*|secondo|sostien\w*|afferm\w*|raccont\w*|avrebb\w*
 pt diss\w*|diz\w*|segundo|afirm\w*|teria\w*|cont\w*
 nl zeg\w*|zei|beweer\w*|volgens|zou\w*|vertel\w*|denk\w*
 """)
 _EXPERTS = re.compile(
-    r"(?<!\w)(?:doctor|dr|vet|dentist|lawyer|legal|nurse|surgeon|inspector|mechanic|electrician|plumber"
+    r"(?<!\w)(?:doctor|dr|vet|dentist|lawyer|legal|nurse|surgeon|inspector|mechanic"
+    r"|electrician|plumber"
     r"|tiler|technician|engineer|arzt\w*|tierarzt\w*|arztin|zahnarzt\w*|handwerker|fliesenleger"
-    r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista|medecin|veterinaire"
-    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师|师傅|护士"
+    r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista"
+    r"|medecin|veterinaire"
+    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师"
+    r"|师傅|护士"
 )
 _QUOTING = {
     code: re.compile(pattern)
@@ -186,22 +243,29 @@ _QUOTING = {
         "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says|said|tells?|told|wrote|texted)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
-        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where|what|how"
+        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
+        r"|where|what|how"
         r"|who|if|whether|not|you|we|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
-        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb|glaubt)"
-        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?|ihre?|mein"
+        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
+        "|glaubt)"
+        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
+        r"|ihre?|mein"
         r"|meine) [a-z]+",
-        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento)n? que (?:el|la|los|las|un"
+        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
+        "|comento)n? que (?:el|la|los|las|un"
         r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il |elle |ils |elles "
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il "
+        "|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
-        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
+        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人"
+        "|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
     }.items()
 }
 _DOUBTS = _by_language(r"""
-en doubt\w*|don't (?:believe|buy)|not (?:so )?sure|hard to believe|can't see|i'd rather not repeat|no idea if
+en doubt\w*|don't (?:believe|buy)|not (?:so )?sure|hard to believe|can't see
+ |i'd rather not repeat|no idea if
 de zweif\w*|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
 es lo dudo|no me lo creo|no lo creo|dudo|no lo veo|no la veo
 fr j'en doute|je doute|pas sur|je n'y crois pas|ca m'etonne\w*
@@ -209,23 +273,45 @@ tr suphe\w*|sanmiyorum|inanmiyorum|inanmam|emin degilim
 zh 怀疑|不信|我看不|没看见|不确定|存疑
 """)
 _NEGATIONS = _by_language(r"""
-en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont|wont|didnt|doesnt|isnt|w/o|no longer
+en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont
+ |wont|didnt|doesnt|isnt|w/o|no longer
 de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
-tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w{2,}(?:ma|me)(?:di|yacak|yecek|m|z|ya|ye|mis|dan|den|sin|yin|dik|dim|diler|dilar|yiz|lar|ler|meli|mali)\w{0,6}|\w{2,}m[ae]z\w{0,4}|\w{2,}[ae]m[ae]\w{0,6}|\w+s[iu]z
+tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
+ |\w{2,}m[ae](?:d[iu]\w{0,5}|yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
 zh 不|没|未|无|别|非|勿|莫|否
 it non|nessun\w*|niente|mai|senza|ne
 pt nao|nunca|ninguem|nada|nenhum\w*|sem|nem
 nl niet|geen|nooit|niemand|niets|zonder
 """)
 _DENIALS = _by_language(r"""
-en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less|refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*|drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead|rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*|object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly|scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong|differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*|pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*|decid\w* against|zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*|until|before|unless
-de un\w{4,}|verweiger\w*|ablehn\w*|lehnt\w*|abgelehnt|fehl\w*|verzicht\w*|gegen|vermeid\w*|abgesagt|absag\w*|verbot\w*|verbiet\w*|untersag\w*|statt\w*|auser\w*|nur|noch|erst|\w+los(?:e[rsnm]?)?|\w+frei|kaum|wenig\w*|ausgeschloss\w*|entfall\w*|entfallt|aus|allerg\w*|unvertrag\w*|zu|sondern|weg\w*|bleibt|bleiben|ausfall\w*|fallt|scheiter\w*|vorerst|offen|ausstehend|aussteht|bis|lieber|weiger\w*|verhinder\w*|mangel\w*|vergess\w*|vergisst
-es in\w{5,}|des\w{4,}|rechaz\w*|niega|neg\w*|falt\w*|evit\w*|contra|cancel\w*|prohib\w*|excepto|salvo|solo|todavia|aun|dej\w*|apenas|poco|alerg\w*|suspend\w*|pendiente\w*|carec\w*|imposib\w*|fuera|en vez|en lugar|demasiado|quit\w*|renunci\w*|descart\w*|perd\w*|retras\w*|hasta
-fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|seulement|encore|absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut|depourvu\w*|rat\w*|au lieu|plutot|reste\w*|retard\w*|repouss\w*|jusqu\w*
-tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*|imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+m[ae]\w*|\w+s[iu]z\w*|kapali|bitti|engel\w*|ertele\w*|kadar
-zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟|之前|漏
+en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less
+ |refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*
+ |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead
+ |rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
+ |object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly
+ |scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong
+ |differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*
+ |pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*|decid\w* against
+ |zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*|until|before
+ |unless
+de un\w{4,}|verweiger\w*|ablehn\w*|lehnt\w*|abgelehnt|fehl\w*|verzicht\w*|gegen|vermeid\w*
+ |abgesagt|absag\w*|verbot\w*|verbiet\w*|untersag\w*|statt\w*|auser\w*|nur|noch|erst
+ |\w+los(?:e[rsnm]?)?|\w+frei|kaum|wenig\w*|ausgeschloss\w*|entfall\w*|entfallt|aus|allerg\w*
+ |unvertrag\w*|zu|sondern|weg\w*|bleibt|bleiben|ausfall\w*|fallt|scheiter\w*|vorerst|offen
+ |ausstehend|aussteht|bis|lieber|weiger\w*|verhinder\w*|mangel\w*|vergess\w*|vergisst
+es in\w{5,}|des\w{4,}|rechaz\w*|niega|neg\w*|falt\w*|evit\w*|contra|cancel\w*|prohib\w*|excepto
+ |salvo|solo|todavia|aun|dej\w*|apenas|poco|alerg\w*|suspend\w*|pendiente\w*|carec\w*|imposib\w*
+ |fuera|en vez|en lugar|demasiado|quit\w*|renunci\w*|descart\w*|perd\w*|retras\w*|hasta
+fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|seulement|encore
+ |absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut
+ |depourvu\w*|rat\w*|au lieu|plutot|reste\w*|retard\w*|repouss\w*|jusqu\w*
+tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*
+ |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+s[iu]z\w*|kapali|bitti
+ |engel\w*|ertele\w*|kadar
+zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟
+ |之前|漏
 it senza|solo|ancora|rifiut\w*|in\w{5,}
 pt sem|so|ainda|recus\w*|in\w{5,}
 nl zonder|alleen|nog|on\w{4,}

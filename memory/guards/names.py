@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, word_set
 from memory.guards.mood import sentences
 from memory.text import cached_by_text
 
@@ -27,295 +27,39 @@ class Name(NamedTuple):
     """Its place leaves no doubt that it is a name."""
 
 
-_TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "miss",
-        "dr",
-        "prof",
-        "professor",
-        "sir",
-        "madam",
-        "aunt",
-        "auntie",
-        "uncle",
-        "cousin",
-        "coach",
-        "father",
-        "sister",
-        "brother",
-        "herr",
-        "frau",
-        "dr",
-        "tante",
-        "onkel",
-        "oma",
-        "opa",
-        "pfleger",
-        "schwester",
-        "herrn",
-        "kollege",
-        "kollegin",
-        "familie",
-        "doktor",
-        "senor",
-        "senora",
-        "sra",
-        "sr",
-        "don",
-        "dona",
-        "tia",
-        "tio",
-        "primo",
-        "prima",
-        "doctor",
-        "doctora",
-        "profesor",
-        "profesora",
-        "monsieur",
-        "madame",
-        "mme",
-        "m",
-        "mlle",
-        "tante",
-        "oncle",
-        "maitre",
-        "docteur",
-        "professeur",
-        "cousin",
-        "cousine",
-        "bay",
-        "bayan",
-        "sayin",
-        "hoca",
-        "abla",
-        "abi",
-        "teyze",
-        "amca",
-        "dayi",
-        "doktor",
-        "signor",
-        "signora",
-        "dottor",
-        "zia",
-        "zio",
-        "senhor",
-        "senhora",
-        "mevrouw",
-        "meneer",
-    ]
+_TITLES = word_set(
+    """
+    mr mrs ms miss dr prof professor sir madam aunt auntie uncle cousin coach father sister
+    brother herr frau dr tante onkel oma opa pfleger schwester herrn kollege kollegin familie
+    doktor senor senora sra sr don dona tia tio primo prima doctor doctora profesor profesora
+    monsieur madame mme m mlle tante oncle maitre docteur professeur cousin cousine bay bayan
+    sayin hoca abla abi teyze amca dayi doktor signor signora dottor zia zio senhor senhora
+    mevrouw meneer
+    """
 )
-_BEHIND_TITLES = frozenset(
-    ["bey", "hanim", "hoca", "abla", "abi", "teyze", "amca", "usta", "efendi"]
+_BEHIND_TITLES = word_set(
+    """
+    bey hanim hoca abla abi teyze amca usta efendi
+    """
 )
-_COMMON = frozenset(
-    [
-        "i",
-        "ok",
-        "god",
-        "internet",
-        "web",
-        "email",
-        "tv",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "mon",
-        "tue",
-        "wed",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "utc",
-        "cet",
-        "gmt",
-        "am",
-        "pm",
-        "english",
-        "german",
-        "french",
-        "spanish",
-        "turkish",
-        "chinese",
-        "italian",
-        "japanese",
-        "portuguese",
-        "dutch",
-        "russian",
-        "american",
-        "british",
-        "european",
-        "swiss",
-        "austrian",
-        "polish",
-        "greek",
-        "arabic",
-        "mandarin",
-        "christmas",
-        "easter",
-        "carnival",
-        "ramadan",
-        "halloween",
-        "new",
-        "year's",
-        "eve",
-        "year",
-        "spring",
-        "summer",
-        "autumn",
-        "winter",
-        "fall",
-        "festival",
-        "lent",
-        "advent",
-        "pentecost",
-        "whitsun",
-        "eid",
-        "lunar",
-        "lantern",
-        "epiphany",
-        "mother's",
-        "father's",
-        "day",
-        "boxing",
-        "room",
-        "hall",
-        "unit",
-        "flat",
-        "floor",
-        "no",
-        "class",
-        "line",
-        "route",
-        "gate",
-        "platform",
-        "station",
-        "lake",
-        "river",
-        "mount",
-        "mountain",
-        "street",
-        "road",
-        "square",
-        "avenue",
-        "bridge",
-        "church",
-        "school",
-        "university",
-        "hospital",
-        "hotel",
-        "museum",
-        "library",
-        "park",
-        "north",
-        "south",
-        "east",
-        "west",
-        "old",
-        "town",
-        "city",
-        "island",
-        "sea",
-        "ocean",
-        "bay",
-        "black",
-        "forest",
-        "great",
-        "saint",
-        "st",
-        "san",
-        "santa",
-        "prof",
-        "euro",
-        "euros",
-        "eur",
-        "usd",
-        "gbp",
-        "chf",
-        "tl",
-        "lira",
-        "yuan",
-        "pm",
-        "id",
-        "pdf",
-        "app",
-        "wifi",
-        "wi-fi",
-        "iban",
-        "vat",
-        "north",
-        "enero",
-        "febrero",
-        "marzo",
-        "abril",
-        "mayo",
-        "junio",
-        "julio",
-        "agosto",
-        "septiembre",
-        "octubre",
-        "noviembre",
-        "diciembre",
-        "ocak",
-        "subat",
-        "mart",
-        "nisan",
-        "mayis",
-        "haziran",
-        "temmuz",
-        "agustos",
-        "eylul",
-        "ekim",
-        "kasim",
-        "aralik",
-        "pazartesi",
-        "sali",
-        "carsamba",
-        "persembe",
-        "cuma",
-        "cumartesi",
-        "pazar",
-        "turkce",
-        "ingilizce",
-        "almanca",
-        "turk",
-        "alman",
-        "bey",
-        "hanim",
-        "lundi",
-        "mardi",
-        "mercredi",
-        "jeudi",
-        "vendredi",
-        "samedi",
-        "dimanche",
-        "lunes",
-        "martes",
-        "miercoles",
-        "jueves",
-        "viernes",
-        "sabado",
-        "domingo",
-    ]
+_COMMON = word_set(
+    """
+    i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
+    january february march april may june july august september october november december mon tue
+    wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
+    japanese portuguese dutch russian american british european swiss austrian polish greek arabic
+    mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn
+    winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's
+    father's day boxing room hall unit flat floor no class line route gate platform station lake
+    river mount mountain street road square avenue bridge church school university hospital hotel
+    museum library park north south east west old town city island sea ocean bay black forest
+    great saint st san santa prof euro euros eur usd gbp chf tl lira yuan pm id pdf app wifi wi-fi
+    iban vat north enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
+    diciembre ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik pazartesi
+    sali carsamba persembe cuma cumartesi pazar turkce ingilizce almanca turk alman bey hanim
+    lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes
+    sabado domingo
+    """
 )
 _TRANSLATED = [
     frozenset(group.split())
@@ -396,7 +140,8 @@ _TRANSLATED = [
 ]
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
 _HAN_NAME = re.compile(
-    "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷|阿姨|叔叔"
+    "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷"
+    "|阿姨|叔叔"
     "|总|姐|哥|嫂|婶|叔|姨|伯|导|队)"
 )
 _HAN_SURNAMES = frozenset(
@@ -408,27 +153,11 @@ _HAN_SURNAMES = frozenset(
 _HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
 _NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
 _HAN_PLACE = re.compile(
-    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行|超市|机场|剧院|广场|路|街)"
+    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行"
+    "|超市|机场|剧院|广场|路|街)"
 )
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
-_BARE = frozenset(
-    [
-        "bei",
-        "von",
-        "mit",
-        "an",
-        "fur",
-        "zu",
-        "nach",
-        "aus",
-        "in",
-        "gegen",
-        "ohne",
-        "heist",
-        "namens",
-        "statt",
-    ]
-)
+_BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
 """Behind one of these a German noun without an article is often a name."""
 
 
@@ -445,7 +174,7 @@ def is_title(word: str) -> bool:
 def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Name]:
     if HAN.search(text):
         yield from _chinese(text, known)
-    for start, sentence in sentences(text):
+    for _, sentence in sentences(text):
         tokens = [*_TOKEN.finditer(sentence)]
         for place, token in enumerate(tokens):
             written = token.group()
@@ -464,9 +193,9 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif (
-                tongue == "de" and not opens and (before in _BARE or _in_a_name(tokens, place))
-            ) or (opens and place == 0):
+            elif (opens and place == 0) or (
+                not opens and (before in _BARE or _in_a_name(tokens, place))
+            ):
                 yield Name(written, key, False)
 
 
@@ -573,6 +302,10 @@ def _monographs(key: str) -> str:
     return key
 
 
+_RESEMBLING = 0.6
+"""Likeness of two names (0..1) from which one may have been mistaken for the other."""
+
+
 def resembling(name: Name, heard: Heard, fact: str) -> str | None:
     """A name of the sources, not in the fact, for which `name` may have been mistaken."""
     said = fold(fact)
@@ -580,13 +313,11 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
         word = bare(token.group())
         if not token.group()[0].isupper() or word in said or _is_common(token.group(), word):
             continue
-        if word[:2] == name.key[:2] and not alike(word, name.key):
-            if (
-                len(word) >= 3
-                and abs(len(word) - len(name.key)) <= 2
-                and SequenceMatcher(None, word, name.key).ratio() >= 0.6
-            ):
-                return token.group()
+        if word[:2] != name.key[:2] or alike(word, name.key) or len(word) < 3:
+            continue
+        near = SequenceMatcher(None, word, name.key).ratio() >= _RESEMBLING
+        if near and abs(len(word) - len(name.key)) <= 2:
+            return token.group()
     return None
 
 
@@ -601,7 +332,7 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
-        places = []
+        places: list[re.Match[str]] = []
         if lead and (lead[1] in _BARE or len(lead[1]) > 4):
             places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
         if follow and follow[1] not in _ALL_FUNCTION_WORDS:

@@ -117,7 +117,8 @@ _BETWEEN = {"en": "and", "es": "y", "fr": "et", "pt": "e"}
 """The word inside a number: two hundred and five, treinta y uno, vingt et un."""
 
 _TURKISH_CASE = re.compile(
-    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si|su|yle))"
+    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si"
+    r"|su|yle))"
 )
 _WORD = re.compile(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
 _CHINESE_DIGITS = {one: value for value, one in enumerate("零一二三四五六七八九")} | {
@@ -130,6 +131,7 @@ _CHINESE = re.compile("[零〇一二两俩三四五六七八九十百千万亿]+
 _CHINESE_PERCENT = re.compile(
     "百分之([零〇一二两三四五六七八九十百\\d]+)(?:[点.]([零〇一二三四五六七八九\\d]+))?"
 )
+_PERCENT = re.compile(r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)")
 _HALF_DOZEN = re.compile(
     r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim duzine|mezza dozzina"
 )
@@ -143,7 +145,7 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    folded = _HALF_DOZEN.sub("6", fold(text))
+    folded = _HALF_DOZEN.sub("6", _PERCENT.sub("%", fold(text)))
     if HAN.search(folded):
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "·" * len(found.group()), folded)
@@ -171,8 +173,11 @@ def _chinese_digits(run: str) -> str:
         return "".join(str(_CHINESE_DIGITS[one]) for one in run)
     total = section = digit = 0
     last = 10
-    for one in run:
+    for place, one in enumerate(run):
         if one in _CHINESE_DIGITS:
+            if digit and last != 10:
+                # "两百六一节": 260, and one lesson.
+                return _chinese_digits(run[:place]) + run[place:]
             digit = _CHINESE_DIGITS[one]
             last = 10 if digit == 0 else last
             continue
@@ -294,8 +299,8 @@ def _adds(current: float, value: float, language: str) -> bool:
         return value < 100
     if language == "fr" and current % 100 in (60, 80) and 10 <= value < 20:
         return True
-    if language == "fr" and current % 100 == 10:
-        return 7 <= value <= 9
+    if current % 100 == 10 and language in ("fr", "tr"):
+        return value <= 9 and (language == "tr" or value >= 7)
     return current % 10 == 0 and current % 100 >= 20 and value < 10
 
 
@@ -316,7 +321,8 @@ _UNITS: dict[str, tuple[str, float]] = {
         " kg|kilo|kilogram|kilogramm|kilogramo|公斤=1 jin|斤=.5 t|tonne|ton|tonelada|吨=1000",
         "volume": "ml|milliliter|millilitre|mililitro|毫升=.001 cl|zentiliter|centilitre=.01"
         " dl|deziliter|decilitre|decilitro=.1 l|liter|litre|litro|升=1",
-        "time": "s|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika|dk|分钟=60"
+        "time": "s|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
+        "|dk|分钟=60"
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
         "charge": "mah=.001 ah=1",
@@ -340,7 +346,8 @@ _CURRENCIES = {
     for name in names.split()
 }
 _AFTER = re.compile(
-    r"\s*-?\s*([%°€$£₺¥]|(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
+    r"\s*-?\s*([%°€$£₺¥]|(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升"
+    r"|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {
@@ -422,7 +429,8 @@ _MIXED = (
     (re.compile(r"(\d+) ?(?:h|hr|hrs|hours?|stunden?|std|heures?|horas?|saat|小时)"
                 r"(?: (?:and|und|y|et) )? ?([0-5]?\d)(?!\d)"), ("time", 1.0), 3600.0, 60.0),
     (re.compile(r"(\d+) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
-                r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s|sec|sek|saniye|秒)"), ("time", 1.0), 60.0, 1.0),
+                r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s|sec|sek|saniye"
+                r"|秒)"), ("time", 1.0), 60.0, 1.0),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
 
@@ -450,6 +458,7 @@ _HALF_HOUR = re.compile(
 
 
 def rounded(value: float) -> float:
+    """A value that compares equal to the same value computed in another way."""
     return round(value, 6)
 
 

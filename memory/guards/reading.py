@@ -38,7 +38,8 @@ class Clause(NamedTuple):
 
 _CLAUSES = re.compile(
     r"[;:\u2013\u2014()，；：]|,(?!\d)|\s-\s|\u2192"
-    r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais|ama|fakat"
+    r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
+    r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
     re.IGNORECASE,
 )

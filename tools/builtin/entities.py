@@ -47,6 +47,7 @@ from tools.evidence import (
     in_sight,
     shared_words,
     shown,
+    unsupported,
 )
 
 LONGEST_OBSERVATION = 1_000
@@ -158,6 +159,8 @@ def _check_source(text: str, source: JournalEntry, runtime: Runtime, collector: 
     said = grounds([source])
     if from_elsewhere(text, said, others):
         raise Refusal(RECALLED, WHERE_FROM)
+    if why := unsupported(text, None, [source], (), runtime):
+        raise Refusal(why, WHERE_FROM)
 
 
 def _check_name(name: str, settings: Settings) -> None:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from langchain_core.messages import AIMessage, SystemMessage
+
 from memory.events.rules import entry_for_event
 from memory.operations.collector import PlanCollector
 from memory.records.operations import operation_id
+from memory.records.records import Event
 from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
+
+TOLD: Event = {
+    **EVENT,
+    "text": "I want a tavern. The gate is shut, the mill is old, it rains and it is cold here. "
+    "Every door from 0 to 40 is shut: " + ", ".join(map(str, range(40))) + ".",
+}
+"""An event that says what these facts say."""
+
+
+def told_tick(**changes: Any) -> Bench:
+    """A tick on an event that says what these facts say."""
+    return Bench(state=tick_state(event=TOLD, **changes))
 
 
 def drafts(bench: Bench) -> list[dict[str, Any]]:
@@ -16,14 +31,14 @@ def drafts(bench: Bench) -> list[dict[str, Any]]:
 
 
 async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
-    bench = Bench()
+    bench = told_tick()
     called = await bench.call(
         "store_memory",
         facts=[{"text": "Alice wants a  tavern", "entities": ["Alice", "tavern", "Alice"]}],
     )
     assert called.result == {"success": True, "stored": 1, "rejected": [], "not_cited": []}
     (fact,) = bench.shelf.facts.values()
-    entry_id = entry_for_event(EVENT, known_entities=(), projects=())["id"]
+    entry_id = entry_for_event(TOLD, known_entities=(), projects=())["id"]
     assert fact == {
         "op": operation_id("fact", "tick:message-1", *sorted([entry_id, "message-1"]), "0"),
         "text": "Alice wants a tavern",
@@ -43,9 +58,9 @@ async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
 
 
 async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_none() -> None:
-    bench = Bench()
+    bench = told_tick()
     for _ in range(2):
-        bench.state = tick_state()
+        bench.state = tick_state(event=TOLD)
         await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
         await bench.call("store_memory", facts=[{"text": "The mill is old"}])
     texts = sorted(fact["text"] for fact in bench.shelf.facts.values())
@@ -53,9 +68,9 @@ async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_no
 
 
 async def test_a_tick_done_again_keeps_the_first_words_and_drops_none_of_the_second() -> None:
-    bench = Bench()
+    bench = told_tick()
     await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
-    bench.state = tick_state(tick=44)
+    bench.state = tick_state(event=TOLD, tick=44)
     told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It is cold"}])
     assert told.result["stored"] == 2
     texts = [fact["text"] for fact in bench.shelf.facts.values()]
@@ -64,7 +79,7 @@ async def test_a_tick_done_again_keeps_the_first_words_and_drops_none_of_the_sec
 
 
 async def test_the_same_fact_twice_in_one_call_is_stored_and_counted_once() -> None:
-    bench = Bench()
+    bench = told_tick()
     told = await bench.call("store_memory", facts=[{"text": "It rains"}, {"text": "It  rains"}])
     assert (told.result["stored"], len(bench.shelf.facts)) == (1, 1)
     asleep = night()
@@ -74,7 +89,7 @@ async def test_the_same_fact_twice_in_one_call_is_stored_and_counted_once() -> N
 
 
 async def test_many_facts_of_one_event_are_all_kept() -> None:
-    bench = Bench()
+    bench = told_tick()
     for number in range(40):
         await bench.call("store_memory", facts=[{"text": f"Door {number} is shut"}])
     assert len(bench.shelf.facts) == 40
@@ -135,6 +150,9 @@ async def test_a_note_on_oneself_is_never_made_into_a_fact() -> None:
 
 async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
     bench = night()
+    assert bench.plan is not None
+    assert bench.plan.shown is not None
+    bench.plan.shown["ee"]["content"] = "I moved to Rome"
     called = await bench.call(
         "store_memory",
         facts=[
@@ -217,3 +235,43 @@ async def test_the_order_in_which_sources_are_cited_does_not_change_the_id() -> 
     await one.call("store_memory", facts=[{"text": "x", "source_ids": ["e", "eee"]}])
     await other.call("store_memory", facts=[{"text": "x", "source_ids": ["eee", "e"]}])
     assert drafts(one)[0]["op"] == drafts(other)[0]["op"]
+
+
+def says(bench: Bench, **contents: str) -> Bench:
+    """The night with these contents of its entries."""
+    assert bench.plan is not None
+    assert bench.plan.shown is not None
+    for entry_id, content in contents.items():
+        bench.plan.shown[entry_id]["content"] = content
+    return bench
+
+
+async def test_a_fact_that_the_assistant_confirmed_before_is_stored() -> None:
+    bench = says(night(), e="We sold 212 croissants today")
+    noted = AIMessage("Noted: 212 croissants were sold.")
+    bench.state["messages"] = [noted, SystemMessage("212 croissants sold")]
+    fact = {"text": "212 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
+    assert (await bench.call("store_memory", facts=[fact])).result["stored"] == 1
+
+
+async def test_a_rejected_fact_comes_back_with_its_reason_and_is_stored_when_mended() -> None:
+    bench = says(night(), e="We sold 212 croissants today")
+    fact = {"text": "312 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
+    told = await bench.call("store_memory", facts=[fact])
+    assert told.result["stored"] == 0
+    assert told.result["rejected"][0]["error"] == ("What it cites says 212, and the fact says 312")
+    bench.state["exchange"] = [told.message]
+    mended = {**fact, "text": "212 croissants were sold."}
+    assert (await bench.call("store_memory", facts=[mended])).result["stored"] == 1
+
+
+async def test_a_fact_that_joins_two_peoples_statements_names_both() -> None:
+    bench = says(night(), e="I bake a lemon loaf", eee="I bring the poppy seed rolls")
+    fact = {
+        "text": "Alice bakes a lemon loaf and Bob brings poppy seed rolls.",
+        "source_ids": ["e", "eee"],
+        "speaker": "Alice",
+    }
+    assert (await bench.call("store_memory", facts=[fact])).result["stored"] == 1
+    (draft,) = drafts(bench)
+    assert (draft["speaker"], draft["source_entries"]) == ("Alice and Bob", ["e", "eee"])

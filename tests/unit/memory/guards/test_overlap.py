@@ -1,4 +1,4 @@
-"""Bearing: what stands in what it cites, what comes from elsewhere, and whose word it is."""
+"""Overlap: what comes from elsewhere, and whose word it is."""
 
 from __future__ import annotations
 

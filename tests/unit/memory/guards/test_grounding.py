@@ -1,0 +1,144 @@
+"""Grounding: what follows from the entries that a fact cites, in several languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.guards.grounding import ungrounded
+from memory.guards.reading import Source
+
+AT = "2026-10-22T08:30:00+02:00"
+"""A Thursday."""
+
+EN = (
+    "The boiler man can come Wednesday between 8 and 10, he wants 85 quid. The old pump is from "
+    "1998. My key's under the blue pot. We ordered two boats at €38k each from Empacher."
+)
+DE = (
+    "Der Kindergarten hat am Montag zu. Oma kann ab halb acht aufpassen. Das Grundstück hat "
+    "1.240 m². Die Softbox ist noch bei Nele."
+)
+ES = (
+    "La derrama son 1.350 euros por piso, en tres plazos. El ascensor no se arregla hasta julio. "
+    "La junta es el martes que viene a las ocho y media."
+)
+FR = (
+    "J'ai cousu une quarantaine de bonnets, dix-huit euros pièce. Le chauffage n'est pas autorisé. "
+    "Le réparateur vient après-demain, à dix heures et quart."
+)
+TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta. Provamız yarın."
+ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
+
+RIGHT = [
+    (EN, "The boiler engineer charges £85 for the visit."),
+    (EN, "The boiler man may come on 28 October 2026 between 08:00 and 10:00."),
+    (EN, "The two boats cost 76,000 euros in total."),
+    (EN, "Ana keeps her key under the blue pot."),
+    (EN, "Die alte Pumpe stammt von 1998."),
+    (DE, "Die Oma betreut das Kind ab 07:30 Uhr."),
+    (DE, "The kindergarten is closed on 26 October 2026."),
+    (DE, "Das Grundstück ist 1240 Quadratmeter groß."),
+    (ES, "La próxima junta es el 27 de octubre de 2026 a las 20:30."),
+    (ES, "Cada plazo de la derrama es de 450 euros."),
+    (ES, "The lift will not be repaired before July."),
+    (FR, "Ana a cousu environ 40 bonnets, à 18 € pièce."),
+    (FR, "The repairman comes on 24 October at 10:15."),
+    (TR, "Kapora 40.000 lira."),
+    (TR, "Her aunt arrives on 6 November at 3:30 p.m."),
+    (ZH, "年会定于2026年10月30日18:30举行，预算30000元。"),
+    (ZH, "The host of the party is Xiao Zhou."),
+]
+
+WRONG = [
+    (EN, "The boiler man wants 58 quid."),
+    (EN, "The boiler man comes on 29 October 2026."),
+    (EN, "The boats were ordered from Filippi."),
+    (EN, "Ben's key is under the blue pot."),
+    (DE, "Der Kindergarten hat am Montag offen."),
+    (DE, "Die Softbox ist noch bei Nora."),
+    (DE, "The plot has 1,420 square metres."),
+    (ES, "La derrama son 1.530 euros por piso."),
+    (ES, "La derrama se paga en cuatro plazos."),
+    (FR, "Le chauffage est autorisé."),
+    (FR, "Le réparateur vient le 23 octobre."),
+    (TR, "Kapora 14 bin lira."),
+    (TR, "Provamız 24 Ekim'de."),
+    (ZH, "年会预算五万。"),
+    (ZH, "主持人是小赵。"),
+    (ZH, "奖品已经买了。"),
+]
+
+MOODS = [
+    ("Is grandpa bringing the grill to the picnic?", "Grandpa is bringing the grill."),
+    ("If the hub isn't here we could borrow one off the bike.", "They borrowed a hub."),
+    ("Falls der Kredit platzt, mieten wir weiter.", "Sie mieten weiter."),
+    ("Dicen que el presidente dimite.", "El presidente dimite."),
+    ("Il paraît que Mathilde a gagné le concours.", "Mathilde a gagné le concours."),
+    ("Elif'e göre Murat işten ayrılmış.", "Murat işten ayrıldı."),
+    ("要是下雪就改到线上。", "年会改到线上了。"),
+    ("Mrs. Varga says the porter stole it.", "The porter stole it from Mrs. Varga."),
+    ("I don't think it is the cache layer.", "Ana thinks it is the cache layer."),
+]
+
+STRANGE = [
+    ("Sastanak je u utorak u pola osam, donesite četrnaest stolica.", "Fourteen chairs are due."),
+    ("Встреча в пятницу в половине шестого.", "The meeting is on 23 October 2026 at 5:30 pm."),
+    ("الاجتماع يوم الجمعة الساعة الخامسة والنصف.", "The meeting is at 5:30 p.m. on Friday."),
+    ("Ci vediamo giovedì prossimo alle diciotto.", "They meet on 29 October at 18:00."),
+    ("A reunião é na sexta às três e meia.", "The meeting is on 23 October at 15:30."),
+]
+
+
+def why(text: str, said: str, speaker: str | None = "Ana") -> str | None:
+    return ungrounded(text, speaker, [Source(said, "Ana", AT)], people=["Ana", "Ben"])
+
+
+@pytest.mark.parametrize(("said", "text"), RIGHT)
+def test_what_follows_from_the_cited_entry_passes(said: str, text: str) -> None:
+    assert why(text, said) is None
+
+
+@pytest.mark.parametrize(("said", "text"), WRONG)
+def test_another_number_day_name_or_sense_is_rejected(said: str, text: str) -> None:
+    assert why(text, said) is not None
+
+
+@pytest.mark.parametrize(("said", "text"), MOODS)
+def test_questions_conditions_claims_and_denials_do_not_become_statements(
+    said: str, text: str
+) -> None:
+    assert why(text, said) is not None
+
+
+@pytest.mark.parametrize(("said", "text"), STRANGE)
+def test_an_unfamiliar_language_is_no_reason_to_reject(said: str, text: str) -> None:
+    assert why(text, said) is None
+
+
+def test_the_speaker_is_who_said_it() -> None:
+    assert why("I fed the calf", "I fed the calf", "Ana") is None
+    told = why("I fed the calf", "I fed the calf", "Ben")
+    assert told is not None
+    assert "Ana" in told
+
+
+def test_the_reason_says_what_to_change() -> None:
+    assert why("We sold 312 croissants", "We sold 212 croissants") == (
+        "What it cites says 212, and the fact says 312"
+    )
+
+
+def test_a_pronoun_may_mean_somebody_named_before() -> None:
+    cited = [Source("Ersatzwagen will sie keinen.", "Ben", AT)]
+    before = [Source("Der Kombi ist von Frau Petrescu.", "Ana", "2026-10-22T08:00:00+02:00")]
+    fact = "Frau Petrescu will keinen Ersatzwagen."
+    assert ungrounded(fact, "Ben", cited, before=before) is None
+    assert ungrounded(fact, "Ben", cited, people=["Petrescu"]) is not None
+
+
+def test_an_answer_makes_a_statement_of_the_question_before_it() -> None:
+    asked = Source("Did you log the leak?", "Ana", AT)
+    told = Source("yes, this morning", "Ben", "2026-10-22T09:00:00+02:00")
+    fact = "Ben logged the leak on the morning of 22 October 2026."
+    assert ungrounded(fact, "Ben", [asked, told]) is None
+    assert ungrounded("The leak was logged.", None, [asked]) is not None
