@@ -43,6 +43,7 @@ ARGUMENTS = {
     "get_system_status": (set(), set()),
     "noop": (set(), {"reasoning"}),
     "send_message": ({"to", "text"}, {"channel"}),
+    "settle_dispute": ({"holds", "falls"}, set()),
     "go_to_sleep": ({"reasoning"}, set()),
     "update_system_prompt": ({"new_prompt"}, {"reasoning"}),
     "use_tool": ({"name"}, {"arguments"}),
