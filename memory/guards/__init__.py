@@ -1,7 +1,7 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
-from memory.guards.grounding import ungrounded
+from memory.guards.grounding import is_plain, ungrounded
 from memory.guards.overlap import (
     BORNE,
     OWN,
@@ -35,6 +35,7 @@ __all__ = [
     "from_elsewhere",
     "is_assistant",
     "is_courtesy",
+    "is_plain",
     "persona",
     "said_in",
     "share",

@@ -56,8 +56,8 @@ def ungrounded(
     """
     evidence = Evidence(tuple(cited), zone, tuple(before))
     fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
-    if _MARKUP.search(text):
-        return "It is an answer of a tool and no fact: write one plain sentence"
+    if not is_plain(text):
+        return "It is a heading or an answer of a tool and no fact: write one plain sentence"
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
@@ -69,6 +69,11 @@ def ungrounded(
         lambda: _unrelated(fact),
     )
     return next((why for check in checks if (why := check()) is not None), None)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is neither JSON nor a heading, which state nothing."""
+    return not text.rstrip().endswith((":", "\uff1a")) and _MARKUP.search(text) is None
 
 
 _MARKUP = re.compile(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")

@@ -78,12 +78,16 @@ tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
 """)
 _ASKS = _by_language(r"""
-en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure|unclear|uncertain|inquir\w*|enquir\w*
+en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure
+ |unclear|uncertain|inquir\w*|enquir\w*
  |whether|curious|not know|doesn't know|don't know|looking for|request\w*|seek\w*
-de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen|mochte wissen|ob|unklar|unsicher
+de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
+ |mochte wissen|ob|unklar|unsicher
  |erkundigt\w*|bittet|bat|gebeten
-es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*|pide|pidio
-fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si|s'il|s'interroge|doute\w*
+es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
+ |pide|pidio
+fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande
+ |si|s'il|s'interroge|doute\w*
 tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
 zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 it chied\w*|chiest\w*|domand\w*|se
