@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory import events as journal
-from memory.guards import BORNE, Source, from_elsewhere, said_in, share, ungrounded, worded
+from memory.guards import (
+    BORNE,
+    Source,
+    from_elsewhere,
+    is_plain,
+    said_in,
+    share,
+    ungrounded,
+    worded,
+)
 from memory.messages import mark_of
 from memory.operations import Collector, PlanCollector
 from memory.records import Event, JournalEntry
@@ -100,7 +109,7 @@ class ShownTexts:
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:
         """Whether `text` repeats a memory or a rule, or a reply that nobody's words bear out."""
-        if from_elsewhere(text, grounds, self.own):
+        if not is_plain(text) or from_elsewhere(text, grounds, self.own):
             return True
         return share(text, grounds) < BORNE and from_elsewhere(text, grounds, self.replies)
 

@@ -217,9 +217,11 @@ def _opposite(fact: Fact, texts: Sequence[str]) -> str | None:
 def _unrelated(fact: Fact) -> str | None:
     """A fact that shares no word, number or day with sources in its own language."""
     sources = fact.evidence.sources
-    if len(fact.words) < ENOUGH or any(languages(one.text) != (fact.tongue,) for one in sources):
+    if len(fact.words) < ENOUGH or any(
+        languages(one.text)[:1] != (fact.tongue,) for one in sources
+    ):
         return None
-    if languages(fact.text) != (fact.tongue,):
+    if languages(fact.text)[:1] != (fact.tongue,):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
     if len(fact.words) >= LONG and fact.nearness(told) < LEAST * len(fact.words):

@@ -47,7 +47,6 @@ from tools.evidence import (
     in_sight,
     shared_words,
     shown,
-    unsupported,
 )
 
 LONGEST_OBSERVATION = 1_000
@@ -153,14 +152,12 @@ def _check(
 
 def _check_source(text: str, source: JournalEntry, runtime: Runtime, collector: Collector) -> None:
     """Raise a Refusal if the text comes from elsewhere in the prompt and not from its source."""
-    others = shown(runtime).everything
+    beside, said = shown(runtime), grounds([source])
+    others = beside.everything
     if not collector.shown:
         others += heard_from_others(source["source_entity"], runtime)
-    said = grounds([source])
-    if from_elsewhere(text, said, others):
+    if beside.recalls(text, said) or from_elsewhere(text, said, others):
         raise Refusal(RECALLED, WHERE_FROM)
-    if why := unsupported(text, None, [source], (), runtime):
-        raise Refusal(why, WHERE_FROM)
 
 
 def _check_name(name: str, settings: Settings) -> None:
