@@ -1,5 +1,6 @@
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -263,5 +264,5 @@ async def test_a_summary_slightly_too_long_is_asked_for_once_more(
 
 
 def test_an_extraction_is_told_the_time() -> None:
-    told = instruction("2026-11-17T08:00:00+00:00", "Europe/Vienna")
-    assert told.startswith("[pre-compaction] Now: Tue 2026-11-17 09:00 (Europe/Vienna). Record")
+    told = instruction("2026-11-17T08:00:00+00:00", ZoneInfo("Europe/Vienna"))
+    assert told.startswith("[pre-compaction] Now: Tuesday 2026-11-17 09:00 (Europe/Vienna). Record")
