@@ -99,7 +99,7 @@ class Night:
     def consolidate(self, one: int, other: int) -> Sequence[Operation]:
         standing = ada(*(observation(n) for n in range(1, 6)))
         profile = profiles_after({ADA: standing}, self.made)[ADA]
-        given = [attribute_given(f"taste{other % 2}", f"Likes {one}.", ["o1", "o2"])]
+        given = [attribute_given(f"taste{other % 2}", f"Likes{' tea' * (1 + one)}.", ["o1", "o2"])]
         made = consolidated(profile, ripe(profile, 1), given, now=NOW, prune=one % 2 == 0)
         return [made.operation] if made.operation else []
 
