@@ -150,6 +150,7 @@ def unsupported(
     first = min(one["timestamp"] for one in cited)
     earlier = [one for one in beside if one["timestamp"] <= first]
     people = [*(one["source_entity"] or "" for one in (*cited, *beside))]
+    people += [one["sender"] for one in heard(runtime)]
     return ungrounded(
         text,
         speaker,

@@ -93,9 +93,18 @@ def _known(people: Collection[str]) -> frozenset[str]:
     )
 
 
+_QUOTED = re.compile(
+    r"[\u00ab\u201c\u201e\"\u300a]([^\u00bb\u201d\"\u300b]{3,40})[\u00bb\u201d\u201c\"\u300b]"
+)
+
+
 def _other_name(fact: Fact) -> str | None:
     """A name of the fact that its sources do not have."""
     heard = fact.evidence.heard
+    if not fact.translated and _QUOTED.search(heard.text):
+        for title in _QUOTED.findall(fact.text):
+            if re.sub(r"[\W_]+", "", fold(title)) not in heard.joined:
+                return f"What it cites gives another title than {title.strip()}"
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue

@@ -335,12 +335,12 @@ def is_question(sentence: str) -> bool:
 
 def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what holds on a condition only."""
-    return _says(_CONDITIONS, _read(sentence, codes), codes[:1])
+    return bool(codes) and _says(_CONDITIONS, _read(sentence, codes), codes[:1])
 
 
 def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what may be, or might have been."""
-    return _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
+    return bool(codes) and _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
 
 
 def _read(text: str, codes: tuple[str, ...]) -> str:
@@ -350,12 +350,12 @@ def _read(text: str, codes: tuple[str, ...]) -> str:
 
 def is_wish(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it wishes or hopes."""
-    return _says(_WISHES, fold(sentence), codes[:1])
+    return bool(codes) and _says(_WISHES, fold(sentence), codes[:1])
 
 
 def is_claim(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it passes on what somebody else claims, without vouching for it."""
-    return _says(_CLAIMS, fold(sentence), codes[:1])
+    return bool(codes) and _says(_CLAIMS, fold(sentence), codes[:1])
 
 
 def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
