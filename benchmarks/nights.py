@@ -4,8 +4,11 @@ A life is a file of events over some days, with the facts in them, how these rel
 Each life is lived in several ways on the product's own path with its defaults: each day's events,
 then (but for "none") a night. On the morning after, recall is asked every question.
 
-    python -m benchmarks.nights --data LIFE.json [LIFE.json ...] [--ways none offline]
-                                [--later DAYS ...] [--json OUT]
+    python -m benchmarks.nights --data LIFE.json [LIFE.json ...] [--ways none offline reference]
+                                [--later DAYS ...] [--noise SHARE] [--json OUT]
+
+The reference model answers a night's prompts from the annotations of what they show; with
+`--noise` that share of its answers is wrong.
 
 With `--later` the questions are asked again after so many more days, each time after one more
 night: what nights forget with time shows there.
@@ -21,7 +24,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -33,6 +36,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.reference_model import ReferenceModel
 from graph.api import AsyncAgent, open_agent
 from memory.models import OFFLINE
 from memory.recall import IN_PROMPT
@@ -62,11 +66,16 @@ class Way:
     """How a life is lived: whether there are nights, and which chat model thinks in them."""
 
     nights: bool
-    model: BaseChatModel | str = OFFLINE
+    thinker: Callable[[Life, float], BaseChatModel | str] = lambda life, noise: OFFLINE
+    """The chat model, from the life and the share of its answers that are wrong."""
 
 
-WAYS: Mapping[str, Way] = {"none": Way(nights=False), "offline": Way(nights=True)}
-"""The ways by name. A model that answers a night's prompts from annotations joins them here."""
+WAYS: Mapping[str, Way] = {
+    "none": Way(nights=False),
+    "offline": Way(nights=True),
+    "reference": Way(True, lambda life, noise: ReferenceModel(life=life, noise=noise)),
+}
+"""The ways by name."""
 
 
 @dataclass
@@ -93,12 +102,15 @@ def read_life(path: Path) -> Life:
     return life
 
 
-async def lived(life: Life, way: Way, later: Sequence[int] = ()) -> dict[int, Asked]:
+async def lived(
+    life: Life, way: Way, later: Sequence[int] = (), noise: float = 0.0
+) -> dict[int, Asked]:
     """Live a life and ask its questions, by the days that passed since."""
     clock = [datetime.fromisoformat(life["events"][0]["at"])]
     found, calls = dict[int, Asked](), 0
     with tempfile.TemporaryDirectory() as folder:
-        opening = open_agent(Path(folder) / "data", model=way.model, clock=lambda: clock[0])
+        model = way.thinker(life, noise)
+        opening = open_agent(Path(folder) / "data", model=model, clock=lambda: clock[0])
         async with opening as agent:
             for _, events in groupby(life["events"], key=lambda event: event["at"][:10]):
                 day = list(events)
@@ -252,14 +264,14 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def scorecard(
-    lives: Mapping[str, Life], ways: Sequence[str], later: Sequence[int] = ()
+    lives: Mapping[str, Life], ways: Sequence[str], later: Sequence[int] = (), noise: float = 0.0
 ) -> dict[str, dict[str, Figures]]:
     """Live every life in every way: life -> way -> figures. `offline+30`: thirty days later."""
     found: dict[str, dict[str, Figures]] = {}
     for name, life in lives.items():
         found[name] = {}
         for way in ways:
-            for days, asked in asyncio.run(lived(life, WAYS[way], later)).items():
+            for days, asked in asyncio.run(lived(life, WAYS[way], later, noise)).items():
                 found[name][f"{way}+{days}" if days else way] = figures(life, asked)
     return found
 
@@ -293,6 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, nargs="+", required=True, metavar="LIFE.json")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--later", type=int, nargs="+", default=[], metavar="DAYS")
+    parser.add_argument("--noise", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/nights.json"))
     options = parser.parse_args(arguments)
     try:
@@ -300,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    found = scorecard(lives, options.ways, options.later)
+    found = scorecard(lives, options.ways, options.later, options.noise)
     show(found, Console())
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(found, indent=2) + "\n")

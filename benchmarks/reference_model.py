@@ -1,0 +1,266 @@
+"""A chat model that answers a night's prompts from a life's annotations, as a good model would.
+
+It is told nothing but the annotations of what a prompt shows: it finds the events, facts and people
+in the lines of the prompt, and answers with the facts, relations, attributes and insights that the
+annotations name for them. It never answers questions: recall does. `noise` is the share of its
+answers that are wrong, missing or misquoted, drawn from `seed`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import PrivateAttr
+
+from memory.messages import one_line, prompt_lines, unescaped
+
+MATTERS, PASSES = 7, 2
+"""Importance (1..10) of an entry that a fact cites, and of any other."""
+
+_LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
+_NUMBER = re.compile(r"\d+")
+
+Shown = Mapping[str, str]
+"""The id in the annotations -> the id that the prompt shows."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """The annotations of a life, by id."""
+
+    given: Mapping[str, Any]
+
+    @cached_property
+    def events(self) -> dict[str, str]:
+        """Event id -> text on one line."""
+        return {one["id"]: one_line(one["text"]) for one in self.given["events"]}
+
+    @cached_property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """Fact id -> fact."""
+        return {one["id"]: one for one in self.given["facts"]}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Fact id -> text on one line."""
+        return {id_: one_line(one["text"]) for id_, one in self.facts.items()}
+
+
+@dataclass
+class Noise:
+    """Draws which answers are wrong."""
+
+    share: float
+    random: random.Random
+
+    def spoils(self) -> bool:
+        """Whether the next answer is a bad one."""
+        return self.random.random() < self.share
+
+    def text(self, text: str) -> str:
+        """The text with a wrong number; one without a number loses its second half."""
+        numbers = list(_NUMBER.finditer(text))
+        if not numbers:
+            return text[: len(text) // 2]
+        at = self.random.choice(numbers)
+        return f"{text[: at.start()]}{int(at.group()) + 1}{text[at.end() :]}"
+
+    def ids(self, ids: Sequence[str], others: Iterable[str]) -> list[str]:
+        """Ids with one replaced by another that was shown."""
+        known = sorted(set(others) - set(ids))
+        return [self.random.choice(known), *ids[1:]] if known else list(ids)
+
+
+class ReferenceModel(BaseChatModel):
+    """Answers the prompts of a night from annotations."""
+
+    life: Any
+    """The life as its file gives it."""
+    noise: float = 0.0
+    seed: int = 0
+
+    _told: Life = PrivateAttr()
+    _noise: Noise = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Index the annotations."""
+        super().model_post_init(context)
+        self._told = Life(self.life)
+        self._noise = Noise(self.noise, random.Random(self.seed))
+
+    @property
+    def _llm_type(self) -> str:
+        return "reference"
+
+    def bind_tools(
+        self, tools: Sequence[Any], **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Offer tools, in a provider's form."""
+        kwargs.pop("tool_choice", None)
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        names = {tool["function"]["name"] for tool in kwargs.get("tools", [])}
+        answer = self._answer(messages, names)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _answer(self, messages: list[BaseMessage], tools: set[str]) -> AIMessage:
+        forms = {
+            "Scores": self._scores,
+            "Dream": self._dream,
+            "Attributes": self._attributes,
+            "Questions": self._questions,
+            "Insights": self._insights,
+        }
+        for name, answered in forms.items():
+            if name in tools:
+                return _calling(name, answered(_prompt(messages)))
+        human = _prompt(messages)
+        if "store_memory" in tools and prompt_lines.ENTRIES in human.splitlines():
+            if any(isinstance(one, AIMessage) for one in messages):
+                return _calling("noop", {"reasoning": "The rest is not worth keeping."})
+            facts = self._consolidated(human)
+            return _calling("store_memory", {"facts": facts}) if facts else _calling("noop", {})
+        return AIMessage("I see.")
+
+    def _scores(self, prompt: str) -> dict[str, Any]:
+        cited = {id_ for fact in self._told.facts.values() for id_ in fact["sources"]}
+        shown = _shown(prompt, self._told.events)
+        return {
+            "scores": [
+                {"id": id_, "importance": MATTERS if event in cited else PASSES}
+                for event, id_ in shown.items()
+                if not self._noise.spoils()
+            ]
+        }
+
+    def _consolidated(self, prompt: str) -> list[dict[str, Any]]:
+        """The facts whose newest source is shown, with the sources that are shown."""
+        shown = _shown(prompt, self._told.events)
+        order = {event: place for place, event in enumerate(self._told.events)}
+        made: list[dict[str, Any]] = []
+        for fact in self._told.facts.values():
+            if max(fact["sources"], key=order.__getitem__) not in shown:
+                continue
+            sources = [shown[event] for event in fact["sources"] if event in shown]
+            given = {
+                "text": fact["text"],
+                "source_ids": sources,
+                "speaker": fact["speaker"],
+                "entities": fact["entities"],
+            }
+            made += self._spoiled(given, shown.values())
+        return made
+
+    def _spoiled(self, given: dict[str, Any], ids: Iterable[str]) -> list[dict[str, Any]]:
+        """The fact as it is; or left out, with a wrong number, or with a wrong source."""
+        if not self._noise.spoils():
+            return [given]
+        kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
+        if kind == "missing":
+            return []
+        if kind == "wrong":
+            return [{**given, "text": self._noise.text(given["text"])}]
+        return [{**given, "source_ids": self._noise.ids(given["source_ids"], ids)}]
+
+    def _dream(self, prompt: str) -> dict[str, Any]:
+        shown = _shown(prompt, self._told.texts)
+        pairs: list[dict[str, str]] = []
+        for one in self._told.given["relations"]:
+            if one["first"] not in shown or one["second"] not in shown:
+                continue
+            ids, relation = [shown[one["first"]], shown[one["second"]]], one["kind"]
+            if self._noise.spoils():
+                if self._noise.random.random() < 0.5:
+                    continue
+                ids = self._noise.ids(ids, shown.values())
+            pairs.append(
+                {"fact": ids[0], "other": ids[1], "relation": relation, "reason": one["reason"]}
+            )
+        return {"relations": pairs}
+
+    def _attributes(self, prompt: str) -> dict[str, Any]:
+        """What the facts shown under an entity come to."""
+        shown, entity = _shown(prompt, self._told.texts), ""
+        ids: dict[str, str] = {}
+        for line in unescaped(prompt).splitlines():
+            if found := prompt_lines.read_entity(line.strip()):
+                entity, name = found
+                ids[name.casefold()] = entity
+        return {
+            "attributes": [
+                {
+                    "entity": ids[one["entity"].casefold()],
+                    "name": one["name"],
+                    "value": self._noise.text(one["value"])
+                    if self._noise.spoils()
+                    else one["value"],
+                    "evidence": [shown[fact] for fact in one["facts"] if fact in shown],
+                }
+                for one in self._told.given["attributes"]
+                if one["entity"].casefold() in ids and any(fact in shown for fact in one["facts"])
+            ]
+        }
+
+    def _questions(self, prompt: str) -> dict[str, Any]:
+        """The questions of insights, those with most of their sources shown first."""
+        shown = _shown(prompt, self._told.events)
+
+        def seen(insight: Mapping[str, Any]) -> int:
+            facts = (self._told.facts[id_] for id_ in insight["evidence"])
+            return sum(any(event in shown for event in fact["sources"]) for fact in facts)
+
+        found = sorted(self._told.given["insights"], key=seen, reverse=True)
+        return {"questions": [one["question"] for one in found if seen(one)][:3]}
+
+    def _insights(self, prompt: str) -> dict[str, Any]:
+        facts = _shown(prompt, self._told.texts)
+        events = _shown(prompt, self._told.events)
+        made: list[dict[str, Any]] = []
+        for one in self._told.given["insights"]:
+            evidence = list[str]()
+            for id_ in one["evidence"]:
+                sources = [events[e] for e in self._told.facts[id_]["sources"] if e in events]
+                evidence += [facts[id_]] if id_ in facts else sources[:1]
+            if one["question"] in prompt and len(evidence) >= 2 and not self._noise.spoils():
+                made.append({"text": one["text"], "evidence": evidence, "importance": 8})
+        return {"insights": made}
+
+
+def _prompt(messages: Sequence[BaseMessage]) -> str:
+    """The first human message, which shows the material."""
+    return next((str(one.text) for one in messages if isinstance(one, HumanMessage)), "")
+
+
+def _shown(prompt: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """Annotated id -> shown id, of the texts that stand at the end of a line of the prompt."""
+    found: dict[str, str] = {}
+    lines = [match for line in unescaped(prompt).splitlines() if (match := _LINE.match(line))]
+    for id_, text in texts.items():
+        for match in lines:
+            rest = match["rest"]
+            if text in rest and (rest.endswith(text) or rest.startswith(text)):
+                found.setdefault(id_, match["id"])
+    return found
+
+
+def _calling(name: str, args: dict[str, Any]) -> AIMessage:
+    call = ToolCall(name=name, args=args, id=f"call_{name}", type="tool_call")
+    return AIMessage("", tool_calls=[call])
