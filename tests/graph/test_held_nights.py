@@ -117,7 +117,7 @@ async def test_decisions_of_a_held_night_are_not_paid_for_again_until_it_is_disc
 ) -> None:
     model = ruler(6)
     settings = GATED.model_copy(update={"reflection_threshold": 5, "min_observations": 1})
-    heard = [*RULE, ("Ada", "Note: Ben built a greenhouse.")]
+    heard = [*RULE, ("Ada", "Note: Ben built a greenhouse of glass.")]
     async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
         clock.advance(days=60)
         await agent.resources.semantic.add(agent.scope, beds(19))

@@ -126,7 +126,8 @@ async def test_nights_begin_and_end_at_their_hour(tmp_path: Path, clock: Clock) 
             await until(lambda: notes.rested[-1][1] == "sleep")
             clock.set(datetime(2026, 3, day, 6, 0, tzinfo=UTC))
             await until(lambda: notes.rested[-1][1] == "awake")
-    assert len(model.calls) == 2
+    assert len(model.calls) == 3
+    assert (model.calls[0].tools, model.calls[2].tools) == (["Scores"], ["Attributes"])
     assert (notes.runs, notes.errors) == (5, [])
 
 
@@ -275,6 +276,6 @@ async def test_end_in_a_night_stops_between_steps_and_pays_no_answer_twice(
             await until(lambda: bool(notes.rested))
         after = (await agent.aget_state()).values
         facts = await agent.resources.semantic.all(agent.scope)
-    assert [one["llm_calls"] for one in after["report"]["night"]["steps"]] == [1, 1, 1]
-    assert (len(model.calls), len(facts), after["mode"]) == (3, 6, "sleep")
+    assert [one["llm_calls"] for one in after["report"]["night"]["steps"]] == [1, 1, 1, 1, 0]
+    assert (len(model.calls), len(facts), after["mode"]) == (4, 6, "sleep")
     assert [one["why"] for one in after["report"]["mode_changes"]] == ["schedule"]

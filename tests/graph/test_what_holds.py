@@ -35,8 +35,9 @@ def lively(settling: str = "YES") -> ScriptedChatModel:
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         last = str(messages[-1].text)
-        if settling in last and not isinstance(messages[-1], ToolMessage):
-            holds, falls = _PAIR.findall("\n".join(str(one.text) for one in messages))[-1]
+        pairs = _PAIR.findall("\n".join(str(one.text) for one in messages))
+        if settling in last and pairs and not isinstance(messages[-1], ToolMessage):
+            holds, falls = pairs[-1]
             return call("settle_dispute", holds=holds, falls=falls)
         return answer(messages, tools)
 

@@ -41,6 +41,8 @@ async def test_a_night_is_logged_once_with_its_calls(tmp_path: Path, clock: Cloc
         "score_importance",
         "consolidate",
         "dream",
+        "consolidate_entities",
+        "write_pages",
     ]
 
 
