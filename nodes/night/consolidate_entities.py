@@ -521,7 +521,7 @@ def _lines(news: EntityNews, numbering: Numbering) -> str:
     return "\n".join([prompt_lines.entity_line(short), *known, *lines])
 
 
-class Decided(NamedTuple):
+class DecidedAttributes(NamedTuple):
     """The operations of an answer, why parts of it were refused, and those that can be mended."""
 
     operations: list[Operation]
@@ -536,11 +536,11 @@ def decided(
     *,
     now: str,
     owners: Sequence[str] = (),
-) -> Decided:
+) -> DecidedAttributes:
     """What an answer about `batch` leads to; ids stand in `given`."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
-    found = Decided([], [f"{UNKNOWN}{one.entity}" for one in unknown], unknown)
+    found = DecidedAttributes([], [f"{UNKNOWN}{one.entity}" for one in unknown], unknown)
     for news in batch:
         profile = news.profile
         others = [line["text"] for one in batch if one is not news for line in one.lines]
