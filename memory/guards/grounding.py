@@ -183,6 +183,8 @@ def _turned(fact: Fact) -> str | None:
     if best < min(2, len(fact.words)) or best < 0.6 * len(fact.words):
         return None
     top = [(text, one) for count, text, one in near if count == best]
+    if any(mood.is_question(one.sentence) for _, one in top) or _goes_on(fact, top[0][1]):
+        return None
     if not denied and all(mood.negates(text, one.codes) for text, one in top):
         return "What it cites says that this is not so: keep the negation"
     plain = not any(mood.denies(one.sentence, one.codes) for _, one in top)
@@ -192,7 +194,17 @@ def _turned(fact: Fact) -> str | None:
     return _opposite(fact, [text for text, _ in top])
 
 
-_AND = re.compile(r"\s(?:and|und|y|e|et|ve|en)\s", re.IGNORECASE)
+_AND = re.compile(
+    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)", re.IGNORECASE
+)
+
+
+def _goes_on(fact: Fact, clause: Clause) -> bool:
+    """Whether a later source speaks of it, too: "It did not come." - "It comes tomorrow."."""
+    return any(
+        one.at > clause.at and one.speaker != clause.speaker and fact.nearness(one.words)
+        for one in fact.evidence.clauses
+    )
 
 
 _BUT_NOT = re.compile(
@@ -233,6 +245,9 @@ def _unrelated(fact: Fact) -> str | None:
     if languages(fact.text)[:1] != (fact.tongue,):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
+    others = [content(one.text, fact.codes) for one in fact.evidence.before if one not in sources]
+    if max(map(fact.nearness, others), default=0) <= fact.nearness(told):
+        return None  # It may be a paraphrase.
     if len(fact.words) >= LONG and fact.nearness(told) < LEAST * len(fact.words):
         return "It shares next to nothing with what it cites: cite the entry that says it"
     mine = numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue))

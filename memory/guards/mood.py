@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import fold, languages
+from memory.guards.lexicon import HAN, fold, languages
 from memory.text import cached_by_text
 
 
@@ -134,8 +134,8 @@ de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberl
  |erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
 es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
  |siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
-fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
- |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|ne \w+ que|seulement|a moins
+fr si|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
+ |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
@@ -323,6 +323,27 @@ def _says(table: dict[str, re.Pattern[str]], folded: str, codes: tuple[str, ...]
     return any(table[code].search(folded) for code in codes or tuple(table) if code in table)
 
 
+_INTERROGATIVE = re.compile(
+    r"(?:[^\W\d_]+ )?(?:who(?:'s|se)?|what(?:'s)?|when|where|which|why|how|can|could|will|would|shall"
+    r"|should|do|does|did|is|are|was|were|has|have|any(?:one|body)|wer|wen|wem|was|wann|wo|wohin"
+    r"|woher|welche\w*|warum|wieso|wie|kann|kannst|konnen|konnt|habt|hast|hat|ist|sind|quien(?:es)?"
+    r"|que|cuando|donde|cual(?:es)?|como|cuanto\w*|puedes?|podeis|pueden|qui|quoi|quand|ou|quel\w*"
+    r"|pourquoi|comment|combien|qu'\w+|est-ce|peux|pouvez|peut|kim\w*|ne zaman|nerede|nasil|hangi"
+    r"|kac\w*)(?!\w)|\w+-(?:tu|vous|on|il|elle|je|nous)(?!\w)|[谁哪几怎]|什么|多少|为什么|能不能|要不要"
+)
+
+
+@cached_by_text(2_048)
+def asks_from(sentence: str) -> int:
+    """Where the question of a sentence begins: "We have 60 tins, who signs?"."""
+    if sentence.find("¿") > 0:
+        return sentence.find("¿")
+    start = max(sentence.rfind(", "), sentence.rfind("，"), sentence.rfind(" - ")) + 1
+    first, last = fold(sentence[:start]).strip(), fold(sentence[start:]).strip(" -")
+    long = len(first.split()) >= 4 or len(HAN.findall(first)) >= 4
+    return start if long and _INTERROGATIVE.match(last) and not _INTERROGATIVE.match(first) else 0
+
+
 @cached_by_text(2_048)
 def is_question(sentence: str) -> bool:
     """Whether it asks."""
@@ -339,8 +360,10 @@ def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
 
 
 def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
-    """Whether it says what may be, or might have been."""
-    return bool(codes) and _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
+    """Whether it says what may be, or might have been. "I would like" is a wish alone."""
+    if not codes or is_wish(clause, codes):
+        return False
+    return _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
 
 
 def _read(text: str, codes: tuple[str, ...]) -> str:
@@ -355,7 +378,12 @@ def is_wish(sentence: str, codes: tuple[str, ...]) -> bool:
 
 def is_claim(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it passes on what somebody else claims, without vouching for it."""
+    if codes[:1] == ("tr",):  # A name may end as hearsay does: Satılmış.
+        sentence = _TURKISH_NAME.sub(" ", sentence)
     return bool(codes) and _says(_CLAIMS, fold(sentence), codes[:1])
+
+
+_TURKISH_NAME = re.compile(r"(?<=\s)[A-ZÇĞİÖŞÜ]\w+")
 
 
 def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
@@ -373,6 +401,17 @@ def quotes_another(sentence: str, codes: tuple[str, ...]) -> bool:
     if code not in _QUOTING or _EXPERTS.search(folded):
         return False
     return _QUOTING[code].search(folded) is not None
+
+
+def is_own(clause: str) -> bool:
+    """Whether it begins with "I": what follows is the speaker's, whatever was quoted before."""
+    return _I_FIRST.match(fold(clause).lstrip(" \"'-")) is not None
+
+
+_I_FIRST = re.compile(
+    r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
+    r"(?:i(?:'\w+)?|ich|yo|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"
+)
 
 
 def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
@@ -400,9 +439,17 @@ def reports_in(fact: str, codes: tuple[str, ...]) -> bool:
     return _says(_REPORTED, fold(fact), codes)
 
 
+_CONTRAST = re.compile(
+    r"(?<!\w)(?:\w+ ){1,2}degil,? (?=\w)|(?<!\w)(?:not|nicht) (?:\w+ ){1,4}(?=but |sondern )"
+    r"|(?<!\w)(?:pas|no) (?:\w+ ){1,4}(?=mais |sino )|(?<=, )(?:not|nicht|no|pas) (?:\w+ ?){1,3}$"
+    r"|不是[^，。]{1,6}，?(?=而?是)"
+)
+"""What is set right denies nothing else: "not half a day but the whole week"."""
+
+
 def negates(text: str, codes: tuple[str, ...]) -> bool:
-    """Whether a text has a word of negation."""
-    return _says(_NEGATIONS, fold(text), codes)
+    """Whether a text has a word of negation, other than one that sets something right."""
+    return _says(_NEGATIONS, _CONTRAST.sub(" ", fold(text)), codes)
 
 
 def denies(text: str, codes: tuple[str, ...]) -> bool:

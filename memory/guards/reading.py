@@ -146,12 +146,17 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
         general |= {Mood.REPORT}
     spread = content(sentence, codes) if general else ()
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
-    if Mood.QUESTION in general and is_answered:
-        general -= {Mood.QUESTION}
+    asked = sentence[mood.asks_from(sentence) :]
+    if is_answered:
+        general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
-        if quoted or mood.quotes_another(part, codes):
+        if part not in asked and asked not in part:
+            moods -= {Mood.QUESTION}
+        if mood.is_own(part) and not mood.is_claim(part, codes):
+            moods, quoted = moods - {Mood.REPORT}, ()
+        elif quoted or mood.quotes_another(part, codes):
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
