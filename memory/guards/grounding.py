@@ -9,8 +9,9 @@ What these rules cannot decide, such as a paraphrase or a translation, passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, tzinfo
+from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import of_another, other_subject, refers_back
@@ -139,10 +140,12 @@ _SAID_AS = {
 
 def _other_mood(fact: Fact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
-    told = fact.evidence.clauses
+    told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
     if not fact.evidence.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
+    if _is_of_speaker(fact) and any(mood.is_own(one.text) and not lost[id(one)] for one in told):
+        return None
     if all(lost[id(one)] for one in told):
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
@@ -150,11 +153,17 @@ def _other_mood(fact: Fact) -> str | None:
         return None
     near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
-    enough = min(2, -(-len(fact.words) // 2))
+    enough = min(2, -(-len(fact.words) // 2)) if stated else 1
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+def _is_of_speaker(fact: Fact) -> bool:
+    """Whether the fact begins with the name of a speaker that it cites."""
+    first = [names.bare(one) for one in fact.text.split()[:2]]
+    return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
 
 def _near(fact: Fact, clause: Clause) -> int:
@@ -171,31 +180,58 @@ def _turned(fact: Fact) -> str | None:
     if fact.translated or not fact.evidence.familiar or not fact.words:
         return None
     parts = [
-        (text, content(text, one.codes), one)
+        Part(text, content(text, one.codes), one, mood.negates(text, one.codes))
         for one in fact.evidence.clauses
         for text in _AND.split(one.text)
     ]
-    near = [(fact.nearness(words), text, one) for text, words, one in parts]
-    best = max(count for count, _, _ in near)
-    denied = mood.denies(fact.text, fact.codes)
-    if not denied and any(_excepts(fact, words, text, one) for text, words, one in parts):
+    if not mood.denies(fact.text, fact.codes) and any(_leaves_out(fact, parts)):
         return "What it cites leaves this out: keep the negation"
-    if best < min(2, len(fact.words)) or best < 0.6 * len(fact.words):
+    pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
+    return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+
+
+class Part(NamedTuple):
+    """A part of a clause, between two "and"."""
+
+    text: str
+    words: tuple[str, ...]
+    clause: Clause
+    negated: bool
+
+
+def _turns(piece: str, fact: Fact, parts: Sequence[Part]) -> str | None:
+    """The same for a piece of the fact."""
+    words = shared(content(mood.plainly(fold(piece)), fact.codes), fact.words)
+    if len(words) < 3 and piece != fact.text:
         return None
-    top = [(text, one) for count, text, one in near if count == best]
-    if any(mood.is_question(one.sentence) for _, one in top) or _goes_on(fact, top[0][1]):
+    near = {one: len(shared(words, one.words)) for one in parts}
+    best = max(near.values())
+    if best < min(2, len(words)) or best < 0.6 * len(words) or not best:
         return None
-    if not denied and all(mood.negates(text, one.codes) for text, one in top):
+    top = [one for one in parts if near[one] == best]
+    if any(mood.is_question(one.clause.sentence) for one in top) or _goes_on(fact, top[0].clause):
+        return None
+    said = [word for one in top for word in one.words]
+    rest = [one for one in words if one not in shared(words, said)]
+    denied = mood.denies(piece, fact.codes) or any(
+        shared(rest, one.words) for one in parts if not one.negated
+    )
+    if not denied and all(one.negated for one in top):
         return "What it cites says that this is not so: keep the negation"
-    plain = not any(mood.denies(one.sentence, one.codes) for _, one in top)
-    close = best >= max(3, 0.8 * len(fact.words))
-    if plain and close and mood.negates(fact.text, fact.codes):
+    plain = not any(mood.denies(one.clause.sentence, one.clause.codes) for one in top)
+    close = best >= max(3, 0.8 * len(words))
+    if plain and close and mood.negates(piece, fact.codes):
         return "What it cites says this without a negation"
-    return _opposite(fact, [text for text, _ in top])
+    return _opposite(piece, fact, [one.text for one in top])
 
 
 _AND = re.compile(
     r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)", re.IGNORECASE
+)
+_PIECES = re.compile(
+    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
+    r"|parce que|ve|ama|cunku|çünkü)\s",
+    re.IGNORECASE,
 )
 
 
@@ -207,26 +243,31 @@ def _goes_on(fact: Fact, clause: Clause) -> bool:
     )
 
 
-_BUT_NOT = re.compile(
-    r"(?:(?:but|aber|mais|pero|ama|and|und|et|y|doch) )?(?:not|nicht|pas|no|non|kein\w*)(?!\w)"
-)
+_EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
 
 
-def _excepts(fact: Fact, words: Sequence[str], text: str, clause: Clause) -> bool:
-    """Whether a few words after a "but not" are all in the fact: "not on Sunday"."""
-    if not 1 <= len(set(words)) <= 2 or not _BUT_NOT.match(fold(text).strip()):
-        return False
-    if len(shared([*words], fact.words)) < len(set(words)) or clause.text == clause.sentence:
-        return False
-    elsewhere = [one for one in fact.evidence.clauses if one is not clause]
-    return not any(shared([*words], one.words) for one in elsewhere)
+def _leaves_out(fact: Fact, parts: Sequence[Part]) -> Iterator[bool]:
+    """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
+    for one in parts:
+        except_for = _EXCEPT.search(fold(one.text))
+        words = set(one.words)
+        if except_for:
+            words = set(content(one.text[except_for.end() :], one.clause.codes))
+        elif not one.negated:
+            continue
+        others = [each for each in parts if each is not one and not each.negated]
+        yield bool(
+            (2 <= len(words) <= 4 or (except_for and words))
+            and len(shared(words, fact.words)) == len(words)
+            and not any(shared(words, each.words) for each in others)
+        )
 
 
-def _opposite(fact: Fact, texts: Sequence[str]) -> str | None:
+def _opposite(piece: str, fact: Fact, texts: Sequence[str]) -> str | None:
     """A word of the nearest clauses in whose place the fact has its opposite."""
-    mine = set(words_of(fact.folded))
+    mine = set(words_of(fold(piece)))
     theirs = {word for text in texts for word in words_of(fold(text))}
-    if mood.negates(fact.text, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
+    if mood.negates(piece, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
         return None
     for one, other in OPPOSITES.get(fact.tongue or "", ()):
         for here, there in ((one, other), (other, one)):

@@ -24,6 +24,7 @@ class Mood(Enum):
 
 _END = re.compile(
     r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
+    r"|(?<=[\U0001f300-\U0001faff])\s+(?=[A-Z\u00c0-\u00de])"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
@@ -74,6 +75,8 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
 
 
 _QUESTIONS = _by_language(r"""
+en ^(?:(?:also|and|but|so|ok|oh) )?(?:do|does|did|is|are|can|could|will|has|have|was|were|should)
+ (?:you|we|they|it|he|she|i|the|there|this|that|any\w*|some(?:one|body)) .*
 tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|kim)\W*$
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
 """)
@@ -135,7 +138,7 @@ de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberl
 es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
  |siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
 fr si|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
- |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins
+ |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
@@ -173,7 +176,7 @@ nl wil|hoopt|graag|zou
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
- |allegedly|accus\w*|pretend\w*|reckons
+ |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
 es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
@@ -215,7 +218,7 @@ de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellun
  |mutmas\w*|munkel\w*|versicher\w*|findet
 es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
  |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
- |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
+ |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*|habla\w*
  |dizque
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
  |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
@@ -240,12 +243,12 @@ _EXPERTS = re.compile(
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says|said|tells?|told|wrote|texted)"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
         r"|where|what|how"
-        r"|who|if|whether|not|you|we|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
+        r"|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
         "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
         "|glaubt)"
         r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
@@ -253,8 +256,10 @@ _QUOTING = {
         r"|meine) [a-z]+",
         "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
         "|comento)n? que (?:el|la|los|las|un"
-        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il "
+        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|(?<!\w)(?:dice|dijo|cuenta)n? que "
+        r"(?:\w+ )?\w{3,}mos(?!\w)",
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')"
+        "(?!il (?!manque|y a|faut|reste)"
         "|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
@@ -265,17 +270,18 @@ _QUOTING = {
 }
 _DOUBTS = _by_language(r"""
 en doubt\w*|don't (?:believe|buy)|not (?:so )?sure|hard to believe|can't see
- |i'd rather not repeat|no idea if
-de zweif\w*|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
-es lo dudo|no me lo creo|no lo creo|dudo|no lo veo|no la veo
-fr j'en doute|je doute|pas sur|je n'y crois pas|ca m'etonne\w*
+ |i'd rather not repeat|no idea if|(?:chart|log|record)s? (?:says?|shows?) nothing|to be (?:checked|confirmed)
+ |(?:we|i|he|she|they) (?:did not|didn't)|not (?:checked|confirmed)
+de zweif\w*|zu prufen|stimmt nicht|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
+es lo dudo|no me lo creo|no lo creo|dudo|no lo veo|no la veo|veo solo|por confirmar|no es cierto
+fr j'en doute|je doute|pas sur|je n'y crois pas|ca m'etonne\w*|a verifier|a confirmer|c'est faux
 tr suphe\w*|sanmiyorum|inanmiyorum|inanmam|emin degilim
-zh 怀疑|不信|我看不|没看见|不确定|存疑
+zh 怀疑|不太?信|没有.{0,4}记录|我看不|没看见|不确定|存疑
 """)
 _NEGATIONS = _by_language(r"""
 en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont
  |wont|didnt|doesnt|isnt|w/o|no longer
-de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein
+de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein|nimmer|nix
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
 tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
@@ -324,7 +330,7 @@ def _says(table: dict[str, re.Pattern[str]], folded: str, codes: tuple[str, ...]
 
 
 _INTERROGATIVE = re.compile(
-    r"(?:[^\W\d_]+ )?(?:who(?:'s|se)?|what(?:'s)?|when|where|which|why|how|can|could|will|would|shall"
+    r"(?:who(?:'s|se)?|what(?:'s)?|when|where|which|why|how|can|could|will|would|shall"
     r"|should|do|does|did|is|are|was|were|has|have|any(?:one|body)|wer|wen|wem|was|wann|wo|wohin"
     r"|woher|welche\w*|warum|wieso|wie|kann|kannst|konnen|konnt|habt|hast|hat|ist|sind|quien(?:es)?"
     r"|que|cuando|donde|cual(?:es)?|como|cuanto\w*|puedes?|podeis|pueden|qui|quoi|quand|ou|quel\w*"
@@ -341,7 +347,8 @@ def asks_from(sentence: str) -> int:
     start = max(sentence.rfind(", "), sentence.rfind("，"), sentence.rfind(" - ")) + 1
     first, last = fold(sentence[:start]).strip(), fold(sentence[start:]).strip(" -")
     long = len(first.split()) >= 4 or len(HAN.findall(first)) >= 4
-    return start if long and _INTERROGATIVE.match(last) and not _INTERROGATIVE.match(first) else 0
+    asks = _INTERROGATIVE.match(last) or _INTERROGATIVE.match(last.partition(" ")[2])
+    return start if long and asks and not _INTERROGATIVE.match(first) else 0
 
 
 @cached_by_text(2_048)
@@ -391,16 +398,17 @@ def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
     return _says(_DOUBTS, fold(text), codes[:1])
 
 
-def quotes_another(sentence: str, codes: tuple[str, ...]) -> bool:
-    """Whether it quotes somebody on somebody else: "Bo says the porter took it".
+def quotes_from(sentence: str, codes: tuple[str, ...]) -> int:
+    """Where it quotes somebody on somebody else: "Bo says the porter took it"; else its end.
 
     What people say of themselves, and the word of a doctor, stand for what is so.
     """
     folded = fold(sentence)
     code = codes[0] if codes else None
     if code not in _QUOTING or _EXPERTS.search(folded):
-        return False
-    return _QUOTING[code].search(folded) is not None
+        return len(sentence)
+    found = _QUOTING[code].search(folded)
+    return found.start() if found else len(sentence)
 
 
 def is_own(clause: str) -> bool:
@@ -447,9 +455,21 @@ _CONTRAST = re.compile(
 """What is set right denies nothing else: "not half a day but the whole week"."""
 
 
+_NO_TROUBLE = re.compile(
+    r"(?<!\w)(?:no|without(?: any)?|kein\w*|ohne|sin|ningun|pas de|sans|sem|senza) "
+    r"(?:problem\w*|trouble|difficult\w*|schwierigkeit\w*|dificultad\w*|difficulte\w*)"
+    r"|sorunsuz\w*|没问题"
+)
+
+
+def plainly(folded: str) -> str:
+    """A folded text without "no problem", which denies nothing."""
+    return _NO_TROUBLE.sub(" ", folded)
+
+
 def negates(text: str, codes: tuple[str, ...]) -> bool:
     """Whether a text has a word of negation, other than one that sets something right."""
-    return _says(_NEGATIONS, _CONTRAST.sub(" ", fold(text)), codes)
+    return _says(_NEGATIONS, _CONTRAST.sub(" ", plainly(fold(text))), codes)
 
 
 def denies(text: str, codes: tuple[str, ...]) -> bool:

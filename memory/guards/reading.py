@@ -37,7 +37,7 @@ class Clause(NamedTuple):
 
 
 _CLAUSES = re.compile(
-    r"[;:\u2013\u2014()，；：]|,(?!\d)|\s-\s|\u2192"
+    r"[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
@@ -150,13 +150,14 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
+    quote = mood.quotes_from(sentence, codes)
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         if mood.is_own(part) and not mood.is_claim(part, codes):
             moods, quoted = moods - {Mood.REPORT}, ()
-        elif quoted or mood.quotes_another(part, codes):
+        elif quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
