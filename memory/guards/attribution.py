@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection
 
 from memory.guards.lexicon import alike, content, fold, shared, words_of
-from memory.guards.names import Name, bare, names_in
+from memory.guards.names import Name, bare, confusable, mentions, names_in
+from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Fact
 from memory.text import name_key
 
@@ -172,3 +173,83 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     if _SOMEBODY_FIRST.search(folded[:first]):
         return None
     return max(people)[1] if people else None
+
+
+class _Scene:
+    """Which names the clauses of a fact's sources speak of."""
+
+    def __init__(self, fact: Fact) -> None:
+        self.units: list[tuple[Clause, frozenset[str], frozenset[str]]] = []
+        """Each clause, the names in it, and those of whom it goes on to speak."""
+        known = fact.people
+        sentence, last = "", frozenset[str]()
+        for clause in fact.evidence.clauses:
+            if clause.sentence != sentence:
+                sentence, last = clause.sentence, frozenset()
+            code = clause.codes[0] if clause.codes else None
+            here = frozenset(key for _, key in mentions(clause.text, known, code))
+            last = here or last
+            self.units.append((clause, here, last))
+        self.names = frozenset[str]().union(*(here for _, here, _ in self.units))
+
+
+def exchanged(fact: Fact) -> str | None:
+    """Why the name in a part of the fact is that of somebody, or something, else in its sources.
+
+    "Jansen covers it. Janssen does the board": two names, each with its own statement.
+    """
+    if fact.translated or not fact.evidence.familiar:
+        return None
+    scene = _Scene(fact)
+    for piece in _PIECES.split(fact.text):
+        here = list(dict.fromkeys(k for _, k in mentions(piece.strip(), fact.people, fact.tongue)))
+        if (other := _turned_round(here, piece, fact, scene)) is not None:
+            return f"What it cites has {other} the other way round"
+        for name in here:
+            other = _owner_of(name, here, piece, fact, scene)
+            if other is not None:
+                return f"What it cites says this of {other}, and the fact says it of {name}"
+    return None
+
+
+def _owner_of(name: str, here: list[str], piece: str, fact: Fact, scene: _Scene) -> str | None:
+    """The other name of whose clause the piece has the words, if `name` has none of them."""
+    rivals = [one for one in scene.names if confusable(one, name) and one not in here]
+    if not rivals or not fact.evidence.heard.has(Name(name, name, True)):
+        return None
+    wanted = [one for one in _anchors(piece, fact.codes) if not any(alike(one, k) for k in here)]
+    mine, theirs = 0.0, 0.0
+    for clause, said, goes_on in scene.units:
+        count = len(shared(wanted, _anchors(clause.text, clause.codes)))
+        count -= 0.5 if count and Mood.QUESTION in clause.moods else 0.0
+        if name in said or (name in goes_on and not said):
+            mine = max(mine, count)
+        elif goes_on & set(rivals):
+            theirs = max(theirs, count)
+        elif count > theirs:
+            mine = max(mine, count - 0.1)
+    return rivals[0] if theirs > mine else None
+
+
+def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
+    return [*content(text, codes), *re.findall(r"\d+", text)]
+
+
+def _turned_round(here: list[str], piece: str, fact: Fact, scene: _Scene) -> str | None:
+    """Two names on the wrong sides of the same word: "Mae replaces Faye"."""
+    if len(here) != 2:
+        return None
+    between = _between(here[0], here[1], piece, fact.codes)
+    for clause, said, _ in scene.units:
+        if set(here) <= said and between:
+            other = _between(here[1], here[0], clause.text, clause.codes)
+            if other and shared(between, other) and len(between) == len(other):
+                return f"{here[0]} and {here[1]}"
+    return None
+
+
+def _between(one: str, other: str, text: str, codes: tuple[str, ...]) -> list[str]:
+    """The content words between two names, in this order."""
+    folded = fold(text)
+    start, end = folded.find(one), folded.find(other)
+    return [*content(folded[start + len(one) : end], codes)] if 0 <= start < end else []

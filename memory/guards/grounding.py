@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
-from memory.guards.attribution import of_another, other_subject, refers_back
+from memory.guards.attribution import exchanged, of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
 from memory.guards.lexicon import (
     HAN,
@@ -65,6 +65,7 @@ def ungrounded(
         lambda: other_number(fact),
         lambda: _other_name(fact),
         lambda: other_subject(fact),
+        lambda: exchanged(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
         lambda: _unrelated(fact),
@@ -111,6 +112,8 @@ def _other_name(fact: Fact) -> str | None:
             continue
         if name.key not in fact.people and not fact.evidence.familiar:
             continue
+        if not fact.translated and (other := names.mistaken(name, fact.text, heard)) is not None:
+            return f"What it cites says {other}, and the fact says {name.written}"
         if refers_back(name, fact):
             continue
         if name.sure:
@@ -118,7 +121,7 @@ def _other_name(fact: Fact) -> str | None:
                 f"{name.written} does not occur in what it cites: cite the entry that names "
                 f"{name.written}, or put the name right"
             )
-        other = names.mistaken(name, fact.text, heard) or names.resembling(name, heard, fact.text)
+        other = names.resembling(name, heard, fact.text)
         if other is not None and not fact.translated:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None

@@ -295,7 +295,7 @@ _DENIALS = _by_language(r"""
 en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less
  |refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*
  |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead
- |rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
+ |rather|leav\w*|left|skip\w*|out|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
  |object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly
  |scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong
  |differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*

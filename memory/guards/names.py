@@ -148,7 +148,7 @@ _HAN_SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任"
     "沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔"
     "向汤温康施文牛樊葛邢安齐易乔伍庞颜倪庄聂章鲁岳翟殷詹申欧耿关兰焦俞左柳甘祝包宁尚符舒阮柯纪梅童凌毕单"
-    "裴霍成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
+    "裴霍代成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
 )
 _HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
 _NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
@@ -319,6 +319,49 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
         if near and abs(len(word) - len(name.key)) <= 2:
             return token.group()
     return None
+
+
+def confusable(one: str, other: str) -> bool:
+    """Whether two different names are near relatives: Jansen and Janssen, 小戴 and 小代."""
+    if one == other or one in _forms_of(other) or other in _forms_of(one):
+        return False
+    if HAN.search(one) or HAN.search(other):
+        return len(one) == len(other) == 2 and one[0] == other[0]
+    return (
+        min(len(one), len(other)) >= 3
+        and one[:2] == other[:2]
+        and SequenceMatcher(None, one, other).ratio() >= _RESEMBLING
+        and abs(len(one) - len(other)) <= 3
+    )
+
+
+def _forms_of(name: str) -> tuple[str, ...]:
+    return name, f"{name}s", f"{name}es", f"{name}n"
+
+
+def mentions(text: str, known: Collection[str], tongue: str | None) -> list[tuple[int, str]]:
+    """The words of a text that look like names, each with its place; folded.
+
+    "Not Cheng's" mentions nobody. A word with a capital is enough here, or a code: VH-KLB.
+    """
+    found: list[tuple[int, str]] = []
+    for token in _MENTION.finditer(text):
+        key, written = bare(token.group()), token.group()
+        opens = not text[: token.start()].strip(" \"'«“„‘¿¡(")
+        capital = written[0].isupper() and not _is_common(written, key)
+        if key in known or (capital and not (opens and tongue == "de")):
+            if not _NOT_HIM.search(fold(text[: token.start()])):
+                found.append((token.start(), key))
+    found += [
+        (one.start(), one[0])
+        for one in _HAN_NICKNAME.finditer(text)
+        if one[0] in known or (one[1] in _HAN_SURNAMES and one[1] not in _NO_SURNAMES)
+    ]
+    return found
+
+
+_MENTION = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W_]+)*")
+_NOT_HIM = re.compile(r"(?<!\w)(?:not|nicht|no|pas|non) (?:(?:mr|mrs|ms|dr|frau|herr|m|mme)\.? )?$")
 
 
 def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
