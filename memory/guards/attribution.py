@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from memory.guards.lexicon import alike, content, fold, shared, words_of
+from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
 from memory.guards.names import Name, bare, confusable, mentions, names_in
 from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Fact
@@ -80,11 +81,23 @@ def refers_back(name: Name, fact: Fact) -> bool:
         return False
     if not fact.translated:
         best = max(fact.evidence.clauses, key=lambda one: fact.nearness(one.words))
+        if _means_another(best, fact):
+            return False
         return not _I_ANYWHERE.search(fold(best.text)) and (
             _points(best.sentence) or fact.tongue == "tr"
         )
     return not any(_I_ANYWHERE.search(fold(one.text)) for one in fact.evidence.sources) and any(
         _points(one.text) for one in fact.evidence.sources
+    )
+
+
+def _means_another(clause: Clause, fact: Fact) -> bool:
+    """Whether the sentence names somebody else before its pronoun: "found by Sule, he picked"."""
+    folded = fold(clause.sentence)
+    pronoun = _SOMEBODY_FIRST.search(folded)
+    return pronoun is not None and any(
+        one.sure and one.key not in fact.folded and -1 < folded.find(one.key) < pronoun.start()
+        for one in names_in(clause.sentence, fact.people, fact.tongue)
     )
 
 
@@ -175,77 +188,120 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     return max(people)[1] if people else None
 
 
-class _Scene:
-    """Which names the clauses of a fact's sources speak of."""
-
-    def __init__(self, fact: Fact) -> None:
-        self.units: list[tuple[Clause, frozenset[str], frozenset[str]]] = []
-        """Each clause, the names in it, and those of whom it goes on to speak."""
-        known = fact.people
-        sentence, last = "", frozenset[str]()
-        for clause in fact.evidence.clauses:
-            if clause.sentence != sentence:
-                sentence, last = clause.sentence, frozenset()
-            code = clause.codes[0] if clause.codes else None
-            here = frozenset(key for _, key in mentions(clause.text, known, code))
-            last = here or last
-            self.units.append((clause, here, last))
-        self.names = frozenset[str]().union(*(here for _, here, _ in self.units))
-
-
 def exchanged(fact: Fact) -> str | None:
     """Why the name in a part of the fact is that of somebody, or something, else in its sources.
 
     "Jansen covers it. Janssen does the board": two names, each with its own statement.
     """
-    if fact.translated or not fact.evidence.familiar:
+    if fact.translated:
         return None
-    scene = _Scene(fact)
+    mine = {one.key for one in names_in(fact.text, fact.people, fact.tongue)} | fact.people
+    scene = list(_owners(fact, mine))
     for piece in _PIECES.split(fact.text):
-        here = list(dict.fromkeys(k for _, k in mentions(piece.strip(), fact.people, fact.tongue)))
-        if (other := _turned_round(here, piece, fact, scene)) is not None:
-            return f"What it cites has {other} the other way round"
+        here = [one for one in mentions(piece, mine, by_capital=False) if one in mine]
+        if _turned_round(here, piece, fact, scene):
+            return f"What it cites has {here[0]} and {here[1]} the other way round"
         for name in here:
-            other = _owner_of(name, here, piece, fact, scene)
-            if other is not None:
+            if (other := _owner_of(name, here, piece, fact, scene)) is not None:
                 return f"What it cites says this of {other}, and the fact says it of {name}"
     return None
 
 
-def _owner_of(name: str, here: list[str], piece: str, fact: Fact, scene: _Scene) -> str | None:
-    """The other name of whose clause the piece has the words, if `name` has none of them."""
-    rivals = [one for one in scene.names if confusable(one, name) and one not in here]
-    if not rivals or not fact.evidence.heard.has(Name(name, name, True)):
+class _Owned(NamedTuple):
+    """What the sources say of somebody, up to the next name."""
+
+    names: frozenset[str]
+    words: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+
+
+def _owners(fact: Fact, known: Collection[str]) -> Iterator[_Owned]:
+    """The runs of clauses with the same names. A fragment goes on with the sentence before."""
+    run, names, sentence = list[Clause](), frozenset[str](), ""
+    for clause in fact.evidence.clauses:
+        is_inside = not clause.sentence.startswith(clause.text)
+        text = f"... {clause.text}" if is_inside else clause.text
+        here = frozenset(mentions(text, known, by_capital="de" not in clause.codes[:1]))
+        anew = clause.sentence != sentence and len(clause.words) > _FRAGMENT
+        if run and (anew or here):
+            yield _owned(names, run)
+            run = []
+        names = here if here or anew else names
+        run, sentence = [*run, clause], clause.sentence
+    yield _owned(names, run)
+
+
+_FRAGMENT = 1
+"""Most content words of a sentence that may belong to the one before."""
+
+
+def _owned(names: frozenset[str], run: Sequence[Clause]) -> _Owned:
+    return _Owned(names, tuple(w for c in run for w in _anchors(c.text, c.codes)), tuple(run))
+
+
+def _owner_of(
+    name: str, here: Collection[str], piece: str, fact: Fact, scene: Sequence[_Owned]
+) -> str | None:
+    """The other name to which the words of the piece belong, if none of them is `name`'s."""
+    if not fact.evidence.heard.has(Name(name, name, True)):
         return None
     wanted = [one for one in _anchors(piece, fact.codes) if not any(alike(one, k) for k in here)]
-    mine, theirs = 0.0, 0.0
-    for clause, said, goes_on in scene.units:
-        count = len(shared(wanted, _anchors(clause.text, clause.codes)))
-        count -= 0.5 if count and Mood.QUESTION in clause.moods else 0.0
-        if name in said or (name in goes_on and not said):
+    mine, theirs, other = 0.0, 0.0, ""
+    for one in scene:
+        count = float(len(shared(wanted, one.words)))
+        if count and any(Mood.QUESTION in clause.moods for clause in one.clauses):
+            count -= 0.5
+        rivals = [each for each in one.names if confusable(each, name) and each not in here]
+        if name in one.names or _is_said_by(name, one):
             mine = max(mine, count)
-        elif goes_on & set(rivals):
-            theirs = max(theirs, count)
-        elif count > theirs:
-            mine = max(mine, count - 0.1)
-    return rivals[0] if theirs > mine else None
+        elif rivals and count > theirs:
+            theirs, other = count, rivals[0]
+        elif _tells_all(count, wanted, one, fact) and not _owns(Name(name, name, True), piece):
+            theirs, other = max(theirs, 0.5), other or min(one.names)
+    return other if theirs > mine else None
+
+
+def _is_said_by(name: str, one: _Owned) -> bool:
+    """Whether somebody of that name says it of himself."""
+    return any(
+        clause.speaker is not None
+        and name in fold(clause.speaker).split()
+        and _I_ANYWHERE.search(fold(clause.text)) is not None
+        for clause in one.clauses
+    )
+
+
+def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: Fact) -> bool:
+    """Whether all words of a piece belong to a single name that the fact does not have."""
+    folded = fold(" ".join(clause.text for clause in one.clauses))
+    return (
+        2 <= count == len(wanted)
+        and len(one.names) == 1
+        and not any(each in fact.folded for each in one.names)
+        and not (_I_ANYWHERE.search(folded) or _SOMEBODY_FIRST.search(folded))
+    )
 
 
 def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
     return [*content(text, codes), *re.findall(r"\d+", text)]
 
 
-def _turned_round(here: list[str], piece: str, fact: Fact, scene: _Scene) -> str | None:
-    """Two names on the wrong sides of the same word: "Mae replaces Faye"."""
+def _turned_round(here: Sequence[str], piece: str, fact: Fact, scene: Sequence[_Owned]) -> bool:
+    """Whether two names stand on the wrong sides of the same word: "Mae replaces Faye"."""
     if len(here) != 2:
-        return None
+        return False
     between = _between(here[0], here[1], piece, fact.codes)
-    for clause, said, _ in scene.units:
-        if set(here) <= said and between:
-            other = _between(here[1], here[0], clause.text, clause.codes)
-            if other and shared(between, other) and len(between) == len(other):
-                return f"{here[0]} and {here[1]}"
-    return None
+    for clause in (each for one in scene if set(here) <= one.names for each in one.clauses):
+        other = _between(here[1], here[0], clause.text, clause.codes)
+        same = shared(between, other) and len(between) == len(other)
+        if same or (_WON & {*between} and _WON & {*other}):
+            return True
+    return False
+
+
+_WON = word_set(
+    "beat beats won win defeat gewann schlug besiegt gano vencio gagne battu bat vaincu yendi"
+)
 
 
 def _between(one: str, other: str, text: str, codes: tuple[str, ...]) -> list[str]:

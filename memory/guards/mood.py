@@ -28,7 +28,7 @@ _END = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
-    r"|nr|inkl"
+    r"|nr|inkl|hr|fr"
     r"|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")

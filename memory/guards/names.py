@@ -159,6 +159,8 @@ _HAN_PLACE = re.compile(
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 _BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
 """Behind one of these a German noun without an article is often a name."""
+_SLOTS = _BARE | word_set("chez with by at near con avec called named")
+"""Behind one of these two names stand in the same place."""
 
 
 def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
@@ -339,25 +341,27 @@ def _forms_of(name: str) -> tuple[str, ...]:
     return name, f"{name}s", f"{name}es", f"{name}n"
 
 
-def mentions(text: str, known: Collection[str], tongue: str | None) -> list[tuple[int, str]]:
-    """The words of a text that look like names, each with its place; folded.
+def mentions(text: str, known: Collection[str], *, by_capital: bool) -> list[str]:
+    """The words of a text that look like names; folded.
 
-    "Not Cheng's" mentions nobody. A word with a capital is enough here, or a code: VH-KLB.
+    "Not Cheng's" mentions nobody. `known`: names wherever they stand, with all that resemble them.
+    A capital makes a name `by_capital` only, and never at the beginning.
     """
-    found: list[tuple[int, str]] = []
+    found: list[str] = []
     for token in _MENTION.finditer(text):
         key, written = bare(token.group()), token.group()
-        opens = not text[: token.start()].strip(" \"'«“„‘¿¡(")
-        capital = written[0].isupper() and not _is_common(written, key)
-        if key in known or (capital and not (opens and tongue == "de")):
+        if not written[0].isupper() or _is_common(written, key):
+            continue
+        near = any(confusable(key, one) for one in known)
+        if near or key in known or (by_capital and token.start() > 1 and len(key) > 2):
             if not _NOT_HIM.search(fold(text[: token.start()])):
-                found.append((token.start(), key))
+                found.append(key)
     found += [
-        (one.start(), one[0])
+        one[0]
         for one in _HAN_NICKNAME.finditer(text)
         if one[0] in known or (one[1] in _HAN_SURNAMES and one[1] not in _NO_SURNAMES)
     ]
-    return found
+    return list(dict.fromkeys(found))
 
 
 _MENTION = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W_]+)*")
@@ -376,7 +380,7 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
         places: list[re.Match[str]] = []
-        if lead and (lead[1] in _BARE or len(lead[1]) > 4):
+        if lead and (lead[1] in _SLOTS or len(lead[1]) > 4):
             places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
         if follow and follow[1] not in _ALL_FUNCTION_WORDS:
             places += re.finditer(
