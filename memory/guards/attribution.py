@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
-from memory.guards.names import Name, bare, confusable, mentions, names_in
+from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
 from memory.guards.mood import Mood
 from memory.guards.reading import Clause, Fact
 from memory.text import name_key
@@ -196,6 +196,7 @@ def exchanged(fact: Fact) -> str | None:
     if fact.translated:
         return None
     mine = {one.key for one in names_in(fact.text, fact.people, fact.tongue)} | fact.people
+    mine |= labels(fact.text, fact.evidence.heard.text)
     scene = list(_owners(fact, mine))
     for piece in _PIECES.split(fact.text):
         here = [one for one in mentions(piece, mine, by_capital=False) if one in mine]
@@ -243,7 +244,7 @@ def _owner_of(
     name: str, here: Collection[str], piece: str, fact: Fact, scene: Sequence[_Owned]
 ) -> str | None:
     """The other name to which the words of the piece belong, if none of them is `name`'s."""
-    if not fact.evidence.heard.has(Name(name, name, True)):
+    if not (name.isdigit() or fact.evidence.heard.has(Name(name, name, True))):
         return None
     wanted = [one for one in _anchors(piece, fact.codes) if not any(alike(one, k) for k in here)]
     mine, theirs, other = 0.0, 0.0, ""

@@ -214,13 +214,13 @@ def alike(one: str, other: str) -> bool:
     """Whether two content words are forms of one word, or parts of a compound."""
     if one == other:
         return True
-    short, long = sorted((one, other), key=len)
-    if len(short) < 4 or HAN.match(one):
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    if short[:4] != long[:4]:
+        return len(short) >= 5 and short in long
+    if len(short) < 4:
         return False
-    if len(short) >= 5 and short in long:
-        return True
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
-    return same >= max(4, round(0.6 * len(long)))
+    return same == len(short) >= 5 or same >= max(4, round(0.6 * len(long)))
 
 
 def shared(words: Collection[str], others: Collection[str]) -> list[str]:
@@ -248,7 +248,7 @@ en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
  rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost
  arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
  works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
- longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
+ longer/shorter older|elder|oldest|eldest/younger|youngest bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
  married/divorced healthy/ill|sick always/never
 de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert
  angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft
