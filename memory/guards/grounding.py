@@ -153,7 +153,9 @@ def _other_mood(fact: Fact) -> str | None:
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     if fact.translated:
-        return None
+        hedged = [one for one in told if _digits(one.text) & _digits(fact.text)]
+        moods = next((lost[id(one)] for one in hedged if all(lost[id(one)] for one in hedged)), None)
+        return f"What it cites {_SAID_AS[moods[0]]}" if moods else None
     near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
     enough = min(2, -(-len(fact.words) // 2)) if stated else 1
@@ -170,7 +172,13 @@ def _is_of_speaker(fact: Fact) -> bool:
 
 
 def _near(fact: Fact, clause: Clause) -> int:
-    return fact.nearness(clause.spread or clause.words)
+    same = _digits(clause.text) & _digits(fact.text)
+    return fact.nearness(clause.spread or clause.words) + len(same)
+
+
+def _digits(text: str) -> set[str]:
+    """The numbers of a text, without their separators."""
+    return {re.sub(r"\D", "", one) for one in re.findall(r"\d[\d.,]*", text)} - {""}
 
 
 def _lost(clause: Clause, fact: Fact) -> list[Mood]:
@@ -217,7 +225,9 @@ def _turns(piece: str, fact: Fact, parts: Sequence[Part]) -> str | None:
     said = [word for one in top for word in one.words]
     rest = [one for one in words if one not in shared(words, said)]
     denied = mood.denies(piece, fact.codes) or any(
-        shared(rest, one.words) for one in parts if not one.negated
+        shared(rest, one.words)
+        for one in parts
+        if not one.negated and one.clause.sentence == top[0].clause.sentence
     )
     if not denied and all(one.negated for one in top):
         return "What it cites says that this is not so: keep the negation"

@@ -91,7 +91,7 @@ tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
  sonra su ve veya
  yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
- var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ siz sizi yine bence iyi hemen var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
  della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non

@@ -248,7 +248,8 @@ _QUOTING = {
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
         r"|where|what|how"
-        r"|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
+        r"|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
+        r"|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
         "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
         "|glaubt)"
         r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
@@ -264,8 +265,7 @@ _QUOTING = {
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
-        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人"
-        "|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
+        "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])说(?!不定|明|服|话|好|过|起|是|我|实)",
     }.items()
 }
 _DOUBTS = _by_language(r"""

@@ -371,21 +371,23 @@ def mentions(text: str, known: Collection[str], *, by_capital: bool) -> list[str
 
 _NUMBER = re.compile(r"(?<![\d.,:])\d+(?![.,:]?\d)")
 _LABEL = re.compile(
-    r"(?<!\w)([^\W\d_]{3,})\.? (?:no\.? |nr\.? |n° ?)?#?(\d{1,5})(?![.,:]?\d|\s?%)|#(\d+)|(\d+)([床号栋路])"
+    r"#(\d+)|(?<!\w)([^\W\d_]{3})[^\W\d_]*\.? (?:no\.? |nr\.? |n° ?)?(\d{1,5})(?![.,:]?\d|\s?%)"
+    r"|(\d+)([床号栋路])"
 )
 
 
 def labels(text: str, others: str) -> set[str]:
     """The numbers by which both texts tell things of a kind apart, if there are several: bed 4."""
     mine, theirs = _labels(text), _labels(others)
-    kinds = {kind for kind, number in mine if (kind, number) in theirs or kind == "#"}
-    found = {number for kind, number in theirs if kind in kinds}
-    return found | {number for kind, number in mine if kind in kinds} if len(found) > 1 else set()
+    known = {*_NUMBER.findall(others)}
+    kinds = {kind for kind, number in mine if number in known} & {kind for kind, _ in theirs}
+    found = {number for kind, number in (*theirs, *mine) if kind in kinds}
+    return found if len(found) > 1 else set()
 
 
 def _labels(text: str) -> set[tuple[str, str]]:
-    found = (one.groups() for one in _LABEL.finditer(fold(text)))
-    return {(han or word or "#", number or code or place) for word, number, code, place, han in found}
+    found = (one.groups("") for one in _LABEL.finditer(fold(text)))
+    return {(han or word or "#", code + number + place) for code, word, number, place, han in found}
 
 
 _MENTION = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W_]+)*")
