@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
-from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
 from memory.guards.mood import Mood
+from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
 from memory.guards.reading import Clause, Fact
 from memory.text import name_key
 
@@ -19,9 +19,6 @@ _I = {
     "fr": r"(?<!\w)(?:je(?!\w)|j')",
     "tr": r"(?<!\w)ben(?!\w)",
     "zh": r"我(?!们)",
-    "it": r"(?<!\w)io(?!\w)",
-    "pt": r"(?<!\w)eu(?!\w)",
-    "nl": r"(?<!\w)ik(?!\w)",
 }
 _MY = {
     "en": r"(?<!\w)my ([a-z]+)",

@@ -100,13 +100,22 @@ _QUOTED = re.compile(
 )
 
 
+def _other_title(fact: Fact) -> str | None:
+    """A title in quotation marks that the sources, which quote some, do not have."""
+    heard = fact.evidence.heard
+    if fact.translated or not _QUOTED.search(heard.text):
+        return None
+    titles = (one.strip() for one in _QUOTED.findall(fact.text))
+    return next(
+        (one for one in titles if re.sub(r"[\W_]+", "", fold(one)) not in heard.joined), None
+    )
+
+
 def _other_name(fact: Fact) -> str | None:
     """A name of the fact that its sources do not have."""
     heard = fact.evidence.heard
-    if not fact.translated and _QUOTED.search(heard.text):
-        for title in _QUOTED.findall(fact.text):
-            if re.sub(r"[\W_]+", "", fold(title)) not in heard.joined:
-                return f"What it cites gives another title than {title.strip()}"
+    if (title := _other_title(fact)) is not None:
+        return f"What it cites gives another title than {title}"
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
@@ -154,7 +163,9 @@ def _other_mood(fact: Fact) -> str | None:
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     if fact.translated:
         hedged = [one for one in told if _digits(one.text) & _digits(fact.text)]
-        moods = next((lost[id(one)] for one in hedged if all(lost[id(one)] for one in hedged)), None)
+        moods = next(
+            (lost[id(one)] for one in hedged if all(lost[id(one)] for one in hedged)), None
+        )
         return f"What it cites {_SAID_AS[moods[0]]}" if moods else None
     near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
@@ -239,7 +250,8 @@ def _turns(piece: str, fact: Fact, parts: Sequence[Part]) -> str | None:
 
 
 _AND = re.compile(
-    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)", re.IGNORECASE
+    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
+    re.IGNORECASE,
 )
 _PIECES = re.compile(
     r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"

@@ -65,6 +65,7 @@ en a about after all also am an and any are as at be been before but by can coul
  we were what when where which while who whose why will with would yet you your because being both
  each every few more most much nor once other own same such through during against between again
  without within upon whom let's can't won't didn't hasn't haven't wasn't weren't we'll you're
+ himself herself nobody
 
 de aber alle alles als also am an auch auf aus bei beim bin bis bist da dann das dass dem den der
  des die dies diese dieser dieses doch dort du durch ein eine einem einen einer eines er erst es
@@ -91,7 +92,8 @@ tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
  sonra su ve veya
  yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
- siz sizi yine bence iyi hemen var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ siz sizi yine bence iyi hemen
+ var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
  della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
@@ -248,7 +250,8 @@ en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
  rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost
  arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
  works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
- longer/shorter older|elder|oldest|eldest/younger|youngest bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
+ longer/shorter older|elder|oldest/younger|youngest
+ bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
  married/divorced healthy/ill|sick always/never
 de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert
  angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft
@@ -271,9 +274,6 @@ fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee
 tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler
  serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali
  bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
-it aperto|aperta/chiuso|chiusa vinto/perso
-pt aberto|aberta/fechado|fechada ganhou/perdeu
-nl open/dicht|gesloten gewonnen/verloren
 """
 )
 """Words in whose place the other says the opposite."""

@@ -8,7 +8,7 @@ German noun counts as a name in a few places alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -152,10 +152,6 @@ _HAN_SURNAMES = frozenset(
 )
 _HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
 _NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
-_HAN_PLACE = re.compile(
-    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行"
-    "|超市|机场|剧院|广场|路|街)"
-)
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 _BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
 """Behind one of these a German noun without an article is often a name."""
@@ -195,16 +191,8 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif (opens and place == 0) or (
-                not opens and (before in _BARE or _in_a_name(tokens, place))
-            ):
+            elif before in _BARE if not opens else place == 0:
                 yield Name(written, key, False)
-
-
-def _in_a_name(tokens: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a German noun follows another at once: "Firma Kessler", "Hotel Post"."""
-    before = tokens[place - 1]
-    return before.group()[:1].isupper() and tokens[place].start() == before.end() + 1
 
 
 def _is_common(written: str, key: str) -> bool:
@@ -241,8 +229,6 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
     for found in _HAN_NICKNAME.finditer(folded):
         if found[1] in _HAN_SURNAMES and found[1] not in _NO_SURNAMES and found[0] not in known:
             yield Name(found[0], found[0], False)
-    for found in _HAN_PLACE.finditer(folded):
-        yield Name(found[0], found[0], False)
     for found in _HAN_NAME.finditer(folded):
         before = folded[found.start() - 1 : found.start()] if found.start() else ""
         if (
@@ -357,9 +343,9 @@ def mentions(text: str, known: Collection[str], *, by_capital: bool) -> list[str
         if not written[0].isupper() or _is_common(written, key):
             continue
         near = any(confusable(key, one) for one in known)
-        if near or key in known or (by_capital and token.start() > 1 and len(key) > 2):
-            if not _NOT_HIM.search(fold(text[: token.start()])):
-                found.append(key)
+        is_name = near or key in known or (by_capital and token.start() > 1 and len(key) > 2)
+        if is_name and not _NOT_HIM.search(fold(text[: token.start()])):
+            found.append(key)
     found += [
         one[0]
         for one in _HAN_NICKNAME.finditer(text)
@@ -371,7 +357,8 @@ def mentions(text: str, known: Collection[str], *, by_capital: bool) -> list[str
 
 _NUMBER = re.compile(r"(?<![\d.,:])\d+(?![.,:]?\d)")
 _LABEL = re.compile(
-    r"#(\d+)|(?<!\w)([^\W\d_]{3})[^\W\d_]*\.? (?:no\.? |nr\.? |n° ?)?(\d{1,5})(?![.,:]?\d|\s?%)"
+    r"#(\d+)|(?<!\w)([^\W\d_]{3})[^\W\d_]*\.? (?:no\.? |nr\.? |n° ?)?(\d{1,5})"
+    r"(?![.,:]?\d|\s?%)"
     r"|(\d+)([床号栋路])"
 )
 
@@ -401,7 +388,8 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     """
     folded = fold(fact)
     if HAN.match(name.key):
-        return _mistaken_in_chinese(name, folded, heard)
+        others = _HAN_NICKNAME.finditer(heard.folded)
+        return next((one[0] for one in others if one[0] not in folded), None)
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
@@ -418,17 +406,6 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
             if word[:1].isupper() and strange and not _is_common(word, other[1]):
                 return word
     return None
-
-
-def _mistaken_in_chinese(name: Name, fact: str, heard: Heard) -> str | None:
-    """Another nickname, or another place of the same kind."""
-    if place := _HAN_PLACE.fullmatch(name.key):
-        if name.key[:2] in heard.folded:
-            return None
-        others = re.finditer(f"[\u4e00-\u9fff]{{2}}{place[1]}", heard.folded)
-    else:
-        others = _HAN_NICKNAME.finditer(heard.folded)
-    return next((one[0] for one in others if one[0] not in fact), None)
 
 
 _ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

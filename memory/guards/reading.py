@@ -156,13 +156,15 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         if mood.is_own(part) and not mood.is_claim(part, codes):
-            moods, quoted = moods - {Mood.REPORT}, ()
+            general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
+            quoted, quote = (), len(sentence)
         elif quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
         words = content(part, codes)
-        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, spread)
+        whole_words = spread if moods & general else ()
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, whole_words)
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
