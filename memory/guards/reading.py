@@ -144,13 +144,13 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     general = _moods_of_sentence(sentence, codes)
     if mood.is_quote(sentence, codes) and mood.is_doubted(source.text, codes):
         general |= {Mood.REPORT}
-    spread = content(sentence, codes) if general else ()
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
     asked = sentence[mood.asks_from(sentence) :]
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
     quote = mood.quotes_from(sentence, codes)
+    told: list[tuple[str, frozenset[Mood], bool]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
         if part not in asked and asked not in part:
@@ -162,9 +162,12 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
+        told.append((part, moods, bool(moods & general)))
+    spread = tuple(word for part, _, is_whole in told if is_whole for word in content(part, codes))
+    for part, moods, is_whole in told:
         words = content(part, codes)
-        whole_words = spread if moods & general else ()
-        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, whole_words)
+        words_of_mood = spread if is_whole else ()
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, words_of_mood)
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
