@@ -243,7 +243,11 @@ def _owner_of(
     """The other name to which the words of the piece belong, if none of them is `name`'s."""
     if not (name.isdigit() or fact.evidence.heard.has(Name(name, name, True))):
         return None
-    wanted = [one for one in _anchors(piece, fact.codes) if not any(alike(one, k) for k in here)]
+    wanted = [
+        one
+        for one in _anchors(piece, fact.codes)
+        if not any(alike(one, key) or one in key.split("-") for key in here)
+    ]
     mine, theirs, other = 0.0, 0.0, ""
     for one in scene:
         count = float(len(shared(wanted, one.words)))
@@ -288,8 +292,12 @@ def _turned_round(here: Sequence[str], piece: str, fact: Fact, scene: Sequence[_
     """Whether two names stand on the wrong sides of the same word: "Mae replaces Faye"."""
     if len(here) != 2:
         return False
+    if _PASSIVE.search(fold(piece)):
+        return False
     between = _between(here[0], here[1], piece, fact.codes)
     for clause in (each for one in scene if set(here) <= one.names for each in one.clauses):
+        if _PASSIVE.search(fold(clause.text)):
+            return False
         other = _between(here[1], here[0], clause.text, clause.codes)
         same = shared(between, other) and len(between) == len(other)
         if same or (_WON & {*between} and _WON & {*other}):
@@ -297,6 +305,9 @@ def _turned_round(here: Sequence[str], piece: str, fact: Fact, scene: Sequence[_
     return False
 
 
+_PASSIVE = re.compile(
+    r"(?<!\w)(?:by|von|vom|durch|por|par|tarafindan|with|mit|con|avec|ile)(?!\w)|[被和跟]"
+)
 _WON = word_set(
     "beat beats won win defeat gewann schlug besiegt gano vencio gagne battu bat vaincu yendi"
 )

@@ -156,7 +156,9 @@ def _other_mood(fact: Fact) -> str | None:
     if not fact.evidence.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
-    if _is_of_speaker(fact) and any(mood.is_own(one.text) and not lost[id(one)] for one in told):
+    claimed = all(moods in ([], [Mood.REPORT]) for moods in lost.values())
+    own = any(mood.is_own(one.text) and not lost[id(one)] for one in told)
+    if claimed and own and _is_of_speaker(fact):
         return None
     if all(lost[id(one)] for one in told):
         nearest = max(told, key=lambda one: _near(fact, one))

@@ -75,7 +75,7 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
 
 
 _QUESTIONS = _by_language(r"""
-en ^(?:(?:also|and|but|so|ok|oh) )?(?:do|does|did|is|are|can|could|will|has|have|was|were|should)
+en ^(?:(?:also|and|but|so|ok|oh) )?(?:do|does|did|is|are|can|could|will|has|have|was|were|should)\s
  (?:you|we|they|it|he|she|i|the|there|this|that|any\w*|some(?:one|body)) .*
 tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|kim)\W*$
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
@@ -266,7 +266,7 @@ zh 不|没|未|无|别|非|勿|莫|否
 _DENIALS = _by_language(r"""
 en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less
  |refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*
- |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead
+ |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|bann?(?:s|ed)?|exclud\w*|except|instead
  |rather|leav\w*|left|skip\w*|out|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
  |object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly
  |scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong
