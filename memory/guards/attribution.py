@@ -125,7 +125,7 @@ def other_subject(fact: Fact) -> str | None:
 def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
     """The person of whom the nearest clause says it, if that is somebody else."""
     wanted = [one for one in content(piece, fact.codes) if bare(one) != subject.key]
-    if not wanted or _owns(subject, piece):
+    if not wanted or _owns(subject.key, piece):
         return None
     ranked = [(_weight(wanted, one), one) for one in fact.evidence.clauses]
     best = max((weight for weight, _ in ranked), default=0)
@@ -143,11 +143,9 @@ def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
     return others[0] if others else None
 
 
-def _owns(subject: Name, piece: str) -> bool:
-    return (
-        re.search(rf"{re.escape(subject.key)}\w*['\u2019]|{re.escape(subject.key)}的", fold(piece))
-        is not None
-    )
+def _owns(key: str, piece: str) -> bool:
+    owner = re.escape(key)
+    return re.search(rf"{owner}\w*['\u2019]|{owner}的", fold(piece)) is not None
 
 
 def _weight(wanted: list[str], clause: Clause) -> int:
@@ -248,19 +246,21 @@ def _owner_of(
         for one in _anchors(piece, fact.codes)
         if not any(alike(one, key) or one in key.split("-") for key in here)
     ]
-    mine, theirs, other = 0.0, 0.0, ""
+    mine, theirs, other = (0.0, set[str]()), (0.0, set[str]()), ""
     for one in scene:
-        count = float(len(shared(wanted, one.words)))
-        if count and any(Mood.QUESTION in clause.moods for clause in one.clauses):
-            count -= 0.5
+        found = set(shared(wanted, one.words))
+        asks = any(Mood.QUESTION in clause.moods for clause in one.clauses)
+        said = (len(found) - 0.5 * (asks and bool(found)), found)
         rivals = [each for each in one.names if confusable(each, name) and each not in here]
         if name in one.names or _is_said_by(name, one):
-            mine = max(mine, count)
-        elif rivals and count > theirs:
-            theirs, other = count, rivals[0]
-        elif _tells_all(count, wanted, one, fact) and not _owns(Name(name, name, True), piece):
-            theirs, other = max(theirs, 0.5), other or min(one.names)
-    return other if theirs > mine else None
+            mine = max(mine, said, key=lambda each: each[0])
+        elif rivals and said[0] > theirs[0]:
+            theirs, other = said, rivals[0]
+        elif not theirs[0] and _tells_all(said[0], wanted, one, fact) and not _owns(name, piece):
+            theirs, other = said, min(one.names)
+    same = len(mine[1] & theirs[1])
+    own, foreign = mine[0] - same, theirs[0] - same
+    return other if foreign > own and (own < 1 or foreign >= own + 2) else None
 
 
 def _is_said_by(name: str, one: _Owned) -> bool:

@@ -121,7 +121,8 @@ def _other_name(fact: Fact) -> str | None:
             continue
         if name.key not in fact.people and not fact.evidence.familiar:
             continue
-        if not fact.translated and (other := names.mistaken(name, fact.text, heard)) is not None:
+        unsure = fact.translated or (fact.tongue == "tr" and not name.sure)
+        if not unsure and (other := names.mistaken(name, fact.text, heard)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if refers_back(name, fact):
             continue
@@ -131,7 +132,7 @@ def _other_name(fact: Fact) -> str | None:
                 f"{name.written}, or put the name right"
             )
         other = names.resembling(name, heard, fact.text)
-        if other is not None and not fact.translated:
+        if other is not None and not unsure:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
 
@@ -156,10 +157,10 @@ def _other_mood(fact: Fact) -> str | None:
     if not fact.evidence.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
-    claimed = all(moods in ([], [Mood.REPORT]) for moods in lost.values())
     own = any(mood.is_own(one.text) and not lost[id(one)] for one in told)
-    if claimed and own and _is_of_speaker(fact):
-        return None
+    if own and _is_of_speaker(fact):
+        # What is said of others is no matter of one's own words.
+        lost = {key: [] if moods == [Mood.REPORT] else moods for key, moods in lost.items()}
     if all(lost[id(one)] for one in told):
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
