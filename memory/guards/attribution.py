@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from memory.guards.lexicon import alike, content, fold, shared, words_of
-from memory.guards.names import Name, bare, names_in
+from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
+from memory.guards.mood import Mood
+from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
 from memory.guards.reading import Clause, Fact
 from memory.text import name_key
 
@@ -17,9 +19,6 @@ _I = {
     "fr": r"(?<!\w)(?:je(?!\w)|j')",
     "tr": r"(?<!\w)ben(?!\w)",
     "zh": r"我(?!们)",
-    "it": r"(?<!\w)io(?!\w)",
-    "pt": r"(?<!\w)eu(?!\w)",
-    "nl": r"(?<!\w)ik(?!\w)",
 }
 _MY = {
     "en": r"(?<!\w)my ([a-z]+)",
@@ -79,11 +78,23 @@ def refers_back(name: Name, fact: Fact) -> bool:
         return False
     if not fact.translated:
         best = max(fact.evidence.clauses, key=lambda one: fact.nearness(one.words))
+        if _means_another(best, fact):
+            return False
         return not _I_ANYWHERE.search(fold(best.text)) and (
             _points(best.sentence) or fact.tongue == "tr"
         )
     return not any(_I_ANYWHERE.search(fold(one.text)) for one in fact.evidence.sources) and any(
         _points(one.text) for one in fact.evidence.sources
+    )
+
+
+def _means_another(clause: Clause, fact: Fact) -> bool:
+    """Whether the sentence names somebody else before its pronoun: "found by Sule, he picked"."""
+    folded = fold(clause.sentence)
+    pronoun = _SOMEBODY_FIRST.search(folded)
+    return pronoun is not None and any(
+        one.sure and one.key not in fact.folded and -1 < folded.find(one.key) < pronoun.start()
+        for one in names_in(clause.sentence, fact.people, fact.tongue)
     )
 
 
@@ -114,7 +125,7 @@ def other_subject(fact: Fact) -> str | None:
 def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
     """The person of whom the nearest clause says it, if that is somebody else."""
     wanted = [one for one in content(piece, fact.codes) if bare(one) != subject.key]
-    if not wanted or _owns(subject, piece):
+    if not wanted or _owns(subject.key, piece):
         return None
     ranked = [(_weight(wanted, one), one) for one in fact.evidence.clauses]
     best = max((weight for weight, _ in ranked), default=0)
@@ -132,11 +143,9 @@ def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
     return others[0] if others else None
 
 
-def _owns(subject: Name, piece: str) -> bool:
-    return (
-        re.search(rf"{re.escape(subject.key)}\w*['\u2019]|{re.escape(subject.key)}的", fold(piece))
-        is not None
-    )
+def _owns(key: str, piece: str) -> bool:
+    owner = re.escape(key)
+    return re.search(rf"{owner}\w*['\u2019]|{owner}的", fold(piece)) is not None
 
 
 def _weight(wanted: list[str], clause: Clause) -> int:
@@ -172,3 +181,140 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     if _SOMEBODY_FIRST.search(folded[:first]):
         return None
     return max(people)[1] if people else None
+
+
+def exchanged(fact: Fact) -> str | None:
+    """Why the name in a part of the fact is that of somebody, or something, else in its sources.
+
+    "Jansen covers it. Janssen does the board": two names, each with its own statement.
+    """
+    if fact.translated:
+        return None
+    mine = {one.key for one in names_in(fact.text, fact.people, fact.tongue)} | fact.people
+    mine |= labels(fact.text, fact.evidence.heard.text)
+    scene = list(_owners(fact, mine))
+    for piece in _PIECES.split(fact.text):
+        here = [one for one in mentions(piece, mine, by_capital=False) if one in mine]
+        if _turned_round(here, piece, fact, scene):
+            return f"What it cites has {here[0]} and {here[1]} the other way round"
+        for name in here:
+            if (other := _owner_of(name, here, piece, fact, scene)) is not None:
+                return f"What it cites says this of {other}, and the fact says it of {name}"
+    return None
+
+
+class _Owned(NamedTuple):
+    """What the sources say of somebody, up to the next name."""
+
+    names: frozenset[str]
+    words: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+
+
+def _owners(fact: Fact, known: Collection[str]) -> Iterator[_Owned]:
+    """The runs of clauses with the same names. A fragment goes on with the sentence before."""
+    run, names, sentence = list[Clause](), frozenset[str](), ""
+    for clause in fact.evidence.clauses:
+        is_inside = not clause.sentence.startswith(clause.text)
+        text = f"... {clause.text}" if is_inside else clause.text
+        here = frozenset(mentions(text, known, by_capital="de" not in clause.codes[:1]))
+        anew = clause.sentence != sentence and len(clause.words) > _FRAGMENT
+        if run and (anew or here):
+            yield _owned(names, run)
+            run = []
+        names = here if here or anew else names
+        run, sentence = [*run, clause], clause.sentence
+    yield _owned(names, run)
+
+
+_FRAGMENT = 1
+"""Most content words of a sentence that may belong to the one before."""
+
+
+def _owned(names: frozenset[str], run: Sequence[Clause]) -> _Owned:
+    return _Owned(names, tuple(w for c in run for w in _anchors(c.text, c.codes)), tuple(run))
+
+
+def _owner_of(
+    name: str, here: Collection[str], piece: str, fact: Fact, scene: Sequence[_Owned]
+) -> str | None:
+    """The other name to which the words of the piece belong, if none of them is `name`'s."""
+    if not (name.isdigit() or fact.evidence.heard.has(Name(name, name, True))):
+        return None
+    wanted = [
+        one
+        for one in _anchors(piece, fact.codes)
+        if not any(alike(one, key) or one in key.split("-") for key in here)
+    ]
+    mine, theirs, other = (0.0, set[str]()), (0.0, set[str]()), ""
+    for one in scene:
+        found = set(shared(wanted, one.words))
+        asks = any(Mood.QUESTION in clause.moods for clause in one.clauses)
+        said = (len(found) - 0.5 * (asks and bool(found)), found)
+        rivals = [each for each in one.names if confusable(each, name) and each not in here]
+        if name in one.names or _is_said_by(name, one):
+            mine = max(mine, said, key=lambda each: each[0])
+        elif rivals and said[0] > theirs[0]:
+            theirs, other = said, rivals[0]
+        elif not theirs[0] and _tells_all(said[0], wanted, one, fact) and not _owns(name, piece):
+            theirs, other = said, min(one.names)
+    same = len(mine[1] & theirs[1])
+    own, foreign = mine[0] - same, theirs[0] - same
+    return other if foreign > own and (own < 1 or foreign >= own + 2) else None
+
+
+def _is_said_by(name: str, one: _Owned) -> bool:
+    """Whether somebody of that name says it of himself."""
+    return any(
+        clause.speaker is not None
+        and name in fold(clause.speaker).split()
+        and _I_ANYWHERE.search(fold(clause.text)) is not None
+        for clause in one.clauses
+    )
+
+
+def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: Fact) -> bool:
+    """Whether all words of a piece belong to a single name that the fact does not have."""
+    folded = fold(" ".join(clause.text for clause in one.clauses))
+    return (
+        2 <= count == len(wanted)
+        and len(one.names) == 1
+        and not any(each in fact.folded for each in one.names)
+        and not (_I_ANYWHERE.search(folded) or _SOMEBODY_FIRST.search(folded))
+    )
+
+
+def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
+    return [*content(text, codes), *re.findall(r"\d+", text)]
+
+
+def _turned_round(here: Sequence[str], piece: str, fact: Fact, scene: Sequence[_Owned]) -> bool:
+    """Whether two names stand on the wrong sides of the same word: "Mae replaces Faye"."""
+    if len(here) != 2:
+        return False
+    if _PASSIVE.search(fold(piece)):
+        return False
+    between = _between(here[0], here[1], piece, fact.codes)
+    for clause in (each for one in scene if set(here) <= one.names for each in one.clauses):
+        if _PASSIVE.search(fold(clause.text)):
+            return False
+        other = _between(here[1], here[0], clause.text, clause.codes)
+        same = shared(between, other) and len(between) == len(other)
+        if same or (_WON & {*between} and _WON & {*other}):
+            return True
+    return False
+
+
+_PASSIVE = re.compile(
+    r"(?<!\w)(?:by|von|vom|durch|por|par|tarafindan|with|mit|con|avec|ile)(?!\w)|[被和跟]"
+)
+_WON = word_set(
+    "beat beats won win defeat gewann schlug besiegt gano vencio gagne battu bat vaincu yendi"
+)
+
+
+def _between(one: str, other: str, text: str, codes: tuple[str, ...]) -> list[str]:
+    """The content words between two names, in this order."""
+    folded = fold(text)
+    start, end = folded.find(one), folded.find(other)
+    return [*content(folded[start + len(one) : end], codes)] if 0 <= start < end else []

@@ -9,11 +9,12 @@ What these rules cannot decide, such as a paraphrase or a translation, passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, tzinfo
+from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
-from memory.guards.attribution import of_another, other_subject, refers_back
+from memory.guards.attribution import exchanged, of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
 from memory.guards.lexicon import (
     HAN,
@@ -64,6 +65,7 @@ def ungrounded(
         lambda: other_number(fact),
         lambda: _other_name(fact),
         lambda: other_subject(fact),
+        lambda: exchanged(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
         lambda: _unrelated(fact),
@@ -98,18 +100,30 @@ _QUOTED = re.compile(
 )
 
 
+def _other_title(fact: Fact) -> str | None:
+    """A title in quotation marks that the sources, which quote some, do not have."""
+    heard = fact.evidence.heard
+    if fact.translated or not _QUOTED.search(heard.text):
+        return None
+    titles = (one.strip() for one in _QUOTED.findall(fact.text))
+    return next(
+        (one for one in titles if re.sub(r"[\W_]+", "", fold(one)) not in heard.joined), None
+    )
+
+
 def _other_name(fact: Fact) -> str | None:
     """A name of the fact that its sources do not have."""
     heard = fact.evidence.heard
-    if not fact.translated and _QUOTED.search(heard.text):
-        for title in _QUOTED.findall(fact.text):
-            if re.sub(r"[\W_]+", "", fold(title)) not in heard.joined:
-                return f"What it cites gives another title than {title.strip()}"
+    if (title := _other_title(fact)) is not None:
+        return f"What it cites gives another title than {title}"
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
         if name.key not in fact.people and not fact.evidence.familiar:
             continue
+        unsure = fact.translated or (fact.tongue == "tr" and not name.sure)
+        if not unsure and (other := names.mistaken(name, fact.text, heard)) is not None:
+            return f"What it cites says {other}, and the fact says {name.written}"
         if refers_back(name, fact):
             continue
         if name.sure:
@@ -117,8 +131,8 @@ def _other_name(fact: Fact) -> str | None:
                 f"{name.written} does not occur in what it cites: cite the entry that names "
                 f"{name.written}, or put the name right"
             )
-        other = names.mistaken(name, fact.text, heard) or names.resembling(name, heard, fact.text)
-        if other is not None and not fact.translated:
+        other = names.resembling(name, heard, fact.text)
+        if other is not None and not unsure:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
 
@@ -139,26 +153,46 @@ _SAID_AS = {
 
 def _other_mood(fact: Fact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
-    told = fact.evidence.clauses
+    told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
     if not fact.evidence.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
+    own = any(mood.is_own(one.text) and not lost[id(one)] for one in told)
+    if own and _is_of_speaker(fact):
+        # What is said of others is no matter of one's own words.
+        lost = {key: [] if moods == [Mood.REPORT] else moods for key, moods in lost.items()}
     if all(lost[id(one)] for one in told):
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     if fact.translated:
-        return None
+        hedged = [one for one in told if _digits(one.text) & _digits(fact.text)]
+        moods = next(
+            (lost[id(one)] for one in hedged if all(lost[id(one)] for one in hedged)), None
+        )
+        return f"What it cites {_SAID_AS[moods[0]]}" if moods else None
     near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
-    enough = min(2, -(-len(fact.words) // 2))
+    enough = min(2, -(-len(fact.words) // 2)) if stated else 1
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
 
 
+def _is_of_speaker(fact: Fact) -> bool:
+    """Whether the fact begins with the name of a speaker that it cites."""
+    first = [names.bare(one) for one in fact.text.split()[:2]]
+    return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
+
+
 def _near(fact: Fact, clause: Clause) -> int:
-    return fact.nearness(clause.spread or clause.words)
+    same = _digits(clause.text) & _digits(fact.text)
+    return fact.nearness(clause.spread or clause.words) + len(same)
+
+
+def _digits(text: str) -> set[str]:
+    """The numbers of a text, without their separators."""
+    return {re.sub(r"\D", "", one) for one in re.findall(r"\d[\d.,]*", text)} - {""}
 
 
 def _lost(clause: Clause, fact: Fact) -> list[Mood]:
@@ -171,50 +205,97 @@ def _turned(fact: Fact) -> str | None:
     if fact.translated or not fact.evidence.familiar or not fact.words:
         return None
     parts = [
-        (text, content(text, one.codes), one)
+        Part(text, content(text, one.codes), one, mood.negates(text, one.codes))
         for one in fact.evidence.clauses
         for text in _AND.split(one.text)
     ]
-    near = [(fact.nearness(words), text, one) for text, words, one in parts]
-    best = max(count for count, _, _ in near)
-    denied = mood.denies(fact.text, fact.codes)
-    if not denied and any(_excepts(fact, words, text, one) for text, words, one in parts):
+    if not mood.denies(fact.text, fact.codes) and any(_leaves_out(fact, parts)):
         return "What it cites leaves this out: keep the negation"
-    if best < min(2, len(fact.words)) or best < 0.6 * len(fact.words):
+    pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
+    return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+
+
+class Part(NamedTuple):
+    """A part of a clause, between two "and"."""
+
+    text: str
+    words: tuple[str, ...]
+    clause: Clause
+    negated: bool
+
+
+def _turns(piece: str, fact: Fact, parts: Sequence[Part]) -> str | None:
+    """The same for a piece of the fact."""
+    words = shared(content(mood.plainly(fold(piece)), fact.codes), fact.words)
+    if len(words) < 3 and piece != fact.text:
         return None
-    top = [(text, one) for count, text, one in near if count == best]
-    if not denied and all(mood.negates(text, one.codes) for text, one in top):
+    near = {one: len(shared(words, one.words)) for one in parts}
+    best = max(near.values())
+    if best < min(2, len(words)) or best < 0.6 * len(words) or not best:
+        return None
+    top = [one for one in parts if near[one] == best]
+    if any(mood.is_question(one.clause.sentence) for one in top) or _goes_on(fact, top[0].clause):
+        return None
+    said = [word for one in top for word in one.words]
+    rest = [one for one in words if one not in shared(words, said)]
+    denied = mood.denies(piece, fact.codes) or any(
+        shared(rest, one.words)
+        for one in parts
+        if not one.negated and one.clause.sentence == top[0].clause.sentence
+    )
+    if not denied and all(one.negated for one in top):
         return "What it cites says that this is not so: keep the negation"
-    plain = not any(mood.denies(one.sentence, one.codes) for _, one in top)
-    close = best >= max(3, 0.8 * len(fact.words))
-    if plain and close and mood.negates(fact.text, fact.codes):
+    plain = not any(mood.denies(one.clause.sentence, one.clause.codes) for one in top)
+    close = best >= max(3, 0.8 * len(words))
+    if plain and close and mood.negates(piece, fact.codes):
         return "What it cites says this without a negation"
-    return _opposite(fact, [text for text, _ in top])
+    return _opposite(piece, fact, [one.text for one in top])
 
 
-_AND = re.compile(r"\s(?:and|und|y|e|et|ve|en)\s", re.IGNORECASE)
-
-
-_BUT_NOT = re.compile(
-    r"(?:(?:but|aber|mais|pero|ama|and|und|et|y|doch) )?(?:not|nicht|pas|no|non|kein\w*)(?!\w)"
+_AND = re.compile(
+    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
+    re.IGNORECASE,
+)
+_PIECES = re.compile(
+    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
+    r"|parce que|ve|ama|cunku|çünkü)\s",
+    re.IGNORECASE,
 )
 
 
-def _excepts(fact: Fact, words: Sequence[str], text: str, clause: Clause) -> bool:
-    """Whether a few words after a "but not" are all in the fact: "not on Sunday"."""
-    if not 1 <= len(set(words)) <= 2 or not _BUT_NOT.match(fold(text).strip()):
-        return False
-    if len(shared([*words], fact.words)) < len(set(words)) or clause.text == clause.sentence:
-        return False
-    elsewhere = [one for one in fact.evidence.clauses if one is not clause]
-    return not any(shared([*words], one.words) for one in elsewhere)
+def _goes_on(fact: Fact, clause: Clause) -> bool:
+    """Whether a later source speaks of it, too: "It did not come." - "It comes tomorrow."."""
+    return any(
+        one.at > clause.at and one.speaker != clause.speaker and fact.nearness(one.words)
+        for one in fact.evidence.clauses
+    )
 
 
-def _opposite(fact: Fact, texts: Sequence[str]) -> str | None:
+_EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
+
+
+def _leaves_out(fact: Fact, parts: Sequence[Part]) -> Iterator[bool]:
+    """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
+    for one in parts:
+        except_for = _EXCEPT.search(fold(one.text))
+        words = set(one.words)
+        if except_for:
+            words = set(content(one.text[except_for.end() :], one.clause.codes))
+        elif not one.negated:
+            continue
+        others = [each for each in parts if each is not one and not each.negated]
+        yield bool(
+            (2 <= len(words) <= 4 or (except_for and words))
+            and len(shared(words, fact.words)) == len(words)
+            and not any(shared(words, each.words) for each in others)
+        )
+
+
+def _opposite(piece: str, fact: Fact, texts: Sequence[str]) -> str | None:
     """A word of the nearest clauses in whose place the fact has its opposite."""
-    mine = set(words_of(fact.folded))
+    mine = set(words_of(fold(piece)))
     theirs = {word for text in texts for word in words_of(fold(text))}
-    if mood.negates(fact.text, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
+    if mood.negates(piece, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
         return None
     for one, other in OPPOSITES.get(fact.tongue or "", ()):
         for here, there in ((one, other), (other, one)):
@@ -233,6 +314,9 @@ def _unrelated(fact: Fact) -> str | None:
     if languages(fact.text)[:1] != (fact.tongue,):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
+    others = [content(one.text, fact.codes) for one in fact.evidence.before if one not in sources]
+    if max(map(fact.nearness, others), default=0) <= fact.nearness(told):
+        return None  # It may be a paraphrase.
     if len(fact.words) >= LONG and fact.nearness(told) < LEAST * len(fact.words):
         return "It shares next to nothing with what it cites: cite the entry that says it"
     mine = numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue))

@@ -65,6 +65,7 @@ en a about after all also am an and any are as at be been before but by can coul
  we were what when where which while who whose why will with would yet you your because being both
  each every few more most much nor once other own same such through during against between again
  without within upon whom let's can't won't didn't hasn't haven't wasn't weren't we'll you're
+ himself herself nobody
 
 de aber alle alles als also am an auch auf aus bei beim bin bis bist da dann das dass dem den der
  des die dies diese dieser dieses doch dort du durch ein eine einem einen einer eines er erst es
@@ -91,6 +92,7 @@ tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
  sonra su ve veya
  yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
+ siz sizi yine bence iyi hemen
  var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
@@ -214,13 +216,13 @@ def alike(one: str, other: str) -> bool:
     """Whether two content words are forms of one word, or parts of a compound."""
     if one == other:
         return True
-    short, long = sorted((one, other), key=len)
-    if len(short) < 4 or HAN.match(one):
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    if short[:4] != long[:4]:
+        return len(short) >= 5 and short in long
+    if len(short) < 4:
         return False
-    if len(short) >= 5 and short in long:
-        return True
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
-    return same >= max(4, round(0.6 * len(long)))
+    return same == len(short) >= 5 or same >= max(4, round(0.6 * len(long)))
 
 
 def shared(words: Collection[str], others: Collection[str]) -> list[str]:
@@ -248,7 +250,8 @@ en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
  rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost
  arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
  works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
- longer/shorter bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
+ longer/shorter older|elder|oldest/younger|youngest
+ bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
  married/divorced healthy/ill|sick always/never
 de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert
  angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft
@@ -271,9 +274,6 @@ fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee
 tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler
  serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali
  bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
-it aperto|aperta/chiuso|chiusa vinto/perso
-pt aberto|aberta/fechado|fechada ganhou/perdeu
-nl open/dicht|gesloten gewonnen/verloren
 """
 )
 """Words in whose place the other says the opposite."""

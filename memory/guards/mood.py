@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import fold, languages
+from memory.guards.lexicon import HAN, fold, languages
 from memory.text import cached_by_text
 
 
@@ -24,10 +24,11 @@ class Mood(Enum):
 
 _END = re.compile(
     r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
+    r"|(?<=[\U0001f300-\U0001faff])\s+(?=[A-Z\u00c0-\u00de])"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
-    r"|nr|inkl"
+    r"|nr|inkl|hr|fr"
     r"|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
@@ -74,6 +75,8 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
 
 
 _QUESTIONS = _by_language(r"""
+en ^(?:(?:also|and|but|so|ok|oh) )?(?:do|does|did|is|are|can|could|will|has|have|was|were|should)\s
+ (?:you|we|they|it|he|she|i|the|there|this|that|any\w*|some(?:one|body)) .*
 tr (?:m[iu](?:yi[mz]|s[iu]n(?:[iu]z)?|y[dm]\w*)?|neden|nasil|kacta|hangi|nerede|kim)\W*$
 zh (?:吗|么|没有)[\W]*$|是不是|有没有|能不能|要不要|会不会|可不可以
 """)
@@ -90,9 +93,6 @@ fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ig
  |si|s'il|s'interroge|doute\w*
 tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
 zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
-it chied\w*|chiest\w*|domand\w*|se
-pt pergunt\w*|quer saber|se
-nl vraagt|vroeg|wil weten|of
 """)
 _CONDITIONS = _by_language(r"""
 en if|unless|suppose|supposing|provided|assuming|in case|otherwise|as long as|depending|depends
@@ -103,9 +103,6 @@ tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|
  |olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
  |\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
-it se|qualora|a meno che
-pt se|caso|a menos que
-nl als|tenzij|indien
 """)
 """What is said under one of these, or depends on it, is no statement."""
 
@@ -119,9 +116,6 @@ fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+
  |eventuellement|faudrait
 tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
-it forse|magari|potrebb\w*
-pt talvez|poderia\w*
-nl misschien|zou|zouden
 """)
 _HEDGES = _by_language(r"""
 en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*
@@ -134,15 +128,13 @@ de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberl
  |erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
 es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
  |siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
-fr si|s'ils?|pourrai\w*|peut-etre|\w+erai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
- |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*|ne \w+ que|seulement|a moins
+fr si|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
+ |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*
+ |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
 zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|想|希望|若|一旦|只有|否则|条件
-it se|forse|potrebb\w*|eventual\w*|propon\w*|pens\w*|vuole|può|puo|solo
-pt se|talvez|poderia\w*|propoe|pens\w*|quer|pode|só
-nl als|misschien|zou|mogelijk|kan|wil
 """)
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
@@ -153,9 +145,6 @@ fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement
  |si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
-it spero|vorrei|magari
-pt espero|gostaria|oxala|queria
-nl hoop|zou graag
 """)
 _WISHED = _by_language(r"""
 en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*
@@ -166,14 +155,11 @@ es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|p
 fr voudr\w*|esper\w*|aimerai\w*|souhait\w*|veut|veulent|reve\w*|envie|desir\w*|prefer\w*
 tr ist\w*|um\w*|dil\w*|hayal\w*|arzu\w*|tercih\w*
 zh 想|希望|盼|愿|梦想|期待
-it vuole|vorrebbe|spera\w*
-pt quer|gostaria|espera\w*
-nl wil|hoopt|graag|zou
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
- |allegedly|accus\w*|pretend\w*|reckons
+ |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
 es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
@@ -183,9 +169,6 @@ fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on d
 tr \w*gore|iddia\w*|\w+mis(?:ti|lar|ler|im|siniz)?|guya|soylenti\w*|sozde|rivayet|duydum
  |duyduguma|diyorlar
 zh 据说|听说|据|声称|传言|传闻|好像|说是|谣|自称|硬说|非说
-it dicono|secondo|pare che|sostien\w*|si dice
-pt dizem|segundo|parece que|afirma\w*
-nl beweert|schijnt|volgens|zou|naar verluidt
 """)
 _SAYS = _by_language(r"""
 en (?:say|says|said|told|tells|wrote|writes|mentions?|mentioned|thinks|believes|texted|reported)
@@ -194,9 +177,6 @@ es dice|dijo|ha dicho|conto|cuenta|cree|escribio|comenta|comento|me han dicho
 fr dit|a dit|m'a dit|raconte|croit|ecrit|pense|m'a ecrit
 tr soyl\w*|dedi|diyor\w*|anlat\w*|yazmis|yazdi
 zh 说|讲|告诉|认为|觉得
-it dice|ha detto|racconta
-pt disse|diz|contou
-nl zegt|zei|vertelde|denkt
 """)
 _REPORTED = _by_language(r"""
 en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hear\w*
@@ -215,7 +195,7 @@ de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellun
  |mutmas\w*|munkel\w*|versicher\w*|findet
 es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
  |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
- |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
+ |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*|habla\w*
  |dizque
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
  |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
@@ -224,9 +204,6 @@ tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*
  |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
  |kuskul\w*
 zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|怀疑|所言|转述
-it dice\w*|dett\w*|secondo|sostien\w*|afferm\w*|raccont\w*|avrebb\w*
-pt diss\w*|diz\w*|segundo|afirm\w*|teria\w*|cont\w*
-nl zeg\w*|zei|beweer\w*|volgens|zou\w*|vertel\w*|denk\w*
 """)
 _EXPERTS = re.compile(
     r"(?<!\w)(?:doctor|dr|vet|dentist|lawyer|legal|nurse|surgeon|inspector|mechanic"
@@ -240,12 +217,13 @@ _EXPERTS = re.compile(
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says|said|tells?|told|wrote|texted)"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
         r"|where|what|how"
-        r"|who|if|whether|not|you|we|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]",
+        r"|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
+        r"|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
         "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
         "|glaubt)"
         r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
@@ -253,43 +231,43 @@ _QUOTING = {
         r"|meine) [a-z]+",
         "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
         "|comento)n? que (?:el|la|los|las|un"
-        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')(?!il "
+        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|(?<!\w)(?:dice|dijo|cuenta)n? que "
+        r"(?:\w+ )?\w{3,}mos(?!\w)",
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')"
+        "(?!il (?!manque|y a|faut|reste)"
         "|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
-        "zh": "(?<!我)说[，,：:]?(?:[爸妈哥姐弟妹爷奶叔姨舅婶]|老板|房东|邻居|隔壁|那个|有人"
-        "|别人|小[\u4e00-\u9fff]|老[\u4e00-\u9fff])",
+        "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])说(?!不定|明|服|话|好|过|起|是|我|实)",
     }.items()
 }
 _DOUBTS = _by_language(r"""
 en doubt\w*|don't (?:believe|buy)|not (?:so )?sure|hard to believe|can't see
- |i'd rather not repeat|no idea if
-de zweif\w*|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
-es lo dudo|no me lo creo|no lo creo|dudo|no lo veo|no la veo
-fr j'en doute|je doute|pas sur|je n'y crois pas|ca m'etonne\w*
+ |i'd rather not repeat|no idea if|(?:chart|log|record)s? (?:says?|shows?) nothing
+ |to be (?:checked|confirmed)
+ |(?:we|i|he|she|they) (?:did not|didn't)|not (?:checked|confirmed)
+de zweif\w*|zu prufen|stimmt nicht|glaub\w* (?:ich )?(?:das )?nicht|nicht sicher|keine ahnung ob
+es lo dudo|no me lo creo|no lo creo|dudo|no lo veo|no la veo|veo solo|por confirmar|no es cierto
+fr j'en doute|je doute|pas sur|je n'y crois pas|ca m'etonne\w*|a verifier|a confirmer|c'est faux
 tr suphe\w*|sanmiyorum|inanmiyorum|inanmam|emin degilim
-zh 怀疑|不信|我看不|没看见|不确定|存疑
+zh 怀疑|不太?信|没有.{0,4}记录|我看不|没看见|不确定|存疑
 """)
 _NEGATIONS = _by_language(r"""
 en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont
  |wont|didnt|doesnt|isnt|w/o|no longer
-de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein
+de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein|nimmer|nix
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
 tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
  |\w{2,}m[ae](?:d[iu]\w{0,5}|yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
 zh 不|没|未|无|别|非|勿|莫|否
-it non|nessun\w*|niente|mai|senza|ne
-pt nao|nunca|ninguem|nada|nenhum\w*|sem|nem
-nl niet|geen|nooit|niemand|niets|zonder
 """)
 _DENIALS = _by_language(r"""
 en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less
  |refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*
- |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|ban\w*|exclud\w*|except|instead
- |rather|leav\w*|left|skip\w*|out of|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
+ |drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|bann?(?:s|ed)?|exclud\w*|except|instead
+ |rather|leav\w*|left|skip\w*|out|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
  |object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly
  |scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong
  |differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*
@@ -312,15 +290,34 @@ tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\
  |engel\w*|ertele\w*|kadar
 zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟
  |之前|漏
-it senza|solo|ancora|rifiut\w*|in\w{5,}
-pt sem|so|ainda|recus\w*|in\w{5,}
-nl zonder|alleen|nog|on\w{4,}
 """)
 
 
 def _says(table: dict[str, re.Pattern[str]], folded: str, codes: tuple[str, ...]) -> bool:
     """Whether a text has a word of the table, in one of its languages; unknown: in any."""
     return any(table[code].search(folded) for code in codes or tuple(table) if code in table)
+
+
+_INTERROGATIVE = re.compile(
+    r"(?:who(?:'s|se)?|what(?:'s)?|when|where|which|why|how|can|could|will|would|shall"
+    r"|should|do|does|did|is|are|was|were|has|have|any(?:one|body)|wer|wen|wem|was|wann|wo|wohin"
+    r"|woher|welche\w*|warum|wieso|wie|kann|kannst|konnen|konnt|habt|hast|hat|ist|sind|quien(?:es)?"
+    r"|que|cuando|donde|cual(?:es)?|como|cuanto\w*|puedes?|podeis|pueden|qui|quoi|quand|ou|quel\w*"
+    r"|pourquoi|comment|combien|qu'\w+|est-ce|peux|pouvez|peut|kim\w*|ne zaman|nerede|nasil|hangi"
+    r"|kac\w*)(?!\w)|\w+-(?:tu|vous|on|il|elle|je|nous)(?!\w)|[谁哪几怎]|什么|多少|为什么|能不能|要不要"
+)
+
+
+@cached_by_text(2_048)
+def asks_from(sentence: str) -> int:
+    """Where the question of a sentence begins: "We have 60 tins, who signs?"."""
+    if sentence.find("¿") > 0:
+        return sentence.find("¿")
+    start = max(sentence.rfind(", "), sentence.rfind("，"), sentence.rfind(" - ")) + 1
+    first, last = fold(sentence[:start]).strip(), fold(sentence[start:]).strip(" -")
+    long = len(first.split()) >= 4 or len(HAN.findall(first)) >= 4
+    asks = _INTERROGATIVE.match(last) or _INTERROGATIVE.match(last.partition(" ")[2])
+    return start if long and asks and not _INTERROGATIVE.match(first) else 0
 
 
 @cached_by_text(2_048)
@@ -339,8 +336,10 @@ def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
 
 
 def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
-    """Whether it says what may be, or might have been."""
-    return bool(codes) and _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
+    """Whether it says what may be, or might have been. "I would like" is a wish alone."""
+    if not codes or is_wish(clause, codes):
+        return False
+    return _says(_POSSIBILITIES, _read(clause, codes), codes[:1])
 
 
 def _read(text: str, codes: tuple[str, ...]) -> str:
@@ -355,7 +354,12 @@ def is_wish(sentence: str, codes: tuple[str, ...]) -> bool:
 
 def is_claim(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it passes on what somebody else claims, without vouching for it."""
+    if codes[:1] == ("tr",):  # A name may end as hearsay does.
+        sentence = _TURKISH_NAME.sub(" ", sentence)
     return bool(codes) and _says(_CLAIMS, fold(sentence), codes[:1])
+
+
+_TURKISH_NAME = re.compile(r"(?<=\s)[A-ZÇĞİÖŞÜ]\w+")
 
 
 def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
@@ -363,16 +367,28 @@ def is_doubted(text: str, codes: tuple[str, ...]) -> bool:
     return _says(_DOUBTS, fold(text), codes[:1])
 
 
-def quotes_another(sentence: str, codes: tuple[str, ...]) -> bool:
-    """Whether it quotes somebody on somebody else: "Bo says the porter took it".
+def quotes_from(sentence: str, codes: tuple[str, ...]) -> int:
+    """Where it quotes somebody on somebody else: "Bo says the porter took it"; else its end.
 
     What people say of themselves, and the word of a doctor, stand for what is so.
     """
     folded = fold(sentence)
     code = codes[0] if codes else None
     if code not in _QUOTING or _EXPERTS.search(folded):
-        return False
-    return _QUOTING[code].search(folded) is not None
+        return len(sentence)
+    found = _QUOTING[code].search(folded)
+    return found.start() if found else len(sentence)
+
+
+def is_own(clause: str) -> bool:
+    """Whether it begins with "I": what follows is the speaker's, whatever was quoted before."""
+    return _I_FIRST.match(fold(clause).lstrip(" \"'-")) is not None
+
+
+_I_FIRST = re.compile(
+    r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
+    r"(?:i(?:'\w+)?|ich|yo|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"
+)
 
 
 def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
@@ -400,9 +416,29 @@ def reports_in(fact: str, codes: tuple[str, ...]) -> bool:
     return _says(_REPORTED, fold(fact), codes)
 
 
+_CONTRAST = re.compile(
+    r"(?<!\w)(?:\w+ ){1,2}degil,? (?=\w)|(?<!\w)(?:not|nicht) (?:\w+ ){1,4}(?=but |sondern )"
+    r"|(?<!\w)(?:pas|no) (?:\w+ ){1,4}(?=mais |sino )|(?<=, )(?:not|nicht|no|pas) (?:\w+ ?){1,3}$"
+    r"|不是[^，。]{1,6}，?(?=而?是)"
+)
+"""What is set right denies nothing else: "not half a day but the whole week"."""
+
+
+_NO_TROUBLE = re.compile(
+    r"(?<!\w)(?:no|without(?: any)?|kein\w*|ohne|sin|ningun|pas de|sans|sem|senza) "
+    r"(?:problem\w*|trouble|difficult\w*|schwierigkeit\w*|dificultad\w*|difficulte\w*)"
+    r"|sorunsuz\w*|没问题"
+)
+
+
+def plainly(folded: str) -> str:
+    """A folded text without "no problem", which denies nothing."""
+    return _NO_TROUBLE.sub(" ", folded)
+
+
 def negates(text: str, codes: tuple[str, ...]) -> bool:
-    """Whether a text has a word of negation."""
-    return _says(_NEGATIONS, fold(text), codes)
+    """Whether a text has a word of negation, other than one that sets something right."""
+    return _says(_NEGATIONS, _CONTRAST.sub(" ", plainly(fold(text))), codes)
 
 
 def denies(text: str, codes: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ German noun counts as a name in a few places alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -148,17 +148,15 @@ _HAN_SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任"
     "沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔"
     "向汤温康施文牛樊葛邢安齐易乔伍庞颜倪庄聂章鲁岳翟殷詹申欧耿关兰焦俞左柳甘祝包宁尚符舒阮柯纪梅童凌毕单"
-    "裴霍成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
+    "裴霍代成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
 )
 _HAN_NICKNAME = re.compile("[小老阿]([\u4e00-\u9fff])")
 _NO_SURNAMES = frozenset("时包麦苗龙马车路金石白黄花时季文方温关成常家")
-_HAN_PLACE = re.compile(
-    "[\u4e00-\u9fff]{2}(饭店|酒店|宾馆|公司|医院|学校|大学|中学|餐厅|茶馆|公园|书店|银行"
-    "|超市|机场|剧院|广场|路|街)"
-)
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 _BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
 """Behind one of these a German noun without an article is often a name."""
+_SLOTS = _BARE | word_set("chez with by at near con avec called named")
+"""Behind one of these two names stand in the same place."""
 
 
 def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
@@ -193,16 +191,8 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif (opens and place == 0) or (
-                not opens and (before in _BARE or _in_a_name(tokens, place))
-            ):
+            elif before in _BARE if not opens else place == 0:
                 yield Name(written, key, False)
-
-
-def _in_a_name(tokens: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a German noun follows another at once: "Firma Kessler", "Hotel Post"."""
-    before = tokens[place - 1]
-    return before.group()[:1].isupper() and tokens[place].start() == before.end() + 1
 
 
 def _is_common(written: str, key: str) -> bool:
@@ -239,8 +229,6 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
     for found in _HAN_NICKNAME.finditer(folded):
         if found[1] in _HAN_SURNAMES and found[1] not in _NO_SURNAMES and found[0] not in known:
             yield Name(found[0], found[0], False)
-    for found in _HAN_PLACE.finditer(folded):
-        yield Name(found[0], found[0], False)
     for found in _HAN_NAME.finditer(folded):
         before = folded[found.start() - 1 : found.start()] if found.start() else ""
         if (
@@ -321,6 +309,78 @@ def resembling(name: Name, heard: Heard, fact: str) -> str | None:
     return None
 
 
+def confusable(one: str, other: str) -> bool:
+    """Whether two different names are near relatives: Jansen and Janssen, 小戴 and 小代."""
+    if one == other or one in _forms_of(other) or other in _forms_of(one):
+        return False
+    if one.isdigit() and other.isdigit():
+        return True
+    if HAN.search(one) or HAN.search(other):
+        return len(one) == len(other) == 2 and one[0] == other[0]
+    if one[:4] == other[:4] and min(len(one), len(other)) >= 6 and one[:6] != other[:6]:
+        return True
+    return (
+        min(len(one), len(other)) >= 3
+        and one[:2] == other[:2]
+        and SequenceMatcher(None, one, other).ratio() >= _RESEMBLING
+        and abs(len(one) - len(other)) <= 3
+    )
+
+
+def _forms_of(name: str) -> tuple[str, ...]:
+    return name, f"{name}s", f"{name}es", f"{name}n"
+
+
+def mentions(text: str, known: Collection[str], *, by_capital: bool) -> list[str]:
+    """The words of a text that look like names; folded.
+
+    "Not Cheng's" mentions nobody. `known`: names wherever they stand, with all that resemble them.
+    A capital makes a name `by_capital` only, and never at the beginning.
+    """
+    found: list[str] = []
+    for token in _MENTION.finditer(text):
+        key, written = bare(token.group()), token.group()
+        if not written[0].isupper() or _is_common(written, key):
+            continue
+        near = any(confusable(key, one) for one in known)
+        is_name = near or key in known or (by_capital and token.start() > 1 and len(key) > 2)
+        if is_name and not _NOT_HIM.search(fold(text[: token.start()])):
+            found.append(key)
+    found += [
+        one[0]
+        for one in _HAN_NICKNAME.finditer(text)
+        if one[0] in known or (one[1] in _HAN_SURNAMES and one[1] not in _NO_SURNAMES)
+    ]
+    numbers = _NUMBER.findall(text)
+    return list(dict.fromkeys([*found, *(one for one in numbers if one in known)]))
+
+
+_NUMBER = re.compile(r"(?<![\d.,:])\d+(?![.,:]?\d)")
+_LABEL = re.compile(
+    r"#(\d+)|(?<!\w)([^\W\d_]{3})[^\W\d_]*\.? (?:no\.? |nr\.? |n° ?)?(\d{1,5})"
+    r"(?![.,:]?\d|\s?%)"
+    r"|(\d+)([床号栋路])"
+)
+
+
+def labels(text: str, others: str) -> set[str]:
+    """The numbers by which both texts tell things of a kind apart, if there are several: bed 4."""
+    mine, theirs = _labels(text), _labels(others)
+    known = {*_NUMBER.findall(others)}
+    kinds = {kind for kind, number in mine if number in known} & {kind for kind, _ in theirs}
+    found = {number for kind, number in (*theirs, *mine) if kind in kinds}
+    return found if len(found) > 1 else set()
+
+
+def _labels(text: str) -> set[tuple[str, str]]:
+    found = (one.groups("") for one in _LABEL.finditer(fold(text)))
+    return {(han or word or "#", code + number + place) for code, word, number, place, han in found}
+
+
+_MENTION = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W_]+)*")
+_NOT_HIM = re.compile(r"(?<!\w)(?:not|nicht|no|pas|non) (?:(?:mr|mrs|ms|dr|frau|herr|m|mme)\.? )?$")
+
+
 def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     """The word that stands in the sources where the fact has `name`.
 
@@ -328,12 +388,13 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
     """
     folded = fold(fact)
     if HAN.match(name.key):
-        return _mistaken_in_chinese(name, folded, heard)
+        others = _HAN_NICKNAME.finditer(heard.folded)
+        return next((one[0] for one in others if one[0] not in folded), None)
     for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
         lead = re.search(r"(\w+) $", folded[: found.start()])
         follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
         places: list[re.Match[str]] = []
-        if lead and (lead[1] in _BARE or len(lead[1]) > 4):
+        if lead and (lead[1] in _SLOTS or len(lead[1]) > 4):
             places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
         if follow and follow[1] not in _ALL_FUNCTION_WORDS:
             places += re.finditer(
@@ -345,17 +406,6 @@ def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
             if word[:1].isupper() and strange and not _is_common(word, other[1]):
                 return word
     return None
-
-
-def _mistaken_in_chinese(name: Name, fact: str, heard: Heard) -> str | None:
-    """Another nickname, or another place of the same kind."""
-    if place := _HAN_PLACE.fullmatch(name.key):
-        if name.key[:2] in heard.folded:
-            return None
-        others = re.finditer(f"[\u4e00-\u9fff]{{2}}{place[1]}", heard.folded)
-    else:
-        others = _HAN_NICKNAME.finditer(heard.folded)
-    return next((one[0] for one in others if one[0] not in fact), None)
 
 
 _ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

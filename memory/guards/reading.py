@@ -37,7 +37,7 @@ class Clause(NamedTuple):
 
 
 _CLAUSES = re.compile(
-    r"[;:\u2013\u2014()，；：]|,(?!\d)|\s-\s|\u2192"
+    r"[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
@@ -144,19 +144,30 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     general = _moods_of_sentence(sentence, codes)
     if mood.is_quote(sentence, codes) and mood.is_doubted(source.text, codes):
         general |= {Mood.REPORT}
-    spread = content(sentence, codes) if general else ()
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
-    if Mood.QUESTION in general and is_answered:
-        general -= {Mood.QUESTION}
+    asked = sentence[mood.asks_from(sentence) :]
+    if is_answered:
+        general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
+    quote = mood.quotes_from(sentence, codes)
+    told: list[tuple[str, frozenset[Mood], bool]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
-        if quoted or mood.quotes_another(part, codes):
+        if part not in asked and asked not in part:
+            moods -= {Mood.QUESTION}
+        if mood.is_own(part) and not mood.is_claim(part, codes):
+            general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
+            quoted, quote = (), len(sentence)
+        elif quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
+        told.append((part, moods, bool(moods & general)))
+    spread = tuple(word for part, _, is_whole in told if is_whole for word in content(part, codes))
+    for part, moods, is_whole in told:
         words = content(part, codes)
-        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, spread)
+        words_of_mood = spread if is_whole else ()
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, words_of_mood)
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:

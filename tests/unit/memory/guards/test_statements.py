@@ -1,0 +1,121 @@
+"""Grounding: whose statement a fact takes, and in which mood it was made."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.guards.grounding import ungrounded
+from memory.guards.reading import Source
+
+AT = "2026-10-22T08:30:00+02:00"
+
+
+def judge(told: str, fact: str, *, by: str = "Ana") -> str | None:
+    """The answer to a fact that cites all of `told`."""
+    cited = [Source(told, by, AT)]
+    return ungrounded(fact, by, cited, before=cited, people=[by, "Ben", "Marta", "Martha"])
+
+
+NAMES = [
+    ("Jansen covers the desk. Janssen does the board.", "Janssen does the board."),
+    ("Jansen covers the desk. Janssen does the board.", "Jansen is covering the desk."),
+    ("Mae replaces Faye from Monday.", "Faye is replaced by Mae from Monday."),
+    ("Marta hat abgesagt. Martha bringt den Kuchen mit.", "Martha bringt den Kuchen mit."),
+    ("La llave la tiene Elena. Elisa trae el pan.", "Elena tiene la llave."),
+    ("Le camion est chez Tanguy. Tangui apporte les caisses.", "Le camion est chez Tanguy."),
+    ("Defne'nin uçağı gecikti. Define kargoyu aldı.", "Defne'nin uçağı gecikti."),
+    ("小代今天请假，小戴来顶班。", "小代今天请假。"),
+    ("Bed 4 ate breakfast. Bed 9 has a fever.", "The patient in bed 9 has a fever."),
+    ("VH-KLP is grounded; VH-KLB is fine.", "VH-KLP is grounded."),
+    ("I met Hiro today. He's from Sendai and works for a baker.", "Hiro works for a baker."),
+    ("Ben is back in Wien. The piano arrived.", "Ben is back in Vienna."),
+]
+
+OTHER_NAMES = [
+    ("Jansen covers the desk. Janssen does the board.", "Janssen covers the desk."),
+    ("Mae replaces Faye from Monday.", "Faye replaces Mae from Monday."),
+    ("Marta hat abgesagt. Martha bringt den Kuchen mit.", "Martha hat abgesagt."),
+    ("La llave la tiene Elena. Elisa trae el pan.", "Elena trae el pan."),
+    ("Le camion est chez Tanguy. Tangui apporte les caisses.", "Tanguy apporte les caisses."),
+    ("小代今天请假，小戴来顶班。", "小戴今天请假。"),
+    ("Bed 4 ate breakfast. Bed 9 has a fever.", "The patient in bed 4 has a fever."),
+    ("VH-KLP is grounded; VH-KLB is fine.", "VH-KLB is grounded."),
+    (
+        "Dr Chen's run (not Cheng's) is long, she wants the blue grating.",
+        "Dr Cheng wants the grating.",
+    ),
+    ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
+]
+
+MOODS = [
+    ("I can buy 60 tins tomorrow, who signs?", "Ana can buy 60 tins."),
+    ("Ich hole die 60 Dosen ab, wer bezahlt?", "Ana holt die 60 Dosen ab."),
+    ("La llave está en casa, ¿quién la recoge?", "La llave está en casa."),
+    ("On apporte les chaises samedi, qui vient ?", "Ana apporte les chaises samedi."),
+    ("我带六十个罐头，谁来签字？", "Ana带六十个罐头。"),
+    ("Margery reckons copper tape works, I never tried it.", "Ana has never tried copper tape."),
+    ("J'aimerais emmener douze élèves.", "J'aimerais emmener douze élèves."),
+    (
+        "Si on trouve un frigo à moins de 150, je le prends.",
+        "Ana ne prendrait un frigo qu'à 150 €.",
+    ),
+    ("Duruşma evvelsi gün değil dün yapıldı.", "Duruşma dün yapıldı."),
+    ("Kapıcı Satılmış Efendi bütün hafta izinde.", "Kapıcı bütün hafta izinde."),
+    ("The scanner died early so the last scans aren't done.", "The scanner gave out early."),
+    ("Don't use the north tap, it's cracked.", "The north tap is cracked and must not be used."),
+    ("Ewe 118 has mastitis, on pen-strep.", "One of the mothers has an inflamed udder."),
+    ("The doctor says he doesn't need a cast.", "He doesn't need a cast."),
+]
+
+OTHER_MOODS = [
+    (
+        "I can buy 60 tins tomorrow, who signs the form for them?",
+        "Ana signs the form for the tins.",
+    ),
+    ("Margery reckons copper tape works fine, I never tried it.", "Copper tape works fine."),
+    ("Der Wirt meint, die Gemeinde ist am Wasser schuld.", "Die Gemeinde ist am Wasser schuld."),
+    ("Mme Leroy dit qu'il manque 80 paniers, à vérifier.", "Il manque 80 paniers."),
+    ("El cliente dice que le cobramos doble.", "Al cliente le cobramos doble."),
+    ("厂家说主镜没镀好。", "主镜没镀好。"),
+    ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
+    ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
+    ("No dairy this week, the donor has a recall.", "There is dairy at the food bank this week."),
+    ("La taille est finie sauf la rangée 9.", "La rangée 9 est taillée."),
+    ("also does the coach have seatbelts", "The coach has seatbelts."),
+]
+
+
+@pytest.mark.parametrize(("told", "fact"), [*NAMES, *MOODS])
+def test_a_fact_that_follows_passes(told: str, fact: str) -> None:
+    assert judge(told, fact) is None
+
+
+@pytest.mark.parametrize(("told", "fact"), OTHER_NAMES)
+def test_a_fact_about_another_name_is_rejected(told: str, fact: str) -> None:
+    assert judge(told, fact) is not None
+
+
+@pytest.mark.parametrize(("told", "fact"), OTHER_MOODS)
+def test_a_fact_in_another_mood_is_rejected(told: str, fact: str) -> None:
+    assert judge(told, fact) is not None
+
+
+def test_a_later_answer_settles_a_question_and_a_condition() -> None:
+    cited = [
+        Source("¿Ha pagado ya Arrieta?", "Eulalia", "2026-09-16T08:44:00+02:00"),
+        Source("Todavía no.", "Ana", "2026-09-16T09:01:00+02:00"),
+    ]
+    assert ungrounded("Arrieta todavía no ha pagado.", "Ana", cited, before=cited) is None
+    cited = [
+        Source("My vote goes to Maud if that's allowed", "Ben", "2026-09-16T08:44:00+02:00"),
+        Source("It's allowed, in writing.", "Ana", "2026-09-16T09:01:00+02:00"),
+    ]
+    assert ungrounded("Ben's vote for Maud is allowed.", "Ana", cited, before=cited) is None
+
+
+def test_words_of_an_entry_that_is_not_cited_are_no_paraphrase() -> None:
+    cited = [Source("The hall is free on Sunday.", "Ana", AT)]
+    other = Source("The boiler needs a new pump and a valve.", "Ben", AT)
+    why = ungrounded("A pump and a valve are missing.", "Ana", cited, before=[*cited, other])
+    assert why is not None
+    assert "cite the entry" in why
