@@ -165,7 +165,8 @@ def holds(times: Iterable[Clock], named: Clock) -> bool:
 
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(?<![\d:.,])(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*"
+    r"|(?<![\d:.,])(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时"
+    r"|min\w*"
     r"|dakika|分钟)"
 )
 

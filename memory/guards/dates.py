@@ -101,7 +101,8 @@ _RELATIVE = {
             "|esta manana|bu sabah|bu aksam",
         ),
         1: (
-            "tomorrow tmrw tmr tmw 2moro tomorow morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
+            "tomorrow tmrw tmr tmw 2moro tomorow morgen manana demain yarin yarinki 明天 明早 明晚"
+            " 明日 "
             "domani amanha",
             "ertesi gun",
         ),
@@ -111,7 +112,8 @@ _RELATIVE = {
         ),
         3: ("大后天", "uberubermorgen"),
         -1: (
-            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem gisteren",
+            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem"
+            " gisteren",
             "last night|hier soir",
         ),
         -2: (
@@ -499,10 +501,15 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
 
 
 DAY_AFTER = re.compile(
-    r"(?<!\w)(?:(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day|morning)|next (?:day"
-    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten|folgenden) tag|vortag"
-    r"|(?:al )?dia (?:siguiente|anterior)|la vispera|(?:le )?lendemain|la veille|(?:le )?jour (?:suivant"
-    r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日|隔天|前一天"
+    r"(?<!\w)(?:(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
+    r"|morning)|next (?:day"
+    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
+    r"|folgenden) tag|vortag"
+    r"|(?:al )?dia (?:siguiente|anterior)|la vispera|(?:le )?lendemain|la veille"
+    r"|(?:le )?jour (?:suivant"
+    r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日"
+    r"|隔天"
+    r"|前一天"
 )
 """The day before or after another one that was named."""
 

@@ -154,7 +154,9 @@ def other_number(fact: Fact) -> str | None:
 def _is_an_example(
     number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
 ) -> bool:
-    """Whether it is a count, or the price for a count, that the fact works out from a cited price."""
+    """Whether it is a count, or the price for a count, that the fact works out from a cited"
+    " price.
+    """
     for other in mine:
         for a, b in ((number, other), (other, number)):
             made = {
@@ -288,7 +290,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Fact) -
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
     texts = [digits for _, digits in evidence.readings]
-    same = any(_is_of(one, number) for one in said)
+    same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = arithmetic.sums(said, number.unit), arithmetic.products(said, number.unit)
     if any(_is_slip(number, one) and _is_of(one, number) for one in said):
         return bool(_MORE.search(fact.digits) and values & sums)
@@ -335,14 +337,15 @@ def _is_converted(number: numbers.Number, said: Sequence[numbers.Number]) -> boo
                 return any(
                     abs(a * 0.4536 - b) <= 0.03 * b for a in theirs.readings for b in ours.bases()
                 )
-        if one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]:
-            if any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
-                return True
+        other = one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]
+        if other and any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
+            return True
     return False
 
 
 _BOUND = re.compile(
-    r"(?<!\w)(?:(under|less than|younger than|below|up to|at most|unter|hochstens|bis zu|jung\w* als"
+    r"(?<!\w)(?:(under|less than|younger than|below|up to|at most|unter|hochstens|bis zu"
+    r"|jung\w* als"
     r"|weniger als|menos de|menores de|hasta|moins de|jusqu'a|au plus|不到|不满|未满)"
     r"|(?:over|more than|older than|above|from|at least|uber|ab|mindestens|alter als|mehr als"
     r"|mas de|mayores de|a partir de|plus de|des|au moins|满|超过)) ?(?:les |the |los )?$"

@@ -169,7 +169,8 @@ _TENTHS = re.compile(r"(?<![\d.])([1-9])成([1-9])?")
 _SPLIT = re.compile(r"(?<![\d.])(\d+)(度|米|块)(\d{1,2})(?![\d.%]|分|厘米|公分|号|月|年|个|点)")
 """37度2 is 37.2度, and 2米65 is 2.65米."""
 _AT_TEN = re.compile(
-    r"(?<=saat )on(?:a|u|da|dan)(?!\w)|(?<!\w)on[au](?= (?:ceyrek|bes|on|yirmi|\d+) (?:var|kala|gec))"
+    r"(?<=saat )on(?:a|u|da|dan)(?!\w)|(?<!\w)on[au](?= (?:ceyrek|bes|on|yirmi|\d+) (?:var"
+    r"|kala|gec))"
 )
 """Turkish "at ten" looks like "to it"."""
 
@@ -342,14 +343,17 @@ _UNITS: dict[str, tuple[str, float]] = {
         "length": "mm|millimeter|milimetre|millimetre|milimetro=.001 cm|centimeter|centimetre"
         "|zentimeter|centimetro|santim|santimetre|厘米|公分=.01 m|meter|metre|metro|米=1"
         " km|kilometer|kilometre|kilometro|公里|千米=1000 mile|mi|milla|meile|英里=1609.344"
-        " ft|foot|feet|fus|pie|pied=.3048 inch|inche|zoll|pulgada|pouce|inc|英寸=.0254 yd|yard=.9144",
+        " ft|foot|feet|fus|pie|pied=.3048 inch|inche|zoll|pulgada|pouce|inc|英寸=.0254 yd"
+        "|yard=.9144",
         "mass": "mg|milligram|miligramo=1e-6 g|gr|gram|gramm|gramme|gramo|grammo|克=.001"
         " kg|kilo|kilogram|kilogramm|kilogramo|公斤=1 jin|斤=.5 t|tonne|ton|tonelada|吨=1000",
         "volume": "ml|milliliter|millilitre|mililitro|毫升=.001 cl|zentiliter|centilitre=.01"
         " dl|deziliter|decilitre|decilitro=.1 l|liter|litre|litro|升=1",
-        "area": "m2|sqm|m²|sqm|quadratmeter|metrekare|平方米|平米=1 hectare|hektar|hectarea|ha|公顷=10000",
+        "area": "m2|sqm|m²|sqm|quadratmeter|metrekare|平方米|平米=1 hectare|hektar|hectarea|ha"
+        "|公顷=10000",
         "months": "month|monat|mese|mois|ay|个月=1 year|yr|jahr|ano|annee|an|yil|sene|年=12",
-        "time": "ms|millisecond|millisekunde|milisegundo|milliseconde|milisaniye|毫秒=.001 s|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
+        "time": "ms|millisecond|millisekunde|milisegundo|milliseconde|milisaniye|毫秒=.001 s"
+        "|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
         "|dk|分钟=60"
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
@@ -483,26 +487,25 @@ def _mixed(text: str) -> Iterator[Number]:
             0.25 if _QUARTER.search(found.group()) else 0.5
         )
         after = _AFTER.match(text, found.end())
-        unit = unit_of(found[4] or (after[1] if after else ""))
-        if unit is not None or found[1] or found[3] or found[5]:
-            yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
+        named = unit_of(found[4] or (after[1] if after else ""))
+        if named is not None or found[1] or found[3] or found[5]:
+            yield Number(frozenset({value}), named, "", found.start(), found.end(), found.group())
     for value, pattern in FRACTIONS:
         for found in pattern.finditer(text):
             of = _OF.match(text, found.end())
-            unit = unit_of(of[1]) if of else None
-            # A part of a thing that is no unit is checked as a share.
-            start, end = found.span()
-            if unit is None:
-                yield Number(frozenset({value}), PART, "", start, end, found.group())
-            else:
-                yield Number(frozenset({value}), unit, "", start, end, found.group())
+            # A part of a thing that is no unit is a share.
+            whole_unit = (unit_of(of[1]) if of else None) or PART
+            yield Number(frozenset({value}), whole_unit, "", *found.span(), found.group())
 
 
 PART = ("part", 1.0)
 """The unit of fractions in words: two thirds, un quart, yarısı."""
 
 _ONES = "an?|one|ein|eine[nrm]?|une?|una|bir|uno"
-_HALF = "and a half|and 1/2|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半|and a quarter|y cuarto|et quart"
+_HALF = (
+    "and a half|and 1/2|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半"
+    "|and a quarter|y cuarto|et quart"
+)
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d+) ?(?:{_HALF})(?!\w)"
     rf"|(?<!\w)((?:(\d+|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?|and a quarter))(?!\w)"
@@ -511,7 +514,8 @@ _HALVES = re.compile(
 _QUARTER = re.compile("quar|cuart")
 FRACTIONS = (
     (0.5, re.compile(
-        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)|(?:die |zur )?halfte"
+        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)"
+        r"|(?:die |zur )?halfte"
         r"|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z]))"
         r"|半(?=个?小时)|一半")),
     (0.25, re.compile(
@@ -522,7 +526,8 @@ FRACTIONS = (
         r"(?<!\w)(?:3[ -]quarters|dreiviertel|3 ?viertel|3 cuartos|3 cuartas partes|3 quarts"
         r"|(?:dortte|4) 3|tre quarti)|三刻(?=钟)|3刻(?=钟)|4分之3")),
     (1 / 3, re.compile(
-        r"(?<!\w)(?:(?:a|one) (?:third|3)(?= (?:of|full|empty|off|done|left)|\W*$| ?[.;,!])|(?:ein )?drittel|un tercio"
+        r"(?<!\w)(?:(?:a|one) (?:third|3)(?= (?:of|full|empty|off|done|left)|\W*$| ?[.;,!])"
+        r"|(?:ein )?drittel|un tercio"
         r"|(?:una|la) tercera parte|(?:un|d'un) tiers|(?:ucte|3) (?:bir|1)\w*)|3分之一|三分之一")),
     (2 / 3, re.compile(
         r"(?<!\w)(?:2[ -](?:thirds|3s)|2 drittel|zweidrittel|2 tercios|(?:las )?2 terceras partes"
