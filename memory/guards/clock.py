@@ -41,8 +41,9 @@ _ONE = re.compile(
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
 
+_FULL = r"(?P<h>\d+|one(?= |$|\W)|eins|una|une|bir[ei]?|uno|uma)"
 _PHRASES = tuple(
-    (re.compile(pattern), sign)
+    (re.compile(r"(?<![a-z\d.,:])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
     for pattern, sign in (
         (r"half past (?P<h>\d+)|half (?P<h2>\d+)(?! ?[%a-z])", 30),
         (r"(?:a )?quarter (?:past|after) (?P<h>\d+)", 15),
@@ -61,10 +62,10 @@ _PHRASES = tuple(
         (r"(?P<h>\d+) (?:menos cuarto|meno un quarto)", -15),
         (r"(?:las?|alle|as) (?P<h>\d+) (?:y|e) (?P<m>5|10|20|25)(?!\d)", 0),
         (r"(?:las?|alle) (?P<h>\d+) meno?s? (?P<m>5|10|20|25)(?!\d)", -1),
-        (r"(?P<h>\d+) heures? et demie?", 30),
-        (r"(?P<h>\d+) (?:heures?|h) et quart", 15),
-        (r"(?P<h>\d+) (?:heures?|h) moins (?:le )?quart", -15),
-        (r"(?P<h>\d+) heures? moins (?P<m>\d+)", -1),
+        (r"(?P<h>\d+) ?(?:heures?|h) ?et demie?", 30),
+        (r"(?P<h>\d+) ?(?:heures?|h) ?et quart", 15),
+        (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?:le |un )?quart", -15),
+        (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?P<m>\d+)", -1),
         (r"(?P<h>\d+) heures? (?P<m>[0-5]?\d)(?!\d)", 0),
         (r"(?P<h>\d+) bucuk\w*", 30),
         (r"(?P<h>\d+)\S* ceyrek (?:var|kala)\w*", -15),
@@ -73,6 +74,7 @@ _PHRASES = tuple(
         (r"(?P<h>\d+)\S* (?P<m>5|10|20|25) gec\w*", 0),
         (r"(?P<h>\d+)[点时]半", 30),
         (r"(?P<h>\d+)[点时](?:一刻|1刻)", 15),
+        (r"差(?:一刻|1刻)钟?(?P<h>\d+)[点时]", -15),
         (r"(?P<h>\d+)[点时](?:三刻|3刻)", 45),
         (r"(?P<h>\d+)[点时](?P<m>[0-5]?\d)分?", 0),
         (r"差(?P<m>\d+)分(?P<h>\d+)[点时]", -1),
@@ -122,7 +124,9 @@ def possible_times(digits: str) -> list[Clock]:
             for m in pattern.finditer(digits)
         ]
     found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
-    found += [Clock(int(m[1]) * 60 - 30, False, *m.span(), "") for m in _DUTCH.finditer(digits)]
+    for match in _DUTCH.finditer(digits):
+        # British "half three" is 3:30, Dutch and German is 2:30.
+        found += [Clock(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in (30, -30)]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found
@@ -130,7 +134,8 @@ def possible_times(digits: str) -> list[Clock]:
 
 def _phrase(match: re.Match[str], shift: int) -> Clock | None:
     groups = match.groupdict()
-    hour = int(groups.get("h") or groups.get("h2") or 99)
+    named = groups.get("h") or groups.get("h2") or "99"
+    hour = int(named) if named.isdigit() else 1
     minutes = int(groups.get("m") or 0) * (-1 if shift == -1 else 1)
     if hour > 24:
         return None
@@ -160,9 +165,14 @@ def holds(times: Iterable[Clock], named: Clock) -> bool:
 
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*"
+    r"|(?<![\d:.,])(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时"
+    r"|min\w*"
     r"|dakika|分钟)"
 )
+
+
+_OCLOCK = re.compile(r" (?:et|moins|\d)")
+"""Dix heures et quart is no length."""
 
 
 def shifted(times: Iterable[Clock], digits: str) -> list[Clock]:
@@ -171,6 +181,8 @@ def shifted(times: Iterable[Clock], digits: str) -> list[Clock]:
     for match in _LENGTHS.finditer(digits):
         if match[1]:
             length = 30
+        elif match[3] == "heures" and _OCLOCK.match(digits, match.end()):
+            continue
         else:
             count = int(match[2]) if match[2].isdigit() else 1
             length = count * (1 if match[3].startswith(("min", "dakika", "分钟")) else 60)

@@ -10,7 +10,7 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from memory.guards.lexicon import HAN, word_set
 
@@ -101,7 +101,8 @@ _RELATIVE = {
             "|esta manana|bu sabah|bu aksam",
         ),
         1: (
-            "tomorrow tmrw tmr tomorow morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
+            "tomorrow tmrw tmr tmw 2moro tomorow morgen manana demain yarin yarinki 明天 明早 明晚"
+            " 明日 "
             "domani amanha",
             "ertesi gun",
         ),
@@ -111,7 +112,8 @@ _RELATIVE = {
         ),
         3: ("大后天", "uberubermorgen"),
         -1: (
-            "yesterday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem gisteren",
+            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem"
+            " gisteren",
             "last night|hier soir",
         ),
         -2: (
@@ -168,7 +170,7 @@ _NEAR_PERIODS = (
 )
 _NEXT = re.compile(
     r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
-    r"|seneye|下(?!午)|following|prossim|volgend|after next|ubernachst|sonraki"
+    r"|seneye|下(?!午)|following|prossim|volgend|after next|ubernachst|sonraki|suivant|siguiente"
 )
 _LAST = re.compile(
     r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige"
@@ -242,9 +244,9 @@ _EXPLICIT = (
         rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
         rf"|[.,]\d){_YEAR}"),
     re.compile(rf"(?<![a-z])({_MONTH}){_CASE}\.?{_YEAR}"),
-    re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?![\d/.])"),
+    re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?!\d|[/.]\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
-    re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?![\d/.,])"),
+    re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?!\d|[/.,]\d)"),
 )  # fmt: skip
 _RANGE = re.compile(
     r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
@@ -252,7 +254,9 @@ _RANGE = re.compile(
     r"|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
-_AFTER_RANGE = re.compile(r" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{1,2})(?![\d:.,])")
+_AFTER_RANGE = re.compile(
+    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{_MONTH}))"
+)
 _SPACED_MONTH = rf" (?:{_MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
@@ -269,8 +273,8 @@ _FACT_DAY = re.compile(
 )
 
 
-def named_in(digits: str) -> list[Named]:
-    """The days that a text names plainly, in order; its number words are digits already."""
+def named_in(digits: str, *, strict: bool = True) -> list[Named]:
+    """The days that a text names, in order; `strict` leaves out months that may be other words."""
     found: list[Named] = []
     taken: list[tuple[int, int]] = []
     for kind, pattern in enumerate(_EXPLICIT):
@@ -278,7 +282,7 @@ def named_in(digits: str) -> list[Named]:
             start, end = match.span()
             if any(start < to and at < end for at, to in taken):
                 continue
-            if (made := _explicit(kind, match)) is not None:
+            if (made := _explicit(kind, match, strict=strict)) is not None:
                 found.append(made)
                 taken.append((start, end))
                 for extra in _in_range(made, digits):
@@ -287,7 +291,7 @@ def named_in(digits: str) -> list[Named]:
     return sorted(found, key=lambda one: one.start)
 
 
-def _explicit(kind: int, match: re.Match[str]) -> Named | None:
+def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     """What one of the patterns matched; None if that is no day of the calendar."""
     text, (start, end) = match.group(), match.span()
     year: str | None
@@ -300,7 +304,7 @@ def _explicit(kind: int, match: re.Match[str]) -> Named | None:
     elif kind == 3:
         year, month, day = match[3], _MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
-        if match[1] in _AMBIGUOUS and not match[2]:
+        if strict and match[1] in _AMBIGUOUS and not match[2]:
             before = match.string[max(0, start - 12) : start]
             if not _MONTH_PLACE.search(before) and not match.string[end:].startswith("'"):
                 return None
@@ -315,7 +319,7 @@ def _explicit(kind: int, match: re.Match[str]) -> Named | None:
 
 
 _MONTH_PLACE = re.compile(
-    r"(?:\b(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen"
+    r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen"
     r"|every|each"
     r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
     r"|a partir de)[ -])$"
@@ -382,12 +386,15 @@ def _days_of(digits: str, today: date) -> Days:
         made.days |= _weekday_days(weekday, digits, today)
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
+    _add_periods(made, digits, today)
+    _add_spans(made, digits, today)
+    _add_ordinals(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
-    for named in named_in(digits):
+    for named in named_in(digits, strict=False):
         assert named.month is not None
         if named.day is None:
             made.months.add(named.month)
@@ -436,16 +443,75 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
         word = match.group()
         days = _RELATIVE.get(word, _RELATIVE.get(word[:-1], _RELATIVE.get(word[:-2], 0)))
         made.days.add(today + timedelta(days))
-    for length, pattern in _SPANS:
-        for match in pattern.finditer(digits):
-            count = int(match[1]) if match[1].isdigit() else 1
-            made.days |= {_shifted(today, sign * count, length) for sign in (1, -1)}
-            made.years |= {today.year + sign * count for sign in (1, -1) if length == 365}
     if _FORTNIGHT.search(digits):
         made.days |= {today + timedelta(sign * 14) for sign in (1, -1)}
     if _EIGHT_DAYS.search(digits):
         made.days |= {today + timedelta(sign * 7) for sign in (1, -1)}
-    _add_periods(made, digits, today)
+
+
+def _add_spans(made: Days, digits: str, today: date) -> None:
+    """The days that are a length of time from the day of speaking or from a day of the text."""
+    spans = [
+        (int(found[1]) if found[1].isdigit() else 1, length)
+        for length, pattern in _SPANS
+        for found in pattern.finditer(digits)
+        if not digits.startswith(" on ", found.end())
+    ]
+    spans += [(int(found[1]) // 24, 1) for found in _HOURS.finditer(digits)]
+    starts = {today, *(made.days if len(made.days) <= 6 else ())}
+    for count, length in spans:
+        made.days |= {_shifted(start, sign * count, length) for start in starts for sign in (1, -1)}
+        made.years |= {today.year + sign * count for sign in (1, -1) if length == 365}
+
+
+_HOURS = re.compile(
+    r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
+)
+_NTH = re.compile(
+    r"(?<!\w)(?P<n>first|1st|1\.?|erste\w*|primer\w*|premier\w*|ilk|2\w{0,5}\.?|second|zweite\w*|segundo"
+    r"|deuxieme|ikinci|3\w{0,5}\.?|third|dritte\w*|tercer\w*|troisieme|ucuncu|4\w{0,5}\.?|fourth|vierte\w*"
+    r"|cuarto|quatrieme|dorduncu|last|letzte\w*|ultimo|dernier|son) "
+    rf"(?P<day>{_WEEKDAY})(?:si|nin)?(?! ?\d)"
+    rf"|第(?P<n2>[一1234])个?(?:周|星期)(?P<day2>[一二三四五六日天1-6])"
+)
+_NTHS = (
+    "1 first erste primer premier ilk 一",
+    "2 second zwei segundo deux iki",
+    "3 third dritt terc troi uc",
+    "4 four viert cuart quatr dort",
+)
+
+
+def _add_ordinals(made: Days, digits: str, today: date) -> None:
+    """The second Monday of a month."""
+    for found in _NTH.finditer(digits):
+        word = found["n"] or found["n2"]
+        nth = next((at for at, row in enumerate(_NTHS) if word.startswith(tuple(row.split()))), -1)
+        day = _WEEKDAY_OF[found["day"]] if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
+        for shift in range(-12, 13):
+            first = _shifted(today.replace(day=1), shift, 30)
+            if abs(shift) > 2 and first.month not in made.months:
+                continue
+            all_days = [
+                first.replace(day=one)
+                for one in range(1, monthrange(first.year, first.month)[1] + 1)
+                if first.replace(day=one).weekday() == day
+            ]
+            made.days.add(all_days[nth])
+
+
+DAY_AFTER = re.compile(
+    r"(?<!\w)(?:(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
+    r"|morning)|next (?:day"
+    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
+    r"|folgenden) tag|vortag"
+    r"|(?:al )?dia (?:siguiente|anterior)|la vispera|(?:le )?lendemain|la veille"
+    r"|(?:le )?jour (?:suivant"
+    r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日"
+    r"|隔天"
+    r"|前一天"
+)
+"""The day before or after another one that was named."""
 
 
 def _shifted(today: date, count: int, length: int) -> date:
@@ -483,6 +549,9 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
                     made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
 
 
+_WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
+
+
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     """The readings of a weekday."""
     assert named.weekday is not None
@@ -493,6 +562,8 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
         return {week + timedelta(7)}
     if named.written.startswith("上"):
         return {week - timedelta(7)}
+    if _WEEK_ON.search(digits[: named.start]):
+        return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
     made = {coming, past}
     if ahead == 0:
@@ -526,8 +597,3 @@ def holds(days: Days, named: Named) -> bool:
         (one.month, one.day) in forms and (named.year is None or named.year == one.year)
         for one in days.days
     )
-
-
-def days_said(at: str) -> set[date]:
-    """The day of a time stamp, as its own clock has it."""
-    return {datetime.fromisoformat(at).date()}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from memory.guards import clock, dates, numbers
-from memory.guards.lexicon import alike, content, fold, word_set
+from memory.guards import arithmetic, clock, dates, numbers
+from memory.guards.lexicon import FUNCTION_WORDS, alike, content, fold, word_set
 from memory.guards.reading import Clause, Evidence, Fact, in_all_digits
 
 
@@ -49,7 +49,7 @@ def _said_of_another(fact: Fact, named: dates.Named) -> bool:
 
     Only clauses that share no word with the fact name its day.
     """
-    if fact.translated:
+    if fact.translated or any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
         return False
     best: tuple[int, bool] = (0, False)
     for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
@@ -65,6 +65,13 @@ def _said_of_another(fact: Fact, named: dates.Named) -> bool:
         else:
             best = max(best, (near, True))
     return best[1] and best[0] >= 1
+
+
+_CORRECTS = re.compile(
+    r"(?<!\w)(?:ah+|eh|er|uh|i mean|no wait|wait|scrap that|correction|quatsch|nee|nein|ach|moment"
+    r"|quiero decir|perdon|digo|pardon|euh|enfin|non|yani|yok|sey|hayir|sorry)(?!\w)|不对|哦不|说错"
+)
+"""Who corrects a day says two; any of them may be meant."""
 
 
 def _days_said(fact: Fact) -> str:
@@ -85,7 +92,8 @@ def _without_days(fact: Fact) -> str:
 # Numbers.
 
 _MORE = re.compile(
-    r"(?<!\w)(?:by|more|less|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost"
+    r"(?<!\w)(?:by|more|less|above|below|over|ahead|behind|smaller|bigger|larger|taller|heavier|lighter|cheaper|older|younger"
+    r"|kleiner|groser|schwerer|leichter|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost"
     r"|difference"
     r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
     r"|total\w*"
@@ -98,7 +106,7 @@ _MORE = re.compile(
     r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
     r"|juntos|sobra\w*"
     r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
-    r"|retard|reste\w*"
+    r"|retard|reste\w*|revien\w*|coute\w*"
     r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
     r"|多|少|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
 )
@@ -128,13 +136,54 @@ def other_number(fact: Fact) -> str | None:
     mine = _whole(numbers.numbers_in(text))
     for number in mine:
         theirs = fact.evidence.numbers
-        if not _stands(number, theirs, mine) and not _follows(number, fact, text):
+        if number.unit == numbers.PART:
+            if fact.evidence.familiar and not _is_share(number, fact):
+                return _number_said(number, theirs)
+            continue
+        if _stands(number, theirs, mine) or _is_an_example(number, mine, theirs):
+            pass
+        elif not _follows(number, fact, text):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
     return _outdated(mine, fact)
+
+
+def _is_an_example(
+    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
+) -> bool:
+    """Whether it is a count, or the price for a count, that the fact works out from a cited"
+    " price.
+    """
+    for other in mine:
+        for a, b in ((number, other), (other, number)):
+            made = {
+                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
+            }
+            if (
+                a is not b
+                and b.readings & made
+                and a.readings != b.readings
+                and max(b.readings) > 10
+            ):
+                return True
+    return False
+
+
+def _is_share(number: numbers.Number, fact: Fact) -> bool:
+    """Whether a fraction in words is one that the sources say, or say nothing about."""
+    theirs = fact.evidence.numbers
+    plain = [one for one in theirs if one.unit != numbers.PART and one.written]
+    said = any(one.unit and one.unit[0] in ("part", "share") for one in theirs)
+    if not said and len(plain) != 2:
+        return True
+    rest = _MORE.search(fact.digits) is not None
+    made = arithmetic.shares(theirs, rest=rest) | {
+        value for one in theirs for value in one.readings
+    }
+    return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
 
 def _whole(found: Sequence[numbers.Number]) -> list[numbers.Number]:
@@ -181,23 +230,33 @@ def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
     values = number.readings | number.bases()
     if not evidence.familiar or len(number.readings) > 2:
         return True
+    if number.unit and any(
+        one.unit and one.unit[0] != number.unit[0] and one.readings & number.readings
+        for one in evidence.numbers
+    ):
+        return _is_converted(number, evidence.numbers)
     return (
-        _is_of_a_day(number, values, evidence, text)
+        _is_of_a_day(number, values, fact, text)
         or _is_computed(number, values, fact)
         or _is_in_a_run(number, evidence)
         or _is_a_count(number, values, evidence)
     )
 
 
-def _is_of_a_day(
-    number: numbers.Number, values: frozenset[float], evidence: Evidence, text: str
-) -> bool:
+def _is_of_a_day(number: numbers.Number, values: frozenset[float], fact: Fact, text: str) -> bool:
     """Whether it is a year, a day of the month or an hour that the sources name."""
+    evidence, tongue = fact.evidence, fact.tongue
     days = evidence.days
     if values & {float(one.year) for one in (*days.days, *days.today)} or values & days.years:
         return True
     if values & {float(one.day) for one in days.days} and _is_ordinal(number, text):
         return True
+    if re.fullmatch(r"\d?\d[.:][0-5]\d", number.written) and not number.unit:
+        hour, minute = map(int, re.split("[.:]", number.written))
+        if clock.holds(evidence.times, clock.Clock(hour * 60 + minute, hour > 12, 0, 0, "")):
+            return True
+    if number.unit or (number.noun and number.noun not in FUNCTION_WORDS.get(tongue or "", ())):
+        return False
     hours = [one for one in number.readings if one <= 24]
     return _AT_TIME.search(text, max(0, number.start - 10), number.start) is not None and any(
         clock.holds(evidence.times, clock.Clock(int(one * 60) % 1440, False, 0, 0, ""))
@@ -206,22 +265,103 @@ def _is_of_a_day(
 
 
 def _is_computed(number: numbers.Number, values: frozenset[float], fact: Fact) -> bool:
-    """Whether it is about the same, a part, or the sum or difference of what the sources say."""
+    """Whether it follows by arithmetic from numbers that the sources say.
+
+    The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
+    sum of listed ones, a fraction or a percentage of one, or one counted by another period. It
+    may be rounded if the fact says "about". What looks like a slip of a cited number, and small
+    numbers without a word of sums or of rates, do not count.
+    """
     evidence = fact.evidence
-    ages = _ages(evidence)
-    told = ages | {base for one in evidence.numbers for base in (*one.bases(), *one.readings)}
-    if _ABOUT.search(fact.digits) and any(numbers.is_near(one, told) for one in values):
+    said = evidence.numbers
+    told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
+    about = _ABOUT.search(fact.digits) is not None
+    part = 0.1 if number.written[0].isdigit() else 0.2
+    if about and any(arithmetic.is_near(one, told, part) for one in values):
+        return True
+    if values & _ages(evidence) or (number.unit and _is_converted(number, said)):
         return True
     if number.unit and number.unit[0] == "time" and values & _parts(evidence):
         return True
-    if values & (_parts_of(evidence) | ages):
+    if number.unit and number.unit[0] == "share":
+        rest = _MORE.search(fact.digits) is not None
+        made = {100 * one for one in arithmetic.shares(said, rest=rest)}
+        return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
+    if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
-    texts = (fact.digits, *(digits for _, digits in evidence.readings))
-    made = numbers.derived(
-        [one for one in evidence.numbers if _comparable(one, number)],
-        times=any(map(_TIMES.search, texts)),
-    )
-    return bool(values & made) and bool(_MORE.search(fact.digits) or max(values) > _LARGE)
+    texts = [digits for _, digits in evidence.readings]
+    same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
+    sums, products = arithmetic.sums(said, number.unit), arithmetic.products(said, number.unit)
+    if any(_is_slip(number, one) and _is_of(one, number) for one in said):
+        return bool(_MORE.search(fact.digits) and values & sums)
+    if not same and _PERIOD.search(fact.digits) and any(map(_PERIOD.search, texts)):
+        rates = {one * factor for one in told for factor in _PERIODS}
+        rates |= {one / factor for one in told for factor in _PERIODS}
+        rates |= {factor / one for one in told for factor in _PERIODS if one}
+        if values & {numbers.rounded(one) for one in rates}:
+            return True
+    large = max(values) > _LARGE
+    if large and about:
+        return any(abs(a - b) <= 0.01 * b for a in values for b in sums | products)
+    large = large and not any(_is_slip(number, one) for one in said)
+    summed = large or _MORE.search(fact.digits) or any(map(_SCORES.search, texts))
+    multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
+    return bool((summed and values & sums) or (multiplied and values & products))
+
+
+_SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
+_PERIODS = (7, 12, 24, 30, 52, 60)
+_PERIOD = re.compile(
+    r"(?:(?<!\w)(?:an?|per|each|every|pro|im|am|jed\w*|alle|cada|al|por|par|chaque|toutes les|le"
+    r"|la|her|bir|in) ?(?:\d+ )?|/ ?)(?:h|hr|min|hour|day|week|month|year|stunde|tag|woche|monat"
+    r"|jahr|hora|dia|semana|mes|ano|heure|jour|semaine|mois|an|annee|saat|gun|hafta|ay|yil)\w{0,3}"
+    r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
+    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一[天周月年]"
+)
+
+
+def _is_slip(number: numbers.Number, other: numbers.Number) -> bool:
+    """Whether two numbers differ in one digit or in the order of their digits alone."""
+    mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
+    if len(mine) != len(theirs) or len(mine) < 2 or not arithmetic.comparable(other, number.unit):
+        return False
+    return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
+
+
+def _is_converted(number: numbers.Number, said: Sequence[numbers.Number]) -> bool:
+    """Whether it is a cited number in a unit of another system: miles, feet, pounds."""
+    assert number.unit is not None
+    for one in said:
+        for theirs, ours in ((one, number), (number, one)):
+            if theirs.unit == ("pound", 1.0) and ours.unit and ours.unit[0] == "mass":
+                return any(
+                    abs(a * 0.4536 - b) <= 0.03 * b for a in theirs.readings for b in ours.bases()
+                )
+        other = one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]
+        if other and any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
+            return True
+    return False
+
+
+_BOUND = re.compile(
+    r"(?<!\w)(?:(under|less than|younger than|below|up to|at most|unter|hochstens|bis zu"
+    r"|jung\w* als"
+    r"|weniger als|menos de|menores de|hasta|moins de|jusqu'a|au plus|不到|不满|未满)"
+    r"|(?:over|more than|older than|above|from|at least|uber|ab|mindestens|alter als|mehr als"
+    r"|mas de|mayores de|a partir de|plus de|des|au moins|满|超过)) ?(?:les |the |los )?$"
+)
+
+
+def _is_of_a_bound(number: numbers.Number, evidence: Evidence) -> bool:
+    """Whether it stands for a bound of the sources: a child of ten is under twelve."""
+    for _, digits in evidence.readings:
+        for one in numbers.numbers_in(digits):
+            found = _BOUND.search(digits, 0, one.start)
+            if found and (not number.noun or not one.noun or alike(number.noun, one.noun)):
+                low, high = min(number.readings), min(one.readings)
+                if (low < high) if found[1] else (low > high):
+                    return True
+    return False
 
 
 _LARGE = 50
@@ -240,11 +380,6 @@ def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evid
     return not same and bool(values & _counts(evidence))
 
 
-def _comparable(one: numbers.Number, number: numbers.Number) -> bool:
-    """Whether two numbers may be added to make the third: no other unit, no code."""
-    return one.unit is None or number.unit is None or one.unit[0] == number.unit[0]
-
-
 def _parts(evidence: Evidence) -> set[float]:
     """The parts of numbers such as 5.45, which may be minutes and seconds."""
     written = (one.written for one in evidence.numbers)
@@ -261,28 +396,19 @@ def _parts_of(evidence: Evidence) -> set[float]:
     told = {one for number in evidence.numbers for one in number.bases()}
     return {
         numbers.rounded(one * factor)
-        for factor, words in _FRACTIONS
+        for factor, words in _FACTORS
         if words.search(text)
         for one in told
     }
 
 
-_FRACTIONS = (
-    (
-        0.5,
-        re.compile(
-            r"half (?:of|the|price|off|as|that)|in half|halfte|halbier|halbe[rn]? preis|mitad"
-            r"|moitie"
-            r"|demi-tarif|yarisi|yariya|la meta|metade|一半|半价|减半|折半"
-        ),
-    ),
+_FACTORS = (
+    (0.5, re.compile(
+        r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at) half|half (?:price"
+        r"|off|fare|as|that)|halbier\w*|halbe[rn]? preis|mitad|moitie|demi-tarif|yari\w*|metade)"
+        r"|半价|减半|折半|一半")),
     (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
-    (1 / 3, re.compile(r"a third|one third|drittel|tercio|un tiers|ucte|三分之一")),
-    (
-        0.25,
-        re.compile(r"quarter of|ein viertel (?:de|von)|cuarta parte|un quart d|ceyregi|四分之一"),
-    ),
-)
+)  # fmt: skip
 
 
 def _ages(evidence: Evidence) -> set[float]:
@@ -293,8 +419,8 @@ def _ages(evidence: Evidence) -> set[float]:
 
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
 _TIMES = re.compile(
-    r"(?<!\w)(?:a|per|each|apiece|x|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
-    r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|[x×@]|每|各"
+    r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
+    r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d)|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
 )
 
 
@@ -343,7 +469,7 @@ def _bound_elsewhere(number: numbers.Number, fact: Fact) -> numbers.Number | Non
 
 _NO_NOUNS = word_set(
     """
-    and und y et ve or is was are of in at on for the de
+    and und y et ve or is was are of in at on for the de a an am im per pro la le el au al par por
     """
 )
 
@@ -352,7 +478,11 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     """Whether two numbers count the same: alike nouns, or the same unit."""
     if one.unit and number.unit:
         return one.unit == number.unit
-    return bool(one.noun) and (one.noun == number.noun or alike(one.noun, number.noun))
+    return (
+        bool(one.noun)
+        and one.noun not in _NO_NOUNS
+        and (one.noun == number.noun or alike(one.noun, number.noun))
+    )
 
 
 def _is_taken(one: numbers.Number, number: numbers.Number, fact: Fact) -> bool:

@@ -7,8 +7,8 @@ reading of its number is among the readings of its sources.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory.guards.lexicon import HAN, fold
@@ -145,17 +145,43 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    folded = _HALF_DOZEN.sub("6", _PERCENT.sub("%", fold(text)))
+    folded = fold(_VULGAR.sub(_vulgar, text))
+    folded = _HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", folded)))
     if HAN.search(folded):
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "·" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
+        folded = _TENTHS.sub(lambda found: f"{found[1]}{found[2] or 0}%", folded)
+        folded = _SPLIT.sub(r"\1.\3\2", folded)
     if language == "de":
         return _WORD.sub(_german if strict else _german_loose, folded)
+    if language == "tr":
+        folded = _AT_TEN.sub("10", folded)
     if language not in _WORDS:
         return folded
     known = _WORDS[language] if strict else _WORDS[language] | _LOOSE.get(language, {})
     return _composed(folded, language, known)
+
+
+_VULGAR = re.compile(r"(\d+)?\s?([¼½¾⅓⅔⅕⅛])|(?<![\d/.,])(\d+) ([1-7])/([2-8])(?![\d/.])")
+_SCORE = re.compile(r"(?<!\w)an? score (?=of )")
+_TENTHS = re.compile(r"(?<![\d.])([1-9])成([1-9])?")
+_SPLIT = re.compile(r"(?<![\d.])(\d+)(度|米|块)(\d{1,2})(?![\d.%]|分|厘米|公分|号|月|年|个|点)")
+"""37度2 is 37.2度, and 2米65 is 2.65米."""
+_AT_TEN = re.compile(
+    r"(?<=saat )on(?:a|u|da|dan)(?!\w)|(?<!\w)on[au](?= (?:ceyrek|bes|on|yirmi|\d+) (?:var"
+    r"|kala|gec))"
+)
+"""Turkish "at ten" looks like "to it"."""
+
+
+def _vulgar(found: re.Match[str]) -> str:
+    """A number with a fraction as a decimal: 5½, 5 1/2."""
+    if found[2]:
+        whole, part = found[1], unicodedata.numeric(found[2])
+    else:
+        whole, part = found[3], int(found[4]) / int(found[5])
+    return f"{int(whole or 0) + part:g}"
 
 
 def _chinese_percent(found: re.Match[str]) -> str:
@@ -316,12 +342,18 @@ _UNITS: dict[str, tuple[str, float]] = {
     for dimension, rows in {
         "length": "mm|millimeter|milimetre|millimetre|milimetro=.001 cm|centimeter|centimetre"
         "|zentimeter|centimetro|santim|santimetre|厘米|公分=.01 m|meter|metre|metro|米=1"
-        " km|kilometer|kilometre|kilometro|公里|千米=1000",
+        " km|kilometer|kilometre|kilometro|公里|千米=1000 mile|mi|milla|meile|英里=1609.344"
+        " ft|foot|feet|fus|pie|pied=.3048 inch|inche|zoll|pulgada|pouce|inc|英寸=.0254 yd"
+        "|yard=.9144",
         "mass": "mg|milligram|miligramo=1e-6 g|gr|gram|gramm|gramme|gramo|grammo|克=.001"
         " kg|kilo|kilogram|kilogramm|kilogramo|公斤=1 jin|斤=.5 t|tonne|ton|tonelada|吨=1000",
         "volume": "ml|milliliter|millilitre|mililitro|毫升=.001 cl|zentiliter|centilitre=.01"
         " dl|deziliter|decilitre|decilitro=.1 l|liter|litre|litro|升=1",
-        "time": "s|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
+        "area": "m2|sqm|m²|sqm|quadratmeter|metrekare|平方米|平米=1 hectare|hektar|hectarea|ha"
+        "|公顷=10000",
+        "months": "month|monat|mese|mois|ay|个月=1 year|yr|jahr|ano|annee|an|yil|sene|年=12",
+        "time": "ms|millisecond|millisekunde|milisegundo|milliseconde|milisaniye|毫秒=.001 s"
+        "|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
         "|dk|分钟=60"
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
@@ -338,7 +370,7 @@ _CURRENCIES = {
     for code, names in {
         "euro": "€ eur euro euros",
         "dollar": "$ usd dollar dollars dolar dolares",
-        "pound": "£ gbp pound pounds quid",
+        "pound": "£ gbp pound pounds quid lb lbs",
         "lira": "₺ tl try lira",
         "yuan": "元 块 ¥ yuan rmb cny kuai",
         "franc": "chf franken fr",
@@ -346,7 +378,8 @@ _CURRENCIES = {
     for name in names.split()
 }
 _AFTER = re.compile(
-    r"\s*-?\s*([%°€$£₺¥]|(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升"
+    r"\s*-?\s*([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
+    r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升"
     r"|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
@@ -399,9 +432,16 @@ def _number(found: re.Match[str], text: str) -> Number:
     return Number(readings, unit, word, found.start(), end, written)
 
 
+_CASES = re.compile(r"'?(?:l[iu][kg]\w*|[dt][ae]n?|[iu]|y?[ae]|l[iu])$")
+"""Turkish endings of a unit: 3 saatlik, 5 metreye."""
+
+
 def unit_of(word: str) -> tuple[str, float] | None:
     """The unit that `word` (folded) names, in the singular or plural."""
-    for form in (word, word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")):
+    if word.startswith(("sq", "metre carre", "metres carre", "metro c", "metros c")):
+        return "area", 1.0
+    forms = [word, word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
+    for form in [*forms, _CASES.sub("", word)]:
         if form in _CURRENCIES:
             return _CURRENCIES[form], 1.0
         if form in _UNITS and (form == word or len(form) > 2 or HAN.match(form)):
@@ -442,38 +482,61 @@ def _mixed(text: str) -> Iterator[Number]:
             value = rounded(int(found[1]) * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
     for found in _HALVES.finditer(text):
-        yield Number(
-            frozenset({int(found[1]) + 0.5}), None, "", found.start(), found.end(), found.group()
+        whole = found[1] or found[3] or "1"
+        value = (int(whole) if whole.isdigit() else 1) + (
+            0.25 if _QUARTER.search(found.group()) else 0.5
         )
-    for found in _HALF_HOUR.finditer(text):
-        minutes = 1800.0 if "3" not in found.group() else 2700.0
-        yield Number(frozenset({minutes}), ("time", 1.0), "", found.start(), found.end(), "")
+        after = _AFTER.match(text, found.end())
+        named = unit_of(found[4] or (after[1] if after else ""))
+        if named is not None or found[1] or found[3] or found[5]:
+            yield Number(frozenset({value}), named, "", found.start(), found.end(), found.group())
+    for value, pattern in FRACTIONS:
+        for found in pattern.finditer(text):
+            of = _OF.match(text, found.end())
+            # A part of a thing that is no unit is a share.
+            whole_unit = (unit_of(of[1]) if of else None) or PART
+            yield Number(frozenset({value}), whole_unit, "", *found.span(), found.group())
 
 
-_HALVES = re.compile(r"(\d+) (?:and a half|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半)")
-_HALF_HOUR = re.compile(
-    r"half an? hour|half hour|halbe stunde|media hora|demi-heure|yarim saat|半(?:个)?小时"
-    r"|dreiviertelstunde|tre quarti d'ora"
+PART = ("part", 1.0)
+"""The unit of fractions in words: two thirds, un quart, yarısı."""
+
+_ONES = "an?|one|ein|eine[nrm]?|une?|una|bir|uno"
+_HALF = (
+    "and a half|and 1/2|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半"
+    "|and a quarter|y cuarto|et quart"
 )
+_HALVES = re.compile(
+    rf"(?<![\w.,])(\d+) ?(?:{_HALF})(?!\w)"
+    rf"|(?<!\w)((?:(\d+|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?|and a quarter))(?!\w)"
+    r"|(?<!\w)(?:(bir)) bucuk"
+)
+_QUARTER = re.compile("quar|cuart")
+FRACTIONS = (
+    (0.5, re.compile(
+        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)"
+        r"|(?:die |zur )?halfte"
+        r"|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z]))"
+        r"|半(?=个?小时)|一半")),
+    (0.25, re.compile(
+        r"(?<!\w)(?:(?:a|one) quarter(?= of)|ein viertel(?= )|viertel(?=stunde)|un cuarto"
+        r"|(?:una|la) cuarta parte|(?:un|d'un) quart(?!\w)|ceyregi|ceyrek(?= saat))|一刻(?=钟)"
+        r"|4分之一|四分之一")),
+    (0.75, re.compile(
+        r"(?<!\w)(?:3[ -]quarters|dreiviertel|3 ?viertel|3 cuartos|3 cuartas partes|3 quarts"
+        r"|(?:dortte|4) 3|tre quarti)|三刻(?=钟)|3刻(?=钟)|4分之3")),
+    (1 / 3, re.compile(
+        r"(?<!\w)(?:(?:a|one) (?:third|3)(?= (?:of|full|empty|off|done|left)|\W*$| ?[.;,!])"
+        r"|(?:ein )?drittel|un tercio"
+        r"|(?:una|la) tercera parte|(?:un|d'un) tiers|(?:ucte|3) (?:bir|1)\w*)|3分之一|三分之一")),
+    (2 / 3, re.compile(
+        r"(?<!\w)(?:2[ -](?:thirds|3s)|2 drittel|zweidrittel|2 tercios|(?:las )?2 terceras partes"
+        r"|(?:les )?2 tiers|(?:ucte|3) (?:2|ikisi))|3分之2")),
+)  # fmt: skip
+"""Fractions in words."""
+_OF = re.compile(r"(?: ?of an? | ?of one | an? | d'| d'une |-| de | )?([a-z]+|个?小时|钟)")
 
 
 def rounded(value: float) -> float:
     """A value that compares equal to the same value computed in another way."""
     return round(value, 6)
-
-
-def derived(sources: Sequence[Number], *, times: bool) -> set[float]:
-    """Sums and differences of two numbers, in base units; with `times` products, too."""
-    values = sorted({one for number in sources for one in number.bases()})[:40]
-    made: set[float] = set()
-    for one, other in combinations(values, 2):
-        made |= {rounded(one + other), rounded(other - one)}
-        if times:
-            made |= {rounded(one * other)}
-            made |= {rounded(a / b) for a, b in ((one, other), (other, one)) if b}
-    return made
-
-
-def is_near(value: float, others: Iterable[float]) -> bool:
-    """Whether `value` is within a tenth of one of `others`."""
-    return any(abs(value - one) <= 0.1 * abs(one) for one in others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import NamedTuple
 
@@ -107,6 +107,14 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
+        if any(dates.DAY_AFTER.search(digits) for _, digits in self.readings):
+            near = set(made.days)
+            for source in self.before:
+                for digits in in_all_digits(source.text):
+                    near |= dates.days_of(digits, self.said(source.at)).days
+            for sign in (1, -1):
+                made.days |= {one + timedelta(sign) for one in near}
+            made.weekdays |= {one.weekday() for one in made.days}
         return made
 
     def said(self, at: str) -> set[date]:
