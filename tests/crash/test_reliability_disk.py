@@ -181,7 +181,10 @@ async def test_a_tick_during_which_the_disk_becomes_full(
             await agent.ainvoke(None)
         assert await waiting(agent) == ["first"]
         disk.free()
-        reports = [(await agent.ainvoke(None))["report"] for _ in range(2)]
+        # The first of the next runs may end with the failure that the full disk left behind.
+        outs = [await agent.ainvoke(None, raise_on_failure=False) for _ in range(2)]
+        reports = [out["report"] for out in outs]
+        assert reports[-1]["failures"] == []
         ticks = [tick["event_id"] for report in reports for tick in report["ticks"]]
         assert ticks == ["first"]
         assert await waiting(agent) == []

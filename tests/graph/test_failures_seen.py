@@ -16,6 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from graph.agent import open_agent
 from memory.errors import ConfigurationError, InputError, MemoryStoreError, ModelError, failed
 from memory.events import inbox
+from memory.messages.trust import event_text
 from memory.models import CUT_OFF
 from memory.settings import Settings
 from tests.support.agents import entries, opened, said
@@ -112,7 +113,7 @@ def test_the_blocking_agent_raises_and_streams_alike(tmp_path: Path, clock: Cloc
 
 async def test_four_callers_at_once_get_an_answer_each(tmp_path: Path, clock: Clock) -> None:
     def echo(messages: list[BaseMessage], tools: list[str]) -> str:
-        return f"You said {str(messages[-1].text).split()[-1]}"
+        return f"You said {event_text(messages[-1]).split()[-1]}"
 
     async with opened(tmp_path, scripted(otherwise=echo), clock) as agent:
         outs = await asyncio.gather(

@@ -63,7 +63,7 @@ def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     if said.startswith("Launch"):
         return calls(("launch", {"target": word}))
     return calls(
-        ("store_memory", {"facts": [{"text": f"Mia sells {word} lamps.", "speaker": "Mia"}]}),
+        ("store_memory", {"facts": [{"text": f"Mia sells lamps of {word}.", "speaker": "Mia"}]}),
         ("update_entity_observation", {"entity": "Mia", "observation": f"Mia likes {word}."}),
         ("add_journal_entry", {"content": f"Mia spoke of {word}."}),
     )
@@ -90,8 +90,10 @@ class Agents(RuleBasedStateMachine):
             self.is_asked_to_launch(who, 0)
             held = self.held(who)
             assert [fact["text"] for fact in held["facts"]] == [
-                f"Mia sells {self.words[who]} lamps."
+                f"Mia sells lamps of {self.words[who]}."
             ]
+            [mia] = [one for *labels, _, one in held["store"] if labels == ["entities"]]
+            assert [one["text"] for one in mia["observations"]] == [f"Mia likes {self.words[who]}."]
             assert len(held["state"]["parked"]) == 1
 
     def does(self, who: int, work: Coroutine[Any, Any, Any]) -> Any:
@@ -126,7 +128,7 @@ class Agents(RuleBasedStateMachine):
 
     @rule(who=WHO, number=NUMBERS)
     def hears(self, who: int, number: int) -> None:
-        event = {"id": f"e{number}", "sender": "Mia", "text": f"Tell them {self.words[who]}"}
+        event = {"id": f"e{number}", "sender": "Mia", "text": f"I like and sell lamps of {self.words[who]}"}
         self.does(who, self.agents[who].ainvoke({"events": [event]}))
 
     @rule(who=WHO, number=NUMBERS)
