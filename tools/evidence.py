@@ -157,8 +157,17 @@ def unsupported(
         [*map(_source, cited)],
         before=[*map(_source, earlier)],
         people=[one for one in people if one],
+        known=_known(runtime),
         zone=settings_of(runtime.context).zone,
     )
+
+
+def _known(runtime: Runtime) -> list[str]:
+    """The texts of the facts that a night's prompt shows as known."""
+    exchange: list[AnyMessage] = runtime.state.get("exchange") or []
+    shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
+    lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
+    return [line.text for line in map(prompt_lines.read_shown, lines) if line]
 
 
 def _source(entry: JournalEntry) -> Source:

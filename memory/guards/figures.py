@@ -24,9 +24,11 @@ def other_day(fact: Fact) -> str | None:
             continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
+        if _as_before(fact, shown) or _by_its_number(fact, named):
+            continue
         return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
     for time in clock.times_in(_without_days(fact)):
-        if not clock.holds(fact.evidence.times, time):
+        if not clock.holds(fact.evidence.times, time) and not _as_before(fact, time.written):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
 
@@ -42,6 +44,15 @@ def _is_open(fact: Fact, named: dates.Named) -> bool:
     if dates.holds(dates.Days(days=days.today, today=days.today), named):
         return named.day is None or not _said_of_another(fact, named)
     return False
+
+
+def _by_its_number(fact: Fact, named: dates.Named) -> bool:
+    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
+    if named.day is None:
+        return False
+    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
+    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
+    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
 
 
 def _said_of_another(fact: Fact, named: dates.Named) -> bool:
@@ -66,6 +77,17 @@ def _said_of_another(fact: Fact, named: dates.Named) -> bool:
             best = max(best, (near, True))
     return best[1] and best[0] >= 1
 
+
+def _as_before(fact: Fact, written: str) -> bool:
+    """Whether a source says "same hour", and a known fact says which."""
+    told = fold(" ".join(one.text for one in fact.evidence.sources))
+    return bool(_SAME.search(told)) and fact.is_known(written)
+
+
+_SAME = re.compile(
+    r"(?<!\w)(?:same|selben?|gleichen?|misma|meme|ayni)(?!\w)|同|原来|照旧", re.IGNORECASE
+)
+"""Points to a time that was said before."""
 
 _CORRECTS = re.compile(
     r"(?<!\w)(?:ah+|eh|er|uh|i mean|no wait|wait|scrap that|correction|quatsch|nee|nein|ach|moment"

@@ -43,6 +43,7 @@ def ungrounded(
     *,
     before: Sequence[Source] = (),
     people: Collection[str] = (),
+    known: Sequence[str] = (),
     zone: tzinfo = UTC,
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
@@ -53,9 +54,11 @@ def ungrounded(
         cited: its sources.
         before: what was said around them, to which their pronouns may refer.
         people: everybody known by name, so that a name is seen to be one.
+        known: facts of memory that were shown. Their names may say what the fact is about; their
+            numbers and claims bear nothing out.
         zone: the people's time zone.
     """
-    evidence = Evidence(tuple(cited), zone, tuple(before))
+    evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known))
     fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"
@@ -124,7 +127,7 @@ def _other_name(fact: Fact) -> str | None:
         unsure = fact.translated or (fact.tongue == "tr" and not name.sure)
         if not unsure and (other := names.mistaken(name, fact.text, heard)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if refers_back(name, fact):
+        if refers_back(name, fact) or fact.is_known(name.written):
             continue
         if name.sure:
             return (

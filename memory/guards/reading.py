@@ -45,6 +45,9 @@ _CLAUSES = re.compile(
 )
 
 
+_POSSESSIVE = re.compile("['\u2019]s?$")
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The sources of a fact."""
@@ -54,6 +57,8 @@ class Evidence:
     """The people's time zone, in which "tomorrow" counts, too."""
     before: tuple[Source, ...] = ()
     """What was said before, to which a pronoun of a source may refer."""
+    known: tuple[str, ...] = ()
+    """Facts that memory holds and that were shown: a new fact may call its subject as they do."""
 
     @cached_property
     def tongues(self) -> tuple[str, ...]:
@@ -211,6 +216,21 @@ class Fact:
     def folded(self) -> str:
         """The text, folded."""
         return fold(self.text)
+
+    def is_known(self, written: str) -> bool:
+        """Whether a known fact about the same says this name, or this day or time.
+
+        "The professor fetches it on Thursday" may become "Dr Kranz fetches her cargo bike", where
+        memory holds that Dr Kranz left a cargo bike.
+        """
+        part = re.escape(_POSSESSIVE.sub("", fold(written).strip(" .,;:")))
+        said = re.compile(rf"(?<!\w){part}(?!\d)")
+        return any(said.search(fold(text)) for text in self._related)
+
+    @cached_property
+    def _related(self) -> list[str]:
+        """The known facts that share two words with this one."""
+        return [one for one in self.evidence.known if len(shared(self.words, content(one))) > 1]
 
     @cached_property
     def tongue(self) -> str | None:
