@@ -43,7 +43,8 @@ SETTINGS = {
     "night_calls_per_100": 100,
     "reflection_threshold": 10_000,
 }
-COMPACTING, DREAMING = 3 + 6, 3
+COMPACTING, DREAMING = 3 + 6, 3 + 1
+"""Calls: batches to score and to consolidate; batches to dream of, and one for attributes."""
 CALLS = COMPACTING + DREAMING
 REQUESTED = 3
 """The write with which the request is kept; on a server the night itself has to be begun."""
@@ -134,6 +135,8 @@ async def all_is_there_once(
         assert (report["night"]["complete"], report["night"]["held"]) == (True, [])
         operations = Counter(one["kind"] for one in report["night"]["operations"])
         settled = operations.pop("settle_fact", 0)
+        of_ada = [operations.pop(kind, 0) for kind in ("add_entity", "change_entity", "write_page")]
+        assert of_ada == [1, 1, 1] or ("message" in given and of_ada == [0, 0, 0])
         assert operations == dict.fromkeys(("score_entry", "add_fact", "link", "mark_entry"), 60)
         assert settled == 60 or ("message" in given and settled < 60)
     batches = Counter(str(call) for call in shown(job))
@@ -146,7 +149,7 @@ async def all_is_there_once(
 def shown(job: Job) -> list[tuple[str, str]]:
     """The calls of the night: what was asked for, and the beginning of the batch."""
     calls = logged_calls(job.log)
-    of_a_night = ("Entries:", "<new_facts>")
+    of_a_night = ("Entries:", "<new_facts>", "<entities>")
     return [(",".join(c["tools"]), c["last"]) for c in calls if c["last"].startswith(of_a_night)]
 
 

@@ -1,6 +1,7 @@
 """Whatever three people said in a life: of the one who is forgotten no byte is left."""
 
 import asyncio
+import re
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -13,10 +14,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.forgetting import forget
+from memory.entities.entities import everyone
 from memory.errors import InputError
+from memory.messages.trust import event_text
+from memory.pages.pages import PAGES
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, entries, shown_ids
+from memory.storage.access import list_items
+from tests.support.agents import EXTRACTING, WHEN, dreamless, entries, shown_ids
 from tests.support.clock import Clock
+from tests.support.crash_model import attributes
 from tests.support.lives import holding
 from tests.support.scripted import ScriptedChatModel, calls, scripted
 
@@ -29,6 +35,7 @@ OWN = {
 """Words that one of them alone uses."""
 SHARED = ("the garden", "a letter", "on Sunday", "in town")
 ACTS = ("reply", "goal", "session", "project", "fact", "journal", "observe")
+SHOWN = re.compile(rf"^\[([^\]]+)\] {WHEN} (\w+): (.*)$", re.MULTILINE)
 SETTINGS = Settings(
     max_context_tokens=1_000, compact_preserve_window=4, compact_sleep_threshold=0.05
 )
@@ -73,6 +80,15 @@ def model() -> ScriptedChatModel:
 
 
 def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+    """A night makes an attribute of each person of whom there is news, and dreams of nothing."""
+    if tools == ["Attributes"]:
+        found = list(attributes(str(messages[-1].text)))
+        return calls(("Attributes", {"attributes": found}))
+    return _undreamt(messages, tools)
+
+
+@dreamless
+def _undreamt(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     if tools == ["Scores"]:
         ids = shown_ids(messages)
         return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
@@ -87,18 +103,18 @@ def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return "That is done."
     if len(messages) > 1 and "Entries:" in str(messages[1].text):
         return _facts(str(messages[1].text))
-    said = str(next(m for m in reversed(messages) if isinstance(m, HumanMessage)).text)
-    return _act(said)
+    newest = next(m for m in reversed(messages) if isinstance(m, HumanMessage))
+    return _act(str(newest.name), event_text(newest))
 
 
-def _act(said: str) -> AIMessage | str:
+def _act(who: str, said: str) -> AIMessage | str:
     found = [word for one in OWN.values() for word in one if word in said]
     about = f"Look after {' and '.join(found)}"
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "goal": ("add_goal", {"description": about}),
         "session": ("add_session_memory", {"memory_type": "fact", "content": about}),
         "project": ("create_project", {"key": found[0], "summary": about, "context": said[:60]}),
-        "fact": ("store_memory", {"facts": [{"text": about, "source_ids": []}]}),
+        "fact": ("store_memory", {"facts": [{"text": _retold(who, said), "speaker": who}]}),
         "journal": ("add_journal_entry", {"content": about, "importance": 7}),
         "observe": ("update_entity_observation", {"entity": "Benno", "observation": about}),
     }
@@ -108,14 +124,16 @@ def _act(said: str) -> AIMessage | str:
     return f"I hear you: {' '.join(found)}."
 
 
+def _retold(who: str, said: str) -> str:
+    """In the third person, and without what the model is asked to do."""
+    return said.replace("I saw", f"{who} saw").rpartition(" (")[0] + "."
+
+
 def _facts(text: str) -> AIMessage:
-    facts = []
-    for line in text.splitlines():
-        if line.startswith("["):
-            id_, _, rest = line[1:].partition("]")
-            facts.append(
-                {"text": rest.strip()[len("Mon 2026-03-02 09:00 ") :], "source_ids": [id_]}
-            )
+    facts = [
+        {"text": _retold(who, said), "source_ids": [id_], "speaker": who}
+        for id_, who, said in SHOWN.findall(text)
+    ]
     return calls(("store_memory", {"facts": facts}))
 
 
@@ -163,3 +181,20 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
 def test_no_byte_of_the_forgotten_is_left_and_others_stay(life: list[Any], gone: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder) / "data", life, gone))
+
+
+async def test_a_night_of_such_a_life_makes_facts_attributes_and_pages(tmp_path: Path) -> None:
+    """Without them there would be nothing in them to forget."""
+    clock = Clock()
+    heard = Turn("Zora", ("quibblo",), "Mirkka", addressed=True, act="reply")
+    opening = open_agent(
+        tmp_path, model=model(), embedder="offline", settings=SETTINGS, clock=clock
+    )
+    async with opening as agent:
+        await lived(agent, clock, [heard, "night"])
+        made = [fact["text"] for fact in await agent.resources.semantic.all(agent.scope)]
+        people = await everyone(agent.store, agent.scope)
+        pages = await list_items(agent.store, agent.scope.namespace(PAGES))
+    assert made == ["Zora saw quibblo the garden and asked Mirkka."]
+    assert [one["attributes"]["habit"]["value"] for one in people if one["attributes"]] == made
+    assert [page.key for page in pages] == [one["id"] for one in people if one["attributes"]]

@@ -128,7 +128,11 @@ class Agents(RuleBasedStateMachine):
 
     @rule(who=WHO, number=NUMBERS)
     def hears(self, who: int, number: int) -> None:
-        event = {"id": f"e{number}", "sender": "Mia", "text": f"I like and sell lamps of {self.words[who]}"}
+        event = {
+            "id": f"e{number}",
+            "sender": "Mia",
+            "text": f"I like and sell lamps of {self.words[who]}",
+        }
         self.does(who, self.agents[who].ainvoke({"events": [event]}))
 
     @rule(who=WHO, number=NUMBERS)

@@ -32,7 +32,7 @@ def dream_of_all(messages: list[BaseMessage], tools: list[str]) -> AIMessage | s
         case ["Dream"]:
             return calls(("Dream", _dream(shown)))
         case ["Attributes"]:
-            return calls(("Attributes", {"attributes": list(_attributes(shown))}))
+            return calls(("Attributes", {"attributes": list(attributes(shown))}))
         case ["Questions"]:
             asked = ["Where do people live?", "What do people drink?"]
             return calls(("Questions", {"questions": asked}))
@@ -88,7 +88,7 @@ def _relation(one: list[str], other: list[str]) -> str | None:
     return "supersedes" if "now" in one else "contradicts"
 
 
-def _attributes(shown: str) -> Iterator[dict[str, object]]:
+def attributes(shown: str) -> Iterator[dict[str, object]]:
     for part in shown.split("Entity [")[1:]:
         found = LINE.findall(part)
         if found:
