@@ -23,7 +23,7 @@ from memory.guards import (
     ungrounded,
     worded,
 )
-from memory.messages import mark_of
+from memory.messages import data_in, mark_of, prompt_lines
 from memory.operations import Collector, PlanCollector
 from memory.records import Event, JournalEntry
 from memory.runtime import settings_of
@@ -55,6 +55,9 @@ def shared_words(one: str, other: str) -> int:
     """Number of different words that two texts share."""
     return len(set(_WORD.findall(one.casefold())) & set(_WORD.findall(other.casefold())))
 
+
+MEMORIES = "semantic_memories"
+"""The block of a night's prompt that shows known facts."""
 
 OWN_TOOLS = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
 from memory.guards.mood import Mood
 from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
-from memory.guards.reading import Clause, Fact
+from memory.guards.reading import Clause, ProposedFact
 from memory.text import name_key
 
 _I = {
@@ -51,7 +51,7 @@ _SOMEBODY = re.compile(
 )
 
 
-def of_another(fact: Fact, speaker: str | None) -> str | None:
+def of_another(fact: ProposedFact, speaker: str | None) -> str | None:
     """Why the named speaker is not the one who said it."""
     told = fact.evidence.speakers
     if not speaker or not told or any(is_same(speaker, one) for one in told):
@@ -68,7 +68,7 @@ def is_same(one: str, other: str) -> bool:
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
 
-def refers_back(name: Name, fact: Fact) -> bool:
+def refers_back(name: Name, fact: ProposedFact) -> bool:
     """Whether a pronoun of the sources may mean somebody who was named just before."""
     if name.key in fact.people and _WE.search(
         fold(" ".join(s.text for s in fact.evidence.sources))
@@ -88,7 +88,7 @@ def refers_back(name: Name, fact: Fact) -> bool:
     )
 
 
-def _means_another(clause: Clause, fact: Fact) -> bool:
+def _means_another(clause: Clause, fact: ProposedFact) -> bool:
     """Whether the sentence names somebody else before its pronoun: "found by Sule, he picked"."""
     folded = fold(clause.sentence)
     pronoun = _SOMEBODY_FIRST.search(folded)
@@ -107,7 +107,7 @@ _PIECES = re.compile(
 )
 
 
-def other_subject(fact: Fact) -> str | None:
+def other_subject(fact: ProposedFact) -> str | None:
     """Why the person of whom the fact speaks is not the one of whom its sources say it."""
     if fact.translated:
         return None
@@ -122,7 +122,7 @@ def other_subject(fact: Fact) -> str | None:
     return None
 
 
-def _said_of(subject: Name, piece: str, fact: Fact) -> str | None:
+def _said_of(subject: Name, piece: str, fact: ProposedFact) -> str | None:
     """The person of whom the nearest clause says it, if that is somebody else."""
     wanted = [one for one in content(piece, fact.codes) if bare(one) != subject.key]
     if not wanted or _owns(subject.key, piece):
@@ -183,7 +183,7 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     return max(people)[1] if people else None
 
 
-def exchanged(fact: Fact) -> str | None:
+def exchanged(fact: ProposedFact) -> str | None:
     """Why the name in a part of the fact is that of somebody, or something, else in its sources.
 
     "Jansen covers it. Janssen does the board": two names, each with its own statement.
@@ -211,7 +211,7 @@ class _Owned(NamedTuple):
     clauses: tuple[Clause, ...]
 
 
-def _owners(fact: Fact, known: Collection[str]) -> Iterator[_Owned]:
+def _owners(fact: ProposedFact, known: Collection[str]) -> Iterator[_Owned]:
     """The runs of clauses with the same names. A fragment goes on with the sentence before."""
     run, names, sentence = list[Clause](), frozenset[str](), ""
     for clause in fact.evidence.clauses:
@@ -236,7 +236,7 @@ def _owned(names: frozenset[str], run: Sequence[Clause]) -> _Owned:
 
 
 def _owner_of(
-    name: str, here: Collection[str], piece: str, fact: Fact, scene: Sequence[_Owned]
+    name: str, here: Collection[str], piece: str, fact: ProposedFact, scene: Sequence[_Owned]
 ) -> str | None:
     """The other name to which the words of the piece belong, if none of them is `name`'s."""
     if not (name.isdigit() or fact.evidence.heard.has(Name(name, name, True))):
@@ -273,7 +273,7 @@ def _is_said_by(name: str, one: _Owned) -> bool:
     )
 
 
-def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: Fact) -> bool:
+def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: ProposedFact) -> bool:
     """Whether all words of a piece belong to a single name that the fact does not have."""
     folded = fold(" ".join(clause.text for clause in one.clauses))
     return (
@@ -288,7 +288,9 @@ def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
     return [*content(text, codes), *re.findall(r"\d+", text)]
 
 
-def _turned_round(here: Sequence[str], piece: str, fact: Fact, scene: Sequence[_Owned]) -> bool:
+def _turned_round(
+    here: Sequence[str], piece: str, fact: ProposedFact, scene: Sequence[_Owned]
+) -> bool:
     """Whether two names stand on the wrong sides of the same word: "Mae replaces Faye"."""
     if len(here) != 2:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Clock(NamedTuple):
+class ClockTime(NamedTuple):
     """A time of day that a text names."""
 
     minutes: int
@@ -97,9 +97,9 @@ _LATE = re.compile(
 )
 
 
-def times_in(digits: str) -> list[Clock]:
+def times_in(digits: str) -> list[ClockTime]:
     """The times that a text names plainly, in order; its number words are digits already."""
-    found: list[Clock] = []
+    found: list[ClockTime] = []
     for pattern, shift in _PHRASES:
         found += [made for match in pattern.finditer(digits) if (made := _phrase(match, shift))]
     for pattern in (_DIGITS, _POINT, _COMPACT):
@@ -108,38 +108,40 @@ def times_in(digits: str) -> list[Clock]:
             found.append(_clock(match, int(match[1]), int(match[2]), half))
     for match in _HOUR.finditer(digits):
         found.append(_clock(match, int(match[1]), 0, match[2]))
-    kept: list[Clock] = []
+    kept: list[ClockTime] = []
     for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
         if all(one.end <= other.start or other.end <= one.start for other in kept):
             kept.append(one)
     return sorted(kept, key=lambda one: one.start)
 
 
-def possible_times(digits: str) -> list[Clock]:
+def possible_times(digits: str) -> list[ClockTime]:
     """All times that a source may name: bare numbers and noon, too."""
     found = times_in(digits)
     for pattern, minutes in _NAMED:
         found += [
-            Clock(minutes, minutes % 720 == 0, *m.span(), m.group())
+            ClockTime(minutes, minutes % 720 == 0, *m.span(), m.group())
             for m in pattern.finditer(digits)
         ]
-    found += [Clock(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
+    found += [ClockTime(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
     for match in _DUTCH.finditer(digits):
         # British "half three" is 3:30, Dutch and German is 2:30.
-        found += [Clock(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in (30, -30)]
+        found += [
+            ClockTime(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in (30, -30)
+        ]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found
 
 
-def _phrase(match: re.Match[str], shift: int) -> Clock | None:
+def _phrase(match: re.Match[str], shift: int) -> ClockTime | None:
     groups = match.groupdict()
     named = groups.get("h") or groups.get("h2") or "99"
     hour = int(named) if named.isdigit() else 1
     minutes = int(groups.get("m") or 0) * (-1 if shift == -1 else 1)
     if hour > 24:
         return None
-    return Clock(
+    return ClockTime(
         (hour * 60 + (0 if shift == -1 else shift) + minutes) % 1440,
         hour > 12,
         *match.span(),
@@ -147,14 +149,14 @@ def _phrase(match: re.Match[str], shift: int) -> Clock | None:
     )
 
 
-def _clock(match: re.Match[str], hour: int, minute: int, half: str | None) -> Clock:
+def _clock(match: re.Match[str], hour: int, minute: int, half: str | None) -> ClockTime:
     if half:
         hour = hour % 12 + (12 if half.startswith("p") else 0)
     exact = bool(half) or hour > 12 or hour == 0 or match[1].startswith("0")
-    return Clock((hour * 60 + minute) % 1440, exact, *match.span(), match.group())
+    return ClockTime((hour * 60 + minute) % 1440, exact, *match.span(), match.group())
 
 
-def holds(times: Iterable[Clock], named: Clock) -> bool:
+def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
     """Whether a time that a fact names is among the times of its sources."""
     for one in times:
         apart = (one.minutes - named.minutes) % 1440
@@ -175,7 +177,7 @@ _OCLOCK = re.compile(r" (?:et|moins|\d)")
 """Dix heures et quart is no length."""
 
 
-def shifted(times: Iterable[Clock], digits: str) -> list[Clock]:
+def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
     """The times that are a length of time, named in the same text, before or after `times`."""
     made = []
     for match in _LENGTHS.finditer(digits):

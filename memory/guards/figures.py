@@ -8,10 +8,10 @@ from datetime import date
 
 from memory.guards import arithmetic, clock, dates, numbers
 from memory.guards.lexicon import FUNCTION_WORDS, alike, content, fold, word_set
-from memory.guards.reading import Clause, Evidence, Fact, in_all_digits
+from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 
-def other_day(fact: Fact) -> str | None:
+def other_day(fact: ProposedFact) -> str | None:
     """Why a day or a time of day of the fact does not follow from its sources."""
     if not fact.evidence.familiar:
         return None
@@ -33,7 +33,7 @@ def other_day(fact: Fact) -> str | None:
     return None
 
 
-def _is_open(fact: Fact, named: dates.Named) -> bool:
+def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the rules cannot tell: a feast day, or the day on which it was said."""
     days = fact.evidence.days
     if days.vague or dates.is_feast(fact.digits):
@@ -46,7 +46,7 @@ def _is_open(fact: Fact, named: dates.Named) -> bool:
     return False
 
 
-def _by_its_number(fact: Fact, named: dates.Named) -> bool:
+def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
     if named.day is None:
         return False
@@ -55,7 +55,7 @@ def _by_its_number(fact: Fact, named: dates.Named) -> bool:
     return any(said.search(fold(one.text)) for one in fact.evidence.sources)
 
 
-def _said_of_another(fact: Fact, named: dates.Named) -> bool:
+def _said_of_another(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
 
     Only clauses that share no word with the fact name its day.
@@ -78,7 +78,7 @@ def _said_of_another(fact: Fact, named: dates.Named) -> bool:
     return best[1] and best[0] >= 1
 
 
-def _as_before(fact: Fact, written: str) -> bool:
+def _as_before(fact: ProposedFact, written: str) -> bool:
     """Whether a source says "same hour", and a known fact says which."""
     told = fold(" ".join(one.text for one in fact.evidence.sources))
     return bool(_SAME.search(told)) and fact.is_known(written)
@@ -96,13 +96,13 @@ _CORRECTS = re.compile(
 """Who corrects a day says two; any of them may be meant."""
 
 
-def _days_said(fact: Fact) -> str:
+def _days_said(fact: ProposedFact) -> str:
     said = sorted({source.at[:10] for source in fact.evidence.sources})
     on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
     return f"does not follow from what it cites, said on {on}: count from there"
 
 
-def _without_days(fact: Fact) -> str:
+def _without_days(fact: ProposedFact) -> str:
     """The fact's digits with blanks for the days that it names."""
     text = fact.digits
     for named in dates.named_in(text):
@@ -150,7 +150,7 @@ _AT_TIME = re.compile(
 )
 
 
-def other_number(fact: Fact) -> str | None:
+def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
     text = _without_days(fact)
     for time in clock.times_in(text):
@@ -194,7 +194,7 @@ def _is_an_example(
     return False
 
 
-def _is_share(number: numbers.Number, fact: Fact) -> bool:
+def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether a fraction in words is one that the sources say, or say nothing about."""
     theirs = fact.evidence.numbers
     plain = [one for one in theirs if one.unit != numbers.PART and one.written]
@@ -246,7 +246,7 @@ def _stands(
     return False
 
 
-def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
+def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
     evidence = fact.evidence
     values = number.readings | number.bases()
@@ -265,7 +265,9 @@ def _follows(number: numbers.Number, fact: Fact, text: str) -> bool:
     )
 
 
-def _is_of_a_day(number: numbers.Number, values: frozenset[float], fact: Fact, text: str) -> bool:
+def _is_of_a_day(
+    number: numbers.Number, values: frozenset[float], fact: ProposedFact, text: str
+) -> bool:
     """Whether it is a year, a day of the month or an hour that the sources name."""
     evidence, tongue = fact.evidence, fact.tongue
     days = evidence.days
@@ -275,18 +277,18 @@ def _is_of_a_day(number: numbers.Number, values: frozenset[float], fact: Fact, t
         return True
     if re.fullmatch(r"\d?\d[.:][0-5]\d", number.written) and not number.unit:
         hour, minute = map(int, re.split("[.:]", number.written))
-        if clock.holds(evidence.times, clock.Clock(hour * 60 + minute, hour > 12, 0, 0, "")):
+        if clock.holds(evidence.times, clock.ClockTime(hour * 60 + minute, hour > 12, 0, 0, "")):
             return True
     if number.unit or (number.noun and number.noun not in FUNCTION_WORDS.get(tongue or "", ())):
         return False
     hours = [one for one in number.readings if one <= 24]
     return _AT_TIME.search(text, max(0, number.start - 10), number.start) is not None and any(
-        clock.holds(evidence.times, clock.Clock(int(one * 60) % 1440, False, 0, 0, ""))
+        clock.holds(evidence.times, clock.ClockTime(int(one * 60) % 1440, False, 0, 0, ""))
         for one in hours
     )
 
 
-def _is_computed(number: numbers.Number, values: frozenset[float], fact: Fact) -> bool:
+def _is_computed(number: numbers.Number, values: frozenset[float], fact: ProposedFact) -> bool:
     """Whether it follows by arithmetic from numbers that the sources say.
 
     The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
@@ -475,7 +477,7 @@ def _counts(evidence: Evidence) -> set[float]:
     return {one for one in found if one <= 7}
 
 
-def _bound_elsewhere(number: numbers.Number, fact: Fact) -> numbers.Number | None:
+def _bound_elsewhere(number: numbers.Number, fact: ProposedFact) -> numbers.Number | None:
     """The number of the same things in a source, if the fact took one of other things."""
     theirs = fact.evidence.numbers
     if not number.noun or number.noun in _NO_NOUNS:
@@ -507,7 +509,7 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     )
 
 
-def _is_taken(one: numbers.Number, number: numbers.Number, fact: Fact) -> bool:
+def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether a number of a source counts something else: another unit, or a label's number."""
     if one.unit and (number.unit is None or number.unit[0] != one.unit[0]):
         return True
@@ -531,13 +533,13 @@ _LABELS = word_set(
 )
 
 
-def _is_noun(word: str, fact: Fact) -> bool:
+def _is_noun(word: str, fact: ProposedFact) -> bool:
     """Whether a word before a number makes it a label: "Room 12", "hive 5"."""
     return word in _LABELS
 
 
 def _of_another(
-    number: numbers.Number, mine: Sequence[numbers.Number], fact: Fact
+    number: numbers.Number, mine: Sequence[numbers.Number], fact: ProposedFact
 ) -> Clause | None:
     """The clause that says what the fact says with another number.
 
@@ -586,7 +588,7 @@ _CONTRASTS = re.compile(
 )
 
 
-def _outdated(mine: Sequence[numbers.Number], fact: Fact) -> str | None:
+def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
     """A number that the source itself says is not the one, or no longer."""
     if _CONTRASTS.search(fact.digits):
         return None

@@ -27,7 +27,7 @@ from memory.guards.lexicon import (
     words_of,
 )
 from memory.guards.mood import Mood
-from memory.guards.reading import Clause, Evidence, Fact, Source
+from memory.guards.reading import Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that must share something with its sources."""
@@ -59,7 +59,7 @@ def ungrounded(
         zone: the people's time zone.
     """
     evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known))
-    fact = Fact(text, evidence, _known([*people, *evidence.speakers]))
+    fact = ProposedFact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"
     checks: tuple[Callable[[], str | None], ...] = (
@@ -103,7 +103,7 @@ _QUOTED = re.compile(
 )
 
 
-def _other_title(fact: Fact) -> str | None:
+def _other_title(fact: ProposedFact) -> str | None:
     """A title in quotation marks that the sources, which quote some, do not have."""
     heard = fact.evidence.heard
     if fact.translated or not _QUOTED.search(heard.text):
@@ -114,7 +114,7 @@ def _other_title(fact: Fact) -> str | None:
     )
 
 
-def _other_name(fact: Fact) -> str | None:
+def _other_name(fact: ProposedFact) -> str | None:
     """A name of the fact that its sources do not have."""
     heard = fact.evidence.heard
     if (title := _other_title(fact)) is not None:
@@ -154,7 +154,7 @@ _SAID_AS = {
 }
 
 
-def _other_mood(fact: Fact) -> str | None:
+def _other_mood(fact: ProposedFact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
     told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
     if not fact.evidence.familiar:
@@ -182,13 +182,13 @@ def _other_mood(fact: Fact) -> str | None:
     return None
 
 
-def _is_of_speaker(fact: Fact) -> bool:
+def _is_of_speaker(fact: ProposedFact) -> bool:
     """Whether the fact begins with the name of a speaker that it cites."""
     first = [names.bare(one) for one in fact.text.split()[:2]]
     return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
 
-def _near(fact: Fact, clause: Clause) -> int:
+def _near(fact: ProposedFact, clause: Clause) -> int:
     same = _digits(clause.text) & _digits(fact.text)
     return fact.nearness(clause.spread or clause.words) + len(same)
 
@@ -198,12 +198,12 @@ def _digits(text: str) -> set[str]:
     return {re.sub(r"\D", "", one) for one in re.findall(r"\d[\d.,]*", text)} - {""}
 
 
-def _lost(clause: Clause, fact: Fact) -> list[Mood]:
+def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
     """The moods of a clause of which the fact has no sign."""
     return [one for one in Mood if one in clause.moods and not _CUES[one](fact.text, fact.codes)]
 
 
-def _turned(fact: Fact) -> str | None:
+def _turned(fact: ProposedFact) -> str | None:
     """A denial that the fact makes an assertion, or the other way round."""
     if fact.translated or not fact.evidence.familiar or not fact.words:
         return None
@@ -227,7 +227,7 @@ class Part(NamedTuple):
     negated: bool
 
 
-def _turns(piece: str, fact: Fact, parts: Sequence[Part]) -> str | None:
+def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     """The same for a piece of the fact."""
     words = shared(content(mood.plainly(fold(piece)), fact.codes), fact.words)
     if len(words) < 3 and piece != fact.text:
@@ -266,7 +266,7 @@ _PIECES = re.compile(
 )
 
 
-def _goes_on(fact: Fact, clause: Clause) -> bool:
+def _goes_on(fact: ProposedFact, clause: Clause) -> bool:
     """Whether a later source speaks of it, too: "It did not come." - "It comes tomorrow."."""
     return any(
         one.at > clause.at and one.speaker != clause.speaker and fact.nearness(one.words)
@@ -277,7 +277,7 @@ def _goes_on(fact: Fact, clause: Clause) -> bool:
 _EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
 
 
-def _leaves_out(fact: Fact, parts: Sequence[Part]) -> Iterator[bool]:
+def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
     """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
     for one in parts:
         except_for = _EXCEPT.search(fold(one.text))
@@ -294,7 +294,7 @@ def _leaves_out(fact: Fact, parts: Sequence[Part]) -> Iterator[bool]:
         )
 
 
-def _opposite(piece: str, fact: Fact, texts: Sequence[str]) -> str | None:
+def _opposite(piece: str, fact: ProposedFact, texts: Sequence[str]) -> str | None:
     """A word of the nearest clauses in whose place the fact has its opposite."""
     mine = set(words_of(fold(piece)))
     theirs = {word for text in texts for word in words_of(fold(text))}
@@ -307,7 +307,7 @@ def _opposite(piece: str, fact: Fact, texts: Sequence[str]) -> str | None:
     return None
 
 
-def _unrelated(fact: Fact) -> str | None:
+def _unrelated(fact: ProposedFact) -> str | None:
     """A fact that shares no word, number or day with sources in its own language."""
     sources = fact.evidence.sources
     if len(fact.words) < ENOUGH or any(

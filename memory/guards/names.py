@@ -239,7 +239,7 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
             yield Name(found[0], found[0], True)
 
 
-class Heard:
+class HeardNames:
     """The words that a fact may take its names from."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -294,7 +294,7 @@ _RESEMBLING = 0.6
 """Likeness of two names (0..1) from which one may have been mistaken for the other."""
 
 
-def resembling(name: Name, heard: Heard, fact: str) -> str | None:
+def resembling(name: Name, heard: HeardNames, fact: str) -> str | None:
     """A name of the sources, not in the fact, for which `name` may have been mistaken."""
     said = fold(fact)
     for token in _TOKEN.finditer(heard.text):
@@ -381,7 +381,7 @@ _MENTION = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W_]+)*")
 _NOT_HIM = re.compile(r"(?<!\w)(?:not|nicht|no|pas|non) (?:(?:mr|mrs|ms|dr|frau|herr|m|mme)\.? )?$")
 
 
-def mistaken(name: Name, fact: str, heard: Heard) -> str | None:
+def mistaken(name: Name, fact: str, heard: HeardNames) -> str | None:
     """The word that stands in the sources where the fact has `name`.
 
     It stands behind the same preposition, or before the same word: "bei Nele", "Nele bringt".

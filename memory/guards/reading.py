@@ -76,14 +76,14 @@ class Evidence:
         return list(dict.fromkeys(one.speaker for one in self.sources if one.speaker))
 
     @cached_property
-    def heard(self) -> names.Heard:
+    def heard(self) -> names.HeardNames:
         """What names may come from."""
-        return names.Heard([*(one.text for one in self.sources), *self.speakers])
+        return names.HeardNames([*(one.text for one in self.sources), *self.speakers])
 
     @cached_property
-    def heard_before(self) -> names.Heard:
+    def heard_before(self) -> names.HeardNames:
         """What pronouns may refer to."""
-        return names.Heard(
+        return names.HeardNames(
             [*(one.text for one in self.before), *(one.speaker or "" for one in self.before)]
         )
 
@@ -98,9 +98,9 @@ class Evidence:
         return [number for _, digits in self.readings for number in numbers.numbers_in(digits)]
 
     @cached_property
-    def times(self) -> list[clock.Clock]:
+    def times(self) -> list[clock.ClockTime]:
         """All times of day that the sources may name."""
-        found: list[clock.Clock] = []
+        found: list[clock.ClockTime] = []
         for _, digits in self.readings:
             here = clock.possible_times(digits)
             found += [*here, *clock.shifted(here, digits)]
@@ -204,7 +204,7 @@ def _moods_of_clause(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
 
 
 @dataclass(frozen=True)
-class Fact:
+class ProposedFact:
     """A proposed fact."""
 
     text: str

@@ -27,7 +27,9 @@ OVERHEARD = {"id": "h1", "text": "The gate closes", "sender": "Ben", "addressed"
 
 async def watched(agent: AsyncAgent, watcher: Lines | Watch, given: dict[str, Any]) -> None:
     watcher.begins()
-    parts = agent.astream(given, stream_mode=MODES, subgraphs=True, version="v2", raise_on_failure=False)
+    parts = agent.astream(
+        given, stream_mode=MODES, subgraphs=True, version="v2", raise_on_failure=False
+    )
     async for part in parts:
         await watcher.part(part)
 

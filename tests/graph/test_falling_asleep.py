@@ -272,7 +272,9 @@ async def test_fatigue_is_off_by_default(data: Path, clock: Clock) -> None:
 
 
 async def test_a_thread_of_before_there_were_hours_gets_them(data: Path, clock: Clock) -> None:
-    async with opened(data, scripted("Hello.", otherwise=night_model), clock, settings=NIGHTLY) as agent:
+    async with opened(
+        data, scripted("Hello.", otherwise=night_model), clock, settings=NIGHTLY
+    ) as agent:
         await agent.ainvoke(said("Hi"))
         bound = agent.config()
         checkpointer = agent.graph.checkpointer

@@ -159,9 +159,9 @@ async def test_a_night_shows_its_steps_and_the_calls_in_them(
         await agent.ainvoke({"request": "sleep"})
     found = spans.get_finished_spans()
     steps = {one.name: one for one in found if one.name.startswith("circadian.night.")}
-    names = ("score_importance", "consolidate", "dream", "prune_links")
-    names += ("consolidate_entities", "write_pages", "prune")
-    assert [name.removeprefix("circadian.night.") for name in steps] == list(names)
+    names = ["score_importance", "consolidate", "dream", "prune_links"]
+    names += ["consolidate_entities", "write_pages", "prune"]
+    assert [name.removeprefix("circadian.night.") for name in steps] == names
     chats = [one for one in found if one.name == "chat scripted"]
     asking = ("score_importance", "consolidate", "consolidate_entities")
     contexts = [steps[f"circadian.night.{name}"].context for name in asking]
