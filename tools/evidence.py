@@ -25,9 +25,10 @@ from memory.guards import (
 )
 from memory.messages import data_in, mark_of, prompt_lines
 from memory.operations import Collector, PlanCollector
-from memory.records import Event, JournalEntry
+from memory.records import LOCAL_USER, Event, JournalEntry
 from memory.runtime import settings_of
 from memory.settings import Settings
+from memory.text import STOP_WORDS, name_key
 from tools.answers import Runtime, event_of, now_of
 
 _WORD = re.compile(r"\w+")
@@ -154,11 +155,12 @@ def unsupported(
     earlier = [one for one in beside if one["timestamp"] <= first]
     people = [*(one["source_entity"] or "" for one in (*cited, *beside))]
     people += [one["sender"] for one in heard(runtime)]
+    owner = _name_of_owner(text, speaker, people)
     return ungrounded(
         text,
-        speaker,
-        [*map(_source, cited)],
-        before=[*map(_source, earlier)],
+        owner if speaker == LOCAL_USER and speaker in people else speaker,
+        [_source(one, owner) for one in cited],
+        before=[_source(one, owner) for one in earlier],
         people=[one for one in people if one],
         known=_known(runtime),
         zone=settings_of(runtime.context).zone,
@@ -173,8 +175,22 @@ def _known(runtime: Runtime) -> list[str]:
     return [line.text for line in map(prompt_lines.read_shown, lines) if line]
 
 
-def _source(entry: JournalEntry) -> Source:
-    return Source(entry["content"], entry["source_entity"], entry["timestamp"])
+def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str:
+    """What a fact calls the local user, whose messages have no name: "Ingrid Solheim"."""
+    known = {name_key(one) for one in people}
+    opening = _OPENING_NAME.match(text)
+    for name in (speaker, opening[0].strip() if opening else None):
+        if name and name_key(name) not in known and name.split()[0].lower() not in STOP_WORDS:
+            return name
+    return LOCAL_USER
+
+
+_OPENING_NAME = re.compile(r"(?:[^\W\d_a-z][\w'\u2019-]+ ?)+")
+
+
+def _source(entry: JournalEntry, owner: str) -> Source:
+    who = owner if entry["source_entity"] == LOCAL_USER else entry["source_entity"]
+    return Source(entry["content"], who, entry["timestamp"])
 
 
 def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:

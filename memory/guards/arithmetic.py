@@ -99,3 +99,18 @@ def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
 def is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
     """Whether `value` is within a tenth, or another part, of one of `others`."""
     return any(abs(value - one) <= part * abs(one) for one in others)
+
+
+def is_an_example(number: Number, mine: Sequence[Number], theirs: Sequence[Number]) -> bool:
+    """Whether it is a count, or the price for a count that follows from a cited price."""
+    for other in mine:
+        for a, b in ((number, other), (other, number)):
+            made = {rounded(x * y) for x in a.readings for one in theirs for y in one.readings}
+            if (
+                a is not b
+                and b.readings & made
+                and a.readings != b.readings
+                and max(b.readings) > 10
+            ):
+                return True
+    return False

@@ -162,7 +162,7 @@ def other_number(fact: ProposedFact) -> str | None:
             if fact.evidence.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
-        if _stands(number, theirs, mine) or _is_an_example(number, mine, theirs):
+        if _stands(number, theirs, mine) or arithmetic.is_an_example(number, mine, theirs):
             pass
         elif not _follows(number, fact, text):
             return _number_said(number, theirs)
@@ -171,27 +171,6 @@ def other_number(fact: ProposedFact) -> str | None:
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
     return _outdated(mine, fact)
-
-
-def _is_an_example(
-    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
-) -> bool:
-    """Whether it is a count, or the price for a count, that the fact works out from a cited"
-    " price.
-    """
-    for other in mine:
-        for a, b in ((number, other), (other, number)):
-            made = {
-                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
-            }
-            if (
-                a is not b
-                and b.readings & made
-                and a.readings != b.readings
-                and max(b.readings) > 10
-            ):
-                return True
-    return False
 
 
 def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, SystemMessage
 
 from memory.events.rules import entry_for_event
@@ -275,3 +276,15 @@ async def test_a_fact_that_joins_two_peoples_statements_names_both() -> None:
     assert (await bench.call("store_memory", facts=[fact])).result["stored"] == 1
     (draft,) = drafts(bench)
     assert (draft["speaker"], draft["source_entries"]) == ("Alice and Bob", ["e", "eee"])
+
+
+@pytest.mark.parametrize("speaker", ["Ingrid Solheim", "local", None])
+async def test_the_local_user_may_be_called_by_name(speaker: str | None) -> None:
+    bench = Bench(
+        state=tick_state(event={**EVENT, "sender": "local", "text": "I never take calls before 9."})
+    )
+    fact = {"text": "Ingrid Solheim never takes calls before 9.", "speaker": speaker}
+    called = await bench.call("store_memory", facts=[fact])
+    assert called.result["stored"] == 1, called.result
+    (stored,) = bench.shelf.facts.values()
+    assert stored["speaker"] == "local"
