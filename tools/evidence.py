@@ -16,8 +16,10 @@ from memory import events as journal
 from memory.guards import (
     BORNE,
     Source,
+    copied,
     from_elsewhere,
     is_plain,
+    languages,
     said_in,
     share,
     ungrounded,
@@ -155,6 +157,8 @@ def unsupported(
     earlier = [one for one in beside if one["timestamp"] <= first]
     people = [*(one["source_entity"] or "" for one in (*cited, *beside))]
     people += [one["sender"] for one in heard(runtime)]
+    if _is_copy(text, cited, runtime):
+        return f"{RECALLED}, and what it cites says nothing of it"
     owner = _name_of_owner(text, speaker, people)
     return ungrounded(
         text,
@@ -173,6 +177,23 @@ def _known(runtime: Runtime) -> list[str]:
     shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
     lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
     return [line.text for line in map(prompt_lines.read_shown, lines) if line]
+
+
+def _is_copy(text: str, cited: Sequence[JournalEntry], runtime: Runtime) -> bool:
+    """Whether a text stands in the prompt and shares no word with what it cites.
+
+    A reply in another language than its entry may confirm it word for word, and is no such copy.
+    """
+    if share(text, grounds(cited)):
+        return False
+    seen = shown(runtime)
+    alike = any(set(languages(text)) & set(languages(one["content"])) for one in cited)
+    others = [*seen.own, *seen.returned, *(seen.replies if alike else ())]
+    return copied(text, others) >= COPY
+
+
+COPY = 0.6
+"""Share of a text's runs of terms in a passage, from which it is a copy."""
 
 
 def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str:

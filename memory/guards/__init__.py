@@ -2,11 +2,13 @@
 
 from memory.guards import persona
 from memory.guards.grounding import is_plain, ungrounded
+from memory.guards.lexicon import languages
 from memory.guards.overlap import (
     BORNE,
     OWN,
     Said,
     cited_in_vain,
+    copied,
     from_elsewhere,
     said_in,
     share,
@@ -32,10 +34,12 @@ __all__ = [
     "Said",
     "Source",
     "cited_in_vain",
+    "copied",
     "from_elsewhere",
     "is_assistant",
     "is_courtesy",
     "is_plain",
+    "languages",
     "persona",
     "said_in",
     "share",

@@ -22,6 +22,7 @@ DERIVED = (
     r"\bcall_[0-9a-f]{24}\b",
     r"(?<=correction_)(?:\d{8}_)?[0-9a-f]{16}\b",
     r"(?<=_)[0-9a-f]{10}\b",
+    r"(?<=\[)[0-9a-f]{8}(?=\] )",
 )
 """Digests of what has a random id or a measured time in it."""
 OPERATION = r"\b[0-9a-f]{32}\b"
