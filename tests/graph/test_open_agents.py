@@ -94,14 +94,15 @@ async def test_used_agents_stay_in_memory_up_to_a_limit(
         objects, files = 0, 0
         for number in range(many):
             agent = agents.agent("default", user=f"user{number}")
-            await agent.ainvoke(said(f"My friend {number} lives in house {number * 7}"))
+            # The same words for all: caches by text are not of an agent.
+            await agent.ainvoke(said("My friend Ada lives in house 7"))
             assert await agent.recall("friend")
             del agent
             if number == warm:
                 objects, files = living(), open_files()
         assert sum(isinstance(one, ScopeIndex) for one in gc.get_objects()) <= 10
-        # One agent's index alone has ten; caches of texts by their number are not of an agent.
-        assert living() - objects < 5 * (many - warm)
+        # A kept agent holds hundreds; caches of texts take a few for each run.
+        assert living() - objects < 30 * (many - warm)
         assert open_files() <= files + 8, "connections of a pool come and go"
 
 
