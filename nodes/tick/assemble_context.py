@@ -77,8 +77,11 @@ async def assemble_context(
         people = await entities.in_conversation(
             store_of(runtime), scope_of(config), state["event"], state["conversations"]
         )
+    by_owner = _is_by_owner(state["event"], settings, resources)
     held = await _pages(state, runtime, config, people) if PAGES in shown else []
-    told = await _told(held, state, runtime, config) if PAGES in shown else []
+    told = [pages.text_of(page, settings.zone) for page in held]
+    if PAGES in shown and by_owner:
+        told += await _disputes(runtime, config, settings)
     made = material(
         state,
         settings,
@@ -100,7 +103,14 @@ async def assemble_context(
         "after": assembly.after(made),
         "tokens": _sizes(made, [same, {**changing, **recent}]),
     }
-    return {"context": assembled, "messages": [_message(state, settings, resources, now)]}
+    message = _message(state, settings, now, by_owner=by_owner)
+    return {"context": assembled, "messages": [message]}
+
+
+def _is_by_owner(event: Event | None, settings: Settings, resources: Resources) -> bool:
+    """Whether an owner set off the tick; nobody sets off one of its own."""
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    return event is not None and set_off_by_owner(event, owners=owners, served=resources.served)
 
 
 async def _pages(
@@ -115,23 +125,14 @@ async def _pages(
     return await pages.shown(store_of(runtime), semantic, scope_of(config), near, active)
 
 
-async def _told(
-    shown: Sequence[pages.ShownPage],
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
+async def _disputes(
+    runtime: Runtime[Settings], config: RunnableConfig, settings: Settings
 ) -> list[str]:
-    """The pages as texts; an owner sees open contradictions, too, and may settle them."""
-    settings, resources = settings_of(runtime.context), resources_of(config)
-    texts = [pages.text_of(page, settings.zone) for page in shown]
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    event = state["event"]
-    if event is None or not set_off_by_owner(event, owners=owners, served=resources.served):
-        return texts
-    store, scope = store_of(runtime), scope_of(config)
-    disputes = await pages.open_disputes(store, resources.semantic, scope)
-    disputes = disputes[:MOST_DISPUTES]
-    return [*texts, pages.disputes_text(disputes, settings.zone)] if disputes else texts
+    """The open contradictions, which an owner may settle, as one text; none without any."""
+    store, semantic = store_of(runtime), resources_of(config).semantic
+    found = await pages.open_disputes(store, semantic, scope_of(config))
+    shown = found[:MOST_DISPUTES]
+    return [pages.disputes_text(shown, settings.zone)] if shown else []
 
 
 def beside(memories: Sequence[RecallHit], shown: Sequence[pages.ShownPage]) -> list[RecallHit]:
@@ -174,7 +175,7 @@ def _recent_work(state: State) -> dict[str, str]:
     return {"recent_work": as_data("recent_work", told)} if lines else {}
 
 
-def _message(state: State, settings: Settings, resources: Resources, now: str) -> HumanMessage:
+def _message(state: State, settings: Settings, now: str, *, by_owner: bool) -> HumanMessage:
     """The human message of the tick; its mark says whether an owner speaks, and who reads."""
     event, tick = state["event"], state["tick"]
     if event is None:
@@ -182,8 +183,6 @@ def _message(state: State, settings: Settings, resources: Resources, now: str) -
         text = f"{prompt_lines.TICK} {shown_time(now, settings.zone)}"
         return HumanMessage(text, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
     message = message_of(event, tick=tick)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
     return marked(message, **{OWNER: by_owner, AUDIENCE: _audience(event, by_owner, settings)})
 
 
