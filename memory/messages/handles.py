@@ -57,6 +57,10 @@ class Handles:
         begun = [id_ for id_ in self._ids if id_.startswith(bare)]
         return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
 
+    def unknown(self, given: Iterable[str]) -> list[str]:
+        """Those of `given` that were not shown, each once."""
+        return [one for one in dict.fromkeys(given) if self.resolve(one) is None]
+
     @property
     def range(self) -> str:
         """The numbers that may be cited, for a correction."""

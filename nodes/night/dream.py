@@ -420,7 +420,7 @@ def _amiss(answer: Dream, handles: Handles) -> str | None:
     """What the model is told about numbers that were not shown; None if there are none."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
-    unknown = dict.fromkeys(id_ for id_ in given if handles.resolve(id_) is None)
+    unknown = handles.unknown(given)
     if not unknown:
         return None
     named = ", ".join(shortened(id_, NAMED_BY) for id_ in unknown)

@@ -312,8 +312,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
 
 def _amiss(answer: Insights, handles: Handles) -> str | None:
     """What the model is told about evidence that was not shown; None if there is none."""
-    cited = [id_ for one in answer.insights for id_ in one.evidence]
-    unknown = dict.fromkeys(id_ for id_ in cited if handles.resolve(id_) is None)
+    unknown = handles.unknown(id_ for one in answer.insights for id_ in one.evidence)
     if not unknown:
         return None
     named = ", ".join(shortened(id_, NAMED_BY) for id_ in unknown)
