@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory import events as journal
 from memory.guards import (
     BORNE,
+    COPIED,
     Source,
     copied,
     from_elsewhere,
@@ -142,58 +144,67 @@ def shown(runtime: Runtime) -> ShownTexts:
     return made
 
 
-def unsupported(
-    text: str,
-    speaker: str | None,
-    cited: Sequence[JournalEntry],
-    beside: Sequence[JournalEntry],
-    runtime: Runtime,
-) -> str | None:
-    """Why a text does not follow from the entries that it cites; None if it may.
+@dataclass(frozen=True)
+class FactCheck:
+    """Checks the facts of one call against what they cite; the prompt is read once for all."""
 
-    `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
-    """
-    first = min(one["timestamp"] for one in cited)
-    earlier = [one for one in beside if one["timestamp"] <= first]
-    people = [*(one["source_entity"] or "" for one in (*cited, *beside))]
-    people += [one["sender"] for one in heard(runtime)]
-    if _is_copy(text, cited, runtime):
-        return f"{RECALLED}, and what it cites says nothing of it"
-    owner = _name_of_owner(text, speaker, people)
-    return ungrounded(
-        text,
-        owner if speaker == LOCAL_USER and speaker in people else speaker,
-        [_source(one, owner) for one in cited],
-        before=[_source(one, owner) for one in earlier],
-        people=[one for one in people if one],
-        known=_known(runtime),
-        zone=settings_of(runtime.context).zone,
-    )
+    runtime: Runtime
 
+    def unsupported(
+        self,
+        text: str,
+        speaker: str | None,
+        cited: Sequence[JournalEntry],
+        beside: Sequence[JournalEntry],
+    ) -> str | None:
+        """Why a text does not follow from the entries that it cites; None if it may.
 
-def _known(runtime: Runtime) -> list[str]:
-    """The texts of the facts that a night's prompt shows as known."""
-    exchange: list[AnyMessage] = runtime.state.get("exchange") or []
-    shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
-    lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
-    return [line.text for line in map(prompt_lines.read_shown, lines) if line]
+        `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
+        """
+        first = min(one["timestamp"] for one in cited)
+        earlier = [one for one in beside if one["timestamp"] <= first]
+        people = [*(one["source_entity"] or "" for one in (*cited, *beside)), *self._senders]
+        if self._is_copy(text, cited):
+            return f"{RECALLED}, and what it cites says nothing of it"
+        owner = _name_of_owner(text, speaker, people)
+        return ungrounded(
+            text,
+            owner if speaker == LOCAL_USER and speaker in people else speaker,
+            [_source(one, owner) for one in cited],
+            before=[_source(one, owner) for one in earlier],
+            people=[one for one in people if one],
+            known=self._known,
+            zone=settings_of(self.runtime.context).zone,
+        )
 
+    def _is_copy(self, text: str, cited: Sequence[JournalEntry]) -> bool:
+        """Whether a text stands in the prompt and shares no word with what it cites.
 
-def _is_copy(text: str, cited: Sequence[JournalEntry], runtime: Runtime) -> bool:
-    """Whether a text stands in the prompt and shares no word with what it cites.
+        A reply in another language than its entry may confirm it word for word, and is no such
+        copy.
+        """
+        if share(text, grounds(cited)):
+            return False
+        seen = self._shown
+        alike = any(set(languages(text)) & set(languages(one["content"])) for one in cited)
+        others = [*seen.own, *seen.returned, *(seen.replies if alike else ())]
+        return copied(text, others) >= COPIED
 
-    A reply in another language than its entry may confirm it word for word, and is no such copy.
-    """
-    if share(text, grounds(cited)):
-        return False
-    seen = shown(runtime)
-    alike = any(set(languages(text)) & set(languages(one["content"])) for one in cited)
-    others = [*seen.own, *seen.returned, *(seen.replies if alike else ())]
-    return copied(text, others) >= COPY
+    @cached_property
+    def _senders(self) -> list[str]:
+        return [one["sender"] for one in heard(self.runtime)]
 
+    @cached_property
+    def _shown(self) -> ShownTexts:
+        return shown(self.runtime)
 
-COPY = 0.6
-"""Share of a text's runs of terms in a passage, from which it is a copy."""
+    @cached_property
+    def _known(self) -> list[str]:
+        """The texts of the facts that a night's prompt shows as known."""
+        exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
+        shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
+        lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
+        return [line.text for line in map(prompt_lines.read_shown, lines) if line]
 
 
 def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from memory.guards.grounding import is_plain, ungrounded
 from memory.guards.lexicon import languages
 from memory.guards.overlap import (
     BORNE,
+    COPIED,
     OWN,
     Said,
     cited_in_vain,
@@ -28,6 +29,7 @@ from memory.guards.reading import Source
 
 __all__ = [
     "BORNE",
+    "COPIED",
     "ERROR",
     "OWN",
     "SUGGESTION",

@@ -48,13 +48,13 @@ from tools.answers import (
 from tools.evidence import (
     RECALLED,
     WHERE_FROM,
+    FactCheck,
     grounds,
     in_sight,
     is_extracting,
     origin_of,
     shared_words,
     shown,
-    unsupported,
 )
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -253,12 +253,12 @@ async def store_memory(
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
-    places = _Places(runtime, collector)
+    places, check = _Places(runtime, collector), FactCheck(runtime)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
-        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, runtime):
+        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, check):
             rejected.append({"text": fact.text, "error": error})
         else:
             draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
@@ -354,14 +354,14 @@ def _problem(
     fact: FactGiven,
     ids: Sequence[str],
     sources: Mapping[str, JournalEntry],
-    runtime: Runtime,
+    check: FactCheck,
 ) -> str | None:
     """Why this fact is not stored, or None."""
     if not fact.text.strip():
         return "The text is empty"
     entries = _entries(ids, sources)
     beside = [one for one in sources.values() if one["id"] not in ids]
-    if why := unsupported(fact.text, _person(fact), entries, beside, runtime):
+    if why := check.unsupported(fact.text, _person(fact), entries, beside):
         return why
     return violation(fact.text, _in_own_words(fact, entries))
 
