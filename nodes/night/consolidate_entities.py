@@ -6,18 +6,18 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
 from memory import entities
 from memory.entities import Subject
 from memory.events import owners_of
 from memory.guards import OWN, Said, from_elsewhere, share, violation, worded
-from memory.messages import as_data, prompt_lines
+from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.models import total
 from memory.night import (
     Job,
@@ -59,23 +59,13 @@ ENTITIES_A_CALL = 8
 UNKNOWN = "unknown id: "
 
 
-def _texts(given: Any) -> Any:
-    """Models write the numbers of lines as numbers, and one of them without a list."""
-    found = given if isinstance(given, list) else [given]
-    return [str(one) if isinstance(one, int) else one for one in found]
-
-
 class AttributeGiven(BaseModel):
     """One attribute of one entity."""
 
     entity: str = Field(description="The entity, as shown: E1.")
     name: str = Field(description="A short name in lower case, such as home.")
     value: str = Field(description="One short sentence.")
-    evidence: Annotated[
-        list[str],
-        BeforeValidator(_texts),
-        Field(description="Numbers of the lines that state it, as shown."),
-    ]
+    evidence: Citations = Field(description="Numbers of the lines that state it, as shown.")
 
 
 class Attributes(BaseModel):
@@ -453,53 +443,41 @@ class Numbering:
     """The short names under which one prompt shows entities (E1, E2) and their lines (1, 2)."""
 
     def __init__(self, batch: Sequence[EntityNews]) -> None:
-        entities = [one.profile["id"] for one in batch]
-        lines = dict.fromkeys(line["id"] for one in batch for line in one.lines)
-        self._entities = {id_: f"E{number}" for number, id_ in enumerate(entities, 1)}
-        self._lines = {id_: str(number) for number, id_ in enumerate(lines, 1)}
+        self._entities = Handles(one.profile["id"] for one in batch)
+        self._lines = Handles(line["id"] for one in batch for line in one.lines)
         self._names = {name_key(one.profile["name"]): one.profile["id"] for one in batch}
 
     def entity(self, id_: str) -> str:
         """The short name of an entity."""
-        return self._entities[id_]
+        return f"E{self._entities.of(id_)}"
 
     def line(self, id_: str) -> str:
         """The number of a line."""
-        return self._lines[id_]
+        return self._lines.of(id_)
 
     def read(self, answer: Attributes) -> list[AttributeGiven]:
         """The attributes with ids for short names; what was not shown stays as it is."""
         return [
             one.model_copy(
                 update={
-                    "entity": self._names.get(name_key(one.entity))
-                    or _id(one.entity, self._entities),
-                    "evidence": [_id(each, self._lines) for each in one.evidence],
+                    "entity": self._entity(one.entity) or one.entity,
+                    "evidence": [self._lines.resolve(each) or each for each in one.evidence],
                 }
             )
             for one in answer.attributes
         ]
 
+    def _entity(self, given: str) -> str | None:
+        numbered = _ENTITY.sub(r"\1", given)
+        return self._names.get(name_key(given)) or self._entities.resolve(numbered)
+
     def told(self, problem: str) -> str:
         """A problem with the numbers that the prompt shows for ids."""
         id_ = problem.removeprefix(UNKNOWN)
-        return f"{UNKNOWN}{self._lines.get(id_, id_)}" if id_ != problem else problem
+        return f"{UNKNOWN}{self.line(id_)}" if id_ != problem and id_ in self._lines else problem
 
 
-_NUMBERED = re.compile(r"[^\w]*(?:e|line|fact|no\.?)?\s*(\d+)[^\w]*", re.IGNORECASE)
-_LEAST_PREFIX = 6
-
-
-def _id(given: str, shown: Mapping[str, str]) -> str:
-    """The id meant: a number with any brackets, an id, or the only one that begins so."""
-    bare = given.strip(" []()<>#.\"'`")
-    if bare in shown:
-        return bare
-    if match := _NUMBERED.fullmatch(given):
-        found = [id_ for id_, short in shown.items() if short.lstrip("E") == match[1]]
-    else:
-        found = [id_ for id_ in shown if len(bare) >= _LEAST_PREFIX and id_.startswith(bare)]
-    return found[0] if len(found) == 1 else given
+_ENTITY = re.compile(r"\bE(\d+)\b", re.IGNORECASE)
 
 
 def attributes_prompt(batch: Sequence[EntityNews], numbering: Numbering) -> list[BaseMessage]:
