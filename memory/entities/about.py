@@ -7,39 +7,25 @@ from dataclasses import dataclass, field
 
 from memory.guards import is_assistant, speaks_of_oneself
 from memory.records import Attribute, Fact
-from memory.text import LONGEST, PRONOUNS, SPEAKER, depends_on_speaker, name_key, says, words
+from memory.text import (
+    LONGEST,
+    MONTHS,
+    PRONOUNS,
+    SPEAKER,
+    WEEKDAYS,
+    depends_on_speaker,
+    name_key,
+    says,
+    words,
+)
 
+_SPANS = "today tomorrow yesterday morning noon evening night week weekend month year"
 _TIMES = frozenset(
-    (
-        *[
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-        ],
-        *["december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
-        *[
-            "today",
-            "tomorrow",
-            "yesterday",
-            "morning",
-            "noon",
-            "evening",
-            "night",
-            "week",
-            "weekend",
-            "month",
-            "year",
-        ],
+    [
+        *(name.lower() for name in (*MONTHS, *WEEKDAYS)),
+        *_SPANS.split(),
         *map(str, range(2_100)),
-    )
+    ]
 )
 """Words that name a time and, alone, no thing."""
 

@@ -166,10 +166,10 @@ def semantic_memories(
 
 def _doubt(hit: RecallHit) -> str:
     if hit.get("superseded"):
-        return " (no longer holds)"
+        return prompt_lines.PAST
     if hit.get("partly_superseded"):
         return " (holds only in part)"
-    return " (disputed)" if hit.get("disputed") else ""
+    return prompt_lines.DISPUTED if hit.get("disputed") else ""
 
 
 def context_buffer(

@@ -12,6 +12,8 @@ from memory.text.analysis import (
     terms,
 )
 from memory.text.clock import (
+    MONTHS,
+    WEEKDAYS,
     clock_line,
     days_named,
     known_zone,
@@ -60,10 +62,12 @@ __all__ = [
     "ANALYSIS_VERSION",
     "CRITICAL_AT",
     "LONGEST",
+    "MONTHS",
     "PRONOUNS",
     "SPEAKER",
     "STOP_WORDS",
     "WARNING_AT",
+    "WEEKDAYS",
     "Query",
     "advisory",
     "analysis",

@@ -15,6 +15,11 @@ from memory.errors import InputError
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
 SOON = timedelta(days=3)
 """A date this near stands out."""
 
@@ -76,11 +81,7 @@ def clock_line(at: str, zone: tzinfo) -> str:
     return f"Now: {WEEKDAYS[moment.weekday()]} {_iso(moment)} {moment:%H:%M} ({zone_name(zone)})"
 
 
-_NAMES = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_MONTH = {part: number for number, name in enumerate(_NAMES, 1) for part in (name, name[:3])}
+_MONTH = {part: number for number, name in enumerate(MONTHS, 1) for part in (name, name[:3])}
 
 _DATE = re.compile(
     r"(?<![\d.-])(?:"

@@ -410,8 +410,7 @@ def _refusal(part: str) -> str | None:
     for form, text in REFUSALS:
         if re.fullmatch(form, bare, re.IGNORECASE | re.DOTALL):
             return text
-    opened = _OPENING.sub("", part.strip(), count=1) if _OPENING.match(part.strip()) else part
-    polite = bool(_POLITE.match(opened.strip()))
+    polite = bool(_POLITE.match(_opened(part)))
     return NOT_OFFLINE if polite or _ORDER.match(bare) else None
 
 
@@ -469,9 +468,16 @@ def _rules_for(part: str) -> list[tuple[Rule, Given]]:
     return [(rule, given) for rule, given in fits if given is not None]
 
 
+def _opened(part: str) -> str:
+    """The sentence without a greeting or the like before it."""
+    text = part.strip()
+    opening = _OPENING.match(text)
+    return text[opening.end() :].strip() if opening else text
+
+
 def _bare(part: str) -> str:
     """The sentence without opening, politeness and final mark."""
-    text = _OPENING.sub("", part.strip(), count=1) if _OPENING.match(part.strip()) else part.strip()
+    text = _opened(part)
     asking = _ASKING.match(text)
     text = text[asking.end() :] if asking else text
     return re.sub(r",? please$", "", text.rstrip(" .!?"), flags=re.IGNORECASE).strip()

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from memory.text import STOP_WORDS, sentences, stem, words
+from memory.text import MONTHS, STOP_WORDS, WEEKDAYS, sentences, stem, words
 
-_MONTHS = "january february march april june july august september october november december"
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_DAYS = [name.lower() for name in (*MONTHS, *WEEKDAYS) if name != "May"]
+"""Without "may", which is mostly a verb."""
 
 _ASKING = re.compile(
     r"(?:and |but |so |well,? |hey,? |ok,? )?(?:who|whom|whose|what|when|where|which|why|how|do"
@@ -61,7 +61,7 @@ _LIFE_WORDS = """
 """
 _LIFE = re.compile(rf"\b(?:{'|'.join(_LIFE_WORDS.split())})\w*", re.IGNORECASE)
 _TIME = re.compile(
-    rf"\d|\b(?:{'|'.join((*_MONTHS.split(), *_DAYS.split()))})s?\b"
+    rf"\d|\b(?:{'|'.join(_DAYS)})s?\b"
     r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year|morning|evening"
     r"|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)s?\b",
     re.IGNORECASE,
