@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,31 @@ class Sent:
     """In the form that a provider gets."""
 
 
-class OneToolModel(BaseChatModel):
+class ToolModel(BaseChatModel):
+    """Offers its tools in a provider's form, made at each call as providers' models do."""
+
+    def bind_tools(
+        self, tools: Sequence[Any], **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Convert the tools."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self._answer(messages, kwargs.get("tools", []))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    @abstractmethod
+    def _answer(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
+        """The answer to a prompt; `tools` in a provider's form."""
+
+
+class OneToolModel(ToolModel):
     """Answers each message with a call of `tool` and then a text, at no cost.
 
     If `tool` is not offered, it answers at once.
@@ -98,28 +123,13 @@ class OneToolModel(BaseChatModel):
         sent, self._sent = self._sent, []
         return sent
 
-    def bind_tools(
-        self, tools: Sequence[Any], **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Convert the tools to a provider's form at each call, as providers' models do."""
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        tools: list[dict[str, Any]] = kwargs.get("tools", [])
+    def _answer(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
         self._sent.append(Sent(messages, tools))
         self._answers += 1
         offered = any(tool["function"]["name"] == self.tool for tool in tools)
         if offered and isinstance(messages[-1], HumanMessage):
-            answer = AIMessage("", tool_calls=[self._call()])
-        else:
-            answer = AIMessage("Twelve pages, first printed in 1911 and revised twice since then.")
-        return ChatResult(generations=[ChatGeneration(message=answer)])
+            return AIMessage("", tool_calls=[self._call()])
+        return AIMessage("Twelve pages, first printed in 1911 and revised twice since then.")
 
     async def _agenerate(
         self,

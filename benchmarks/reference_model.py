@@ -15,14 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from benchmarks.models import ToolModel
 from memory.messages import one_line, prompt_lines, unescaped
 
 MATTERS, PASSES = 7, 2
@@ -82,7 +78,7 @@ class Noise:
         return [self.random.choice(known), *ids[1:]] if known else list(ids)
 
 
-class ReferenceModel(BaseChatModel):
+class ReferenceModel(ToolModel):
     """Answers the prompts of a night from annotations."""
 
     life: Any
@@ -103,25 +99,8 @@ class ReferenceModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "reference"
 
-    def bind_tools(
-        self, tools: Sequence[Any], **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Offer tools, in a provider's form."""
-        kwargs.pop("tool_choice", None)
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        names = {tool["function"]["name"] for tool in kwargs.get("tools", [])}
-        answer = self._answer(messages, names)
-        return ChatResult(generations=[ChatGeneration(message=answer)])
-
-    def _answer(self, messages: list[BaseMessage], tools: set[str]) -> AIMessage:
+    def _answer(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
+        names = {tool["function"]["name"] for tool in tools}
         forms = {
             "Scores": self._scores,
             "Dream": self._dream,
@@ -130,10 +109,10 @@ class ReferenceModel(BaseChatModel):
             "Insights": self._insights,
         }
         for name, answered in forms.items():
-            if name in tools:
+            if name in names:
                 return _calling(name, answered(_prompt(messages)))
         human = _prompt(messages)
-        if "store_memory" in tools and prompt_lines.ENTRIES in human.splitlines():
+        if "store_memory" in names and prompt_lines.ENTRIES in human.splitlines():
             if any(isinstance(one, AIMessage) for one in messages):
                 return _calling("noop", {"reasoning": "The rest is not worth keeping."})
             facts = self._consolidated(human)
@@ -198,12 +177,10 @@ class ReferenceModel(BaseChatModel):
 
     def _attributes(self, prompt: str) -> dict[str, Any]:
         """What the facts shown under an entity come to."""
-        shown, entity = _shown(prompt, self._told.texts), ""
-        ids: dict[str, str] = {}
-        for line in unescaped(prompt).splitlines():
-            if found := prompt_lines.read_entity(line.strip()):
-                entity, name = found
-                ids[name.casefold()] = entity
+        shown = _shown(prompt, self._told.texts)
+        lines = (line.strip() for line in unescaped(prompt).splitlines())
+        entities = filter(None, map(prompt_lines.read_entity, lines))
+        ids = {name.casefold(): id_ for id_, name in entities}
         return {
             "attributes": [
                 {
