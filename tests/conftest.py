@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.support.lock_connections",
     "tests.support.tables",
     "tests.support.memories",
+    "tests.support.openai_server",
 ]
 
 _PREFIXES = ("CIRCADIAN_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "XDG_")

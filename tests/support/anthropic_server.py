@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, cast
+
+from tests.support.openai_server import LoopbackServer
 
 Content = list[dict[str, Any]]
 
 
-class AnthropicServer:
+class AnthropicServer(LoopbackServer):
     """Serves one list of content blocks a request, in order; the last one for ever.
 
     `requests` holds the bodies.
@@ -21,28 +21,12 @@ class AnthropicServer:
     def __init__(self, *answers: Content, stop: str = "end_turn", status: int = 200) -> None:
         self.answers, self.stop, self.status = list(answers), stop, status
         self.requests: list[dict[str, Any]] = []
-        self._http = _Http(("127.0.0.1", 0), _Handler)
-        self._http.script = self
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+        super().__init__(_Handler)
 
     @property
     def base_url(self) -> str:
         """For ANTHROPIC_BASE_URL."""
-        return f"http://127.0.0.1:{self._http.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        return self.root_url
 
     def next_answer(self, body: dict[str, Any]) -> Content:
         """Record a request and take its answer."""
@@ -50,16 +34,9 @@ class AnthropicServer:
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    script: AnthropicServer
-
-
 class _Handler(BaseHTTPRequestHandler):
-    server: _Http
-
     def do_POST(self) -> None:
-        script = self.server.script
+        script: AnthropicServer = cast(Any, self.server).script
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         answer = script.next_answer(body)
         if script.status != 200:

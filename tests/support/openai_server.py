@@ -8,11 +8,14 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal, Self
+
+import pytest
 
 DIMENSION = 8
 """Of the vectors that `/embeddings` gives."""
@@ -95,28 +98,18 @@ def malformed() -> Reply:
     return Reply("malformed")
 
 
-class OpenAIServer:
-    """`with OpenAIServer(text("hi"), ...) as server:` serves one reply a chat request, in order.
+class LoopbackServer:
+    """Serves on a free port of loopback while its `with` block lasts."""
 
-    `requests` holds the bodies of chat requests, `embedded` those of embedding requests. A request
-    beyond the script gets a 418, which is never tried again.
-    """
-
-    def __init__(self, *replies: Reply) -> None:
-        self.replies = list(replies)
-        self.requests: list[dict[str, Any]] = []
-        self.embedded: list[dict[str, Any]] = []
-        self.embedding_errors: list[Reply] = []
-        """Errors that the next embedding requests get."""
-        self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._http = _Http(("127.0.0.1", 0), handler)
         self._http.script = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
     @property
-    def base_url(self) -> str:
-        """For OPENAI_BASE_URL."""
-        return f"http://127.0.0.1:{self._http.server_port}/v1"
+    def root_url(self) -> str:
+        """The address without a path."""
+        return f"http://127.0.0.1:{self._http.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -132,6 +125,28 @@ class OpenAIServer:
         self._http.server_close()
         self._thread.join()
 
+
+class OpenAIServer(LoopbackServer):
+    """`with OpenAIServer(text("hi"), ...) as server:` serves one reply a chat request, in order.
+
+    `requests` holds the bodies of chat requests, `embedded` those of embedding requests. A request
+    beyond the script gets a 418, which is never tried again.
+    """
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.requests: list[dict[str, Any]] = []
+        self.embedded: list[dict[str, Any]] = []
+        self.embedding_errors: list[Reply] = []
+        """Errors that the next embedding requests get."""
+        self._lock = threading.Lock()
+        super().__init__(_Handler)
+
+    @property
+    def base_url(self) -> str:
+        """For OPENAI_BASE_URL."""
+        return f"{self.root_url}/v1"
+
     def next_reply(self, body: dict[str, Any]) -> Reply:
         """Record a chat request and take its reply."""
         with self._lock:
@@ -142,10 +157,28 @@ class OpenAIServer:
         return self.replies[at]
 
 
+Serve = Callable[..., OpenAIServer]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Starts a server with a script and points the OpenAI client to it."""
+    with ExitStack() as running:
+
+        def start(*replies: Reply) -> OpenAIServer:
+            server = running.enter_context(OpenAIServer(*replies))
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-for-tests-only")
+            return server
+
+        yield start
+
+
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
-    script: OpenAIServer
+    script: Any
+    """The server whose requests these are."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is part of some tests; anything else is shown."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -18,11 +17,10 @@ from memory.models.client import Answer, ask, ask_for
 from memory.models.registry import load_chat_model
 from memory.settings import Settings
 from tests.support import openai_server as replies
-from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
+from tests.support.openai_server import Reply, Serve, text, tool_call
 from tests.support.scripted import Waits
 
 PROMPT: list[AnyMessage] = [HumanMessage("What time is it?")]
-Serve = Callable[..., OpenAIServer]
 
 
 class Time(BaseModel):
@@ -36,20 +34,6 @@ class Time(BaseModel):
 def clock(zone: str) -> str:
     """The time in a zone."""
     return f"noon in {zone}"
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts a server with a script and points the OpenAI client to it."""
-    with ExitStack() as running:
-
-        def start(*script: Reply) -> OpenAIServer:
-            server = running.enter_context(OpenAIServer(*script))
-            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-for-tests-only")
-            return server
-
-        yield start
 
 
 @pytest.fixture(params=["whole", "streamed"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,15 +17,13 @@ from memory.models.embed import embed_query, embed_texts
 from memory.models.registry import choose_model, embedding_dimension, load_chat_model, load_embedder
 from memory.models.retry import retrying
 from tests.support import openai_server as server_replies
-from tests.support.openai_server import DIMENSION, OpenAIServer, Reply, text, tool_call
+from tests.support.openai_server import DIMENSION, Reply, Serve, text, tool_call
 from tests.support.scripted import Waits
 
 PROMPT: list[AnyMessage] = [
     SystemMessage("You tell the time."),
     HumanMessage("What time is it?", name="Alice"),
 ]
-
-Serve = Callable[..., OpenAIServer]
 
 
 class Time(BaseModel):
@@ -41,20 +37,6 @@ class Time(BaseModel):
 def clock(zone: str) -> str:
     """The time in a zone."""
     return f"noon in {zone}"
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts a server with a script and points the OpenAI client to it."""
-    with ExitStack() as running:
-
-        def start(*replies: Reply) -> OpenAIServer:
-            server = running.enter_context(OpenAIServer(*replies))
-            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-for-tests-only")
-            return server
-
-        yield start
 
 
 async def _ask(waits: list[float] | None = None, **options: Any) -> Answer:
