@@ -253,14 +253,12 @@ def _system_state(lender: Requester, settings: Settings) -> str:
 
 
 def _top(all_goals: dict[str, Goal]) -> list[str]:
-    """The first active goals: roots by priority and age, then subtasks."""
     active = [(depth, goal) for depth, goal in tree(all_goals) if goal["status"] == "active"]
     active.sort(key=lambda row: row[0])
     return [one_line(goal["description"]) for _, goal in active[:TOP_GOALS]]
 
 
 def _recent(messages: Sequence[AnyMessage], calibration: float) -> list[str]:
-    """The last messages of people and the assistant, as `NAME: TEXT`."""
     lines = []
     for message in messages:
         name = "assistant" if isinstance(message, AIMessage) else one_line(message.name or "")

@@ -171,7 +171,6 @@ class _Guard:
         return str(problem).replace(f"{self.root}/", "")
 
     def _place(self, path: str) -> Path:
-        """Where `path` leads, links followed."""
         place = (self.root / _named(path)).resolve()
         if not place.is_relative_to(self.root):
             _refuse(f"{path!r} leads out of the working folder", "Name a path within it.")

@@ -135,7 +135,6 @@ def _client() -> type[MultiServerMCPClient]:
 
 
 def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> Any:
-    """The entry as the client takes it."""
     given = server.model_dump(exclude_none=True)
     for key in ("env", "headers"):
         for one, value in given.get(key, {}).items():
@@ -144,7 +143,6 @@ def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> An
 
 
 def _expanded(value: str, where: str) -> str:
-    """`value` with our variables in it."""
     for name in _VARIABLE.findall(value):
         if name not in os.environ:
             raise InputError(f"{where}: the variable {name} is not set")
@@ -178,7 +176,6 @@ def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[
 
 
 def _allowed(name: str) -> str:
-    """`name` as providers take it."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME]
 
 

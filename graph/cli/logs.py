@@ -87,7 +87,6 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
-    """A field in a line of text; empty if it is no plain value."""
     if value is None or isinstance(value, Mapping | list):
         return ""
     text = " ".join(str(value).split())

@@ -163,7 +163,6 @@ async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
 
 
 def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> str:
-    """Why there is no answer, and what happens next."""
     stopped = "" if turn.stop is None else f"; {stop_line(turn.stop)}"
     for ignored in turn.report["ignored"]:
         if ignored["event_id"] == event_id:

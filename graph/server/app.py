@@ -128,7 +128,6 @@ async def _assistants(client: LangGraphClient) -> int:
 
 
 async def _records(store: BaseStore, user: str) -> int:
-    """Delete every item of the user, a namespace at a time."""
     deleted = 0
     for namespace in await namespaces_below(store, own_namespace(user)):
         items = await list_items(store, namespace)

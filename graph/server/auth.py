@@ -264,7 +264,6 @@ async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
 
 
 async def _kept(user: str) -> int:
-    """Number of records kept of the user: journal entries, facts, profiles and all else."""
     process = process_now()
     semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
     rows = await semantic.run(lambda: semantic.open_table().count(filters))

@@ -112,6 +112,5 @@ def _too_many() -> str:
 
 
 def _user(scope: Scope) -> str | None:
-    """The authenticated user."""
     user: Any = scope.get("user")
     return user.identity if getattr(user, "is_authenticated", False) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
@@ -17,7 +17,6 @@ from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
-from memory.installation import HeldLock, WriterLock
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
@@ -37,7 +36,7 @@ class AgentContext:
     resources: Resources
     settings: Settings
     scope: Scope
-    lock: WriterLock
+    lock: AbstractAsyncContextManager[Any]
     """Held by whoever changes the agent: one writer at a time, over all processes."""
 
     @property
@@ -93,7 +92,7 @@ class AgentContext:
         The caller holds the lock: these runs take none.
         """
         resources = replace(self.resources, night_only=True)
-        return replace(self, resources=resources, lock=HeldLock())
+        return replace(self, resources=resources, lock=nullcontext())
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:

@@ -99,7 +99,6 @@ def _of_entry(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[str, Any]:
-    """The fields that every row has; they come first."""
     return {
         "id": id_,
         "kind": kind,
@@ -200,7 +199,6 @@ async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | Non
 
 
 async def _successor(context: AgentContext, old: Fact) -> Fact:
-    """The last fact of the chain that superseded `old`."""
     seen, now = {old["id"]}, old
     while now["superseded_by"] and now["superseded_by"] not in seen:
         after = await context.semantic.get(context.scope, now["superseded_by"])

@@ -430,7 +430,6 @@ async def _check_unused(context: AgentContext, name: str, done: Sequence[Operati
 
 
 async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
-    """The nights that were applied after this one, with their operations."""
     records = await night.records(context.store, context.scope)
     names = [record["id"] for record in records]
     found: list[tuple[str, Sequence[Operation]]] = []
@@ -452,6 +451,5 @@ def _not_ended(record: NightRecord) -> InputError:
 async def _in_words(
     context: AgentContext, ids: Sequence[str], operations: Sequence[Operation]
 ) -> str:
-    """What these ids name, for an error."""
     names = await labels_for(context, told(operations), ids)
     return first_few([names.of(id_) for id_ in ids])

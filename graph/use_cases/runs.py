@@ -156,7 +156,6 @@ def _is_of(message: BaseMessage, tick: TickReport) -> bool:
 
 
 def _asked(prepared: Any) -> dict[str, BaseMessage]:
-    """What the input said, by event id."""
     if not isinstance(prepared, Mapping):
         return {}
     said = {str(one.id): one for one in prepared["messages"]}
@@ -355,7 +354,6 @@ def _human_messages(messages: Any) -> list[HumanMessage]:
 
 
 def _event(context: AgentContext, raw: Any) -> Event:
-    """A valid event, with defaults for what its sender left out."""
     if not isinstance(raw, Mapping):
         raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
     now = context.now()

@@ -155,7 +155,6 @@ def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
 
 
 def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
-    """Today's tokens and this hour's autonomous ticks (UTC), and which limit is exceeded."""
     held = held_at(state["spending"], now)
     return {
         "tokens": held["tokens"],

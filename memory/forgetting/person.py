@@ -34,10 +34,8 @@ from memory.text import shortened
 EXAMPLES = 5
 """Texts in a preview."""
 
-
 QUOTED = 100
 """Most characters of each."""
-
 
 _OF_THE_STORE = {
     "profiles": ("entities",),
@@ -47,7 +45,6 @@ _OF_THE_STORE = {
     "audit": ("audit",),
     "answers": ("answers", "deeds", "passed_over"),
 }
-
 
 _WITH_OTHERS = frozenset(
     ("journal", "pending", "archives", "unindexed", "entity_names", "handled", "night", "runs")

@@ -80,13 +80,10 @@ async def ended(store: BaseStore, scope: Scope) -> None:
 
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
-
 STORE_TABLES = ("store", "memory_history")
-
 
 MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
 """Semantic memory rewrites these itself; only their statistics are cleared here."""
-
 
 _CLEARS_STATISTICS = 180_000
 """First version of PostgreSQL in which a table's owner can clear its statistics."""

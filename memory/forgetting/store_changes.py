@@ -235,7 +235,6 @@ async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> S
 async def _after(
     store: BaseStore, scope: Scope, shelf: Shelf, context: ForgetContext
 ) -> Sequence[Value | None]:
-    """The values of one namespace as they stay, in order."""
     kind = shelf.labels[0] if shelf.labels else ""
     if any(map(context.erasure.names.within, shelf.labels)):
         return [None] * len(shelf.items)

@@ -33,9 +33,7 @@ from memory.state import at_rest
 
 Values: TypeAlias = dict[str, Any]
 
-
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
 
 _SPOKEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "artifact")
 """Fields of a message that hold what a model or a tool said."""
@@ -142,7 +140,6 @@ def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int 
 
 
 def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> AnyMessage:
-    """One message as it stays; without any text, if `blank`."""
     before = messages_to_dict([message])[0]
     data = erasure.scrubber.value(before["data"])
     if blank:
@@ -169,7 +166,6 @@ def _summary_after(message: SystemMessage, erasure: Erasure) -> AnyMessage | Non
 
 
 def _shows_erased(message: AnyMessage, erasure: Erasure) -> bool:
-    """Whether a tool's answer contains the id of an erased memory."""
     if not isinstance(message, ToolMessage):
         return False
     text = text_of(message.content)

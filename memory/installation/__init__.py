@@ -8,15 +8,13 @@ from memory.installation.opening import (
     is_made,
     open_installation,
 )
-from memory.installation.protocol import CheckedLock, HeldLock, Installation, WriterLock
+from memory.installation.protocol import CheckedLock, Installation
 
 __all__ = [
     "FOLDER_SCHEMA",
     "CheckedLock",
     "DataFolder",
-    "HeldLock",
     "Installation",
-    "WriterLock",
     "database_address",
     "database_url",
     "examine",

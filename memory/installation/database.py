@@ -70,10 +70,7 @@ def examine(url: SecretStr) -> Examined:
         InputError: `url` is no connection string.
     """
     address, began = address_of(url), time.monotonic()
-    with (
-        clear_errors(address.name, lambda: NOT_ACCEPTED),
-        psycopg.connect(address.conninfo, autocommit=True) as conn,
-    ):
+    with _connected(address) as conn:
         row = conn.execute(_LOOK).fetchone()
     assert row is not None
     server, vector, connections, most = row
@@ -209,7 +206,6 @@ def is_made(url: SecretStr) -> bool:
 
 @contextmanager
 def _connected(address: Address) -> Iterator[Connection]:
-    """A short connection, to read or change the metadata."""
     with (
         clear_errors(address.name, lambda: NOT_ACCEPTED),
         psycopg.connect(address.conninfo, autocommit=True) as conn,
@@ -262,7 +258,6 @@ def _bring_up_to_date(conn: Connection, address: Address) -> None:
 
 
 def _write(conn: Connection, head: Metadata) -> Metadata:
-    """Write or replace the metadata."""
     conn.execute(
         "INSERT INTO circadian_head (schema_version, embedder, dimension)"
         " VALUES (%(schema_version)s, %(embedder)s, %(dimension)s)"

@@ -32,19 +32,14 @@ from memory.storage.postgres import Address, AsyncConnection, clear_errors, lock
 
 T = TypeVar("T")
 
-
 log = logging.getLogger("circadian")
 
-
 AGENTS, SERVERS = lock_key("agents"), lock_key("servers")
-
 
 RETRY = 1.0
 """Seconds between two attempts of a server to retake a lost lock."""
 
-
 _SIGN = "circadian"
-
 
 _OTHERS = """
 FROM pg_locks AS lock LEFT JOIN pg_stat_activity AS activity ON activity.pid = lock.pid
@@ -53,11 +48,9 @@ WHERE lock.locktype = 'advisory' AND lock.granted AND lock.pid <> pg_backend_pid
     AND lock.objsubid = 1 AND (lock.classid::bigint << 32) + lock.objid::bigint = %s
 """
 
-
 _HOLDERS = f"""
 SELECT coalesce(activity.application_name, '') AS name, lock.pid {_OTHERS} ORDER BY lock.pid
 """
-
 
 _TRY = f"""
 SELECT CASE WHEN EXISTS (SELECT {_OTHERS}) THEN 'served'
@@ -375,12 +368,7 @@ class DatabaseServerLock:
         await self.acquire()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.release()
 
     async def _keep(self) -> None:
@@ -440,7 +428,6 @@ async def _holder(conn: AsyncConnection, key: int) -> str:
 
 
 async def _holders(conn: AsyncConnection, key: int) -> list[DictRow]:
-    """The other connections that hold a lock."""
     found = await conn.execute(_HOLDERS, (key,))
     return await found.fetchall()
 

@@ -14,7 +14,6 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from memory.errors import BusyError
@@ -22,10 +21,8 @@ from memory.errors import BusyError
 PAUSE = 0.05
 """Seconds between two attempts."""
 
-
 SERVER_PATIENCE = 3.0
 """Seconds to wait for a server that restarts."""
-
 
 FOLDER_FILE = "folder.lock"
 
@@ -87,12 +84,7 @@ class FileLocks:
         await self.acquire()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.release()
 
     def _patience(self, refused: Path) -> float:

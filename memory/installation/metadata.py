@@ -76,7 +76,6 @@ class WantedEmbedder:
         return embedding_dimension(name, self.load(name))
 
     def _way(self) -> str:
-        """How to change the recorded embedder to the wanted one."""
         if self._embeddings is not None:
             return "`graph.use_cases.reindexing.reindex` changes it and embeds every memory anew"
         return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"

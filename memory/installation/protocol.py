@@ -5,51 +5,20 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, Self
 
 from langchain_core.embeddings import Embeddings
 
 from memory.facts import SemanticMemory
 
 
-class WriterLock(Protocol):
+class WriterLock(AbstractAsyncContextManager[Any], Protocol):
     """The right to write, as a context manager. Not re-entrant."""
 
     async def acquire(self) -> None:
-        """Take the lock.
-
-        Raises:
-            BusyError: another holder keeps it too long; the message names the process.
-        """
+        """Take the lock. Raises BusyError, which names the process that keeps it too long."""
         ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-
-class HeldLock:
-    """Stands in for a lock that the caller already holds: takes nothing."""
-
-    async def acquire(self) -> None:
-        """Do nothing."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
 
 
 class CheckedLock:
@@ -62,26 +31,18 @@ class CheckedLock:
         """`check`: the installation's `check`, which blocks."""
         self._lock, self._check = lock, check
 
-    async def acquire(self) -> None:
+    async def __aenter__(self) -> Self:
         """Take the lock. Raises as the lock and `Installation.check` do; it is then not held."""
-        await self._lock.acquire()
+        await self._lock.__aenter__()
         try:
             await asyncio.to_thread(self._check)
         except BaseException:
             await self._lock.__aexit__(*sys.exc_info())
             raise
-
-    async def __aenter__(self) -> Self:
-        await self.acquire()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._lock.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: Any) -> None:
+        await self._lock.__aexit__(*error)
 
 
 class Installation(Protocol):

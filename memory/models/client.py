@@ -181,7 +181,6 @@ async def ask_for(
 def _policy(
     attempts: int | None, sleep: Sleep, jitter: Callable[[], float]
 ) -> tuple[AsyncRetrying, float]:
-    """How a call is repeated, and the seconds that one try may take."""
     settings = settings_of_run()
     return retrying(attempts or settings.model_attempts, sleep, jitter), settings.model_timeout
 
@@ -368,6 +367,5 @@ def _corrections(
 
 
 def _explained(error: ValidationError) -> str:
-    """The first problems, with their places, on one line."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(explained(found))

@@ -39,7 +39,6 @@ _DIMENSIONS = {
     "openai:text-embedding-ada-002": 1536,
 }
 
-
 _CONNECT_SECONDS = 5.0
 """To reach the address; the whole call has `model_timeout`."""
 

@@ -205,7 +205,6 @@ def open_subtasks(goals: Mapping[str, Goal], goal_id: str) -> list[str]:
 def _check_change(
     goals: Mapping[str, Goal], goal: Goal, status: GoalStatus | None, progress: int | None
 ) -> None:
-    """Refuse an empty change, a value out of range, and a computed value."""
     if status is None and progress is None:
         raise Refusal("Nothing to change", "Give status, progress, or both.")
     if progress is not None and not _percentage(progress):
@@ -253,7 +252,6 @@ def _percentage(progress: object) -> bool:
 
 
 def _rolled_up(goals: Goals, goal_id: str) -> Goals:
-    """Recompute `goal_id` and all its ancestors."""
     after = dict(goals)
     for goal in [goals[goal_id], *_ancestors(goals, goal_id)]:
         after[goal["id"]] = _rolled(after, after[goal["id"]])
@@ -287,7 +285,6 @@ def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
 
 
 def _ancestors(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
-    """The parent, its parent, and so on."""
     above = goals[goal_id]["parent_id"]
     while above is not None and above in goals:
         yield goals[above]
@@ -301,7 +298,6 @@ def _descendants(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
 
 
 def _age(goal: Goal) -> tuple[str, int]:
-    """Sort key: creation time, then index."""
     return goal["created"], _index(goal["id"])
 
 

@@ -150,7 +150,6 @@ def replaced(before: Projects, after: Projects, key: str) -> str | None:
 def _put_away(
     projects: Projects, context: str | None, stamp: str, *, replace: bool = False
 ) -> dict[str, Project]:
-    """All slots, with the active one paused and stamped."""
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:

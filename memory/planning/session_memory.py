@@ -160,7 +160,6 @@ def _counts(memory: SessionMemory) -> Counts:
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
-    """The texts in order, trimmed, without empty ones and duplicates."""
     kept: dict[str, str] = {}
     for text in texts:
         if text.strip():

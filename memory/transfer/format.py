@@ -34,7 +34,6 @@ from memory.state import at_rest, kept_problem
 
 FORMAT, VERSION = "circadian-memory", 1
 
-
 NOT_MOVED = frozenset(("unindexed", "indexing", "speakers", "forgetting", "importing"))
 """Kinds of records that an import makes again, or that concern one installation."""
 
@@ -99,7 +98,6 @@ class _Id(TypedDict):
 
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
-
 
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("journal", 2): TypeAdapter(JournalEntry),
@@ -212,7 +210,6 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _first(error: ValidationError) -> str:
-    """The first error, in one line."""
     one = error.errors()[0]
     where = ".".join(str(part) for part in one["loc"]) or "record"
     return f"{where}: {one['msg']}"

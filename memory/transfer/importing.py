@@ -34,13 +34,10 @@ from memory.transfer.format import (
 
 IMPORTING, FILE = "importing", "file"
 
-
 BATCH = 500
 """Records written in one transaction."""
 
-
 NOT_EMPTY = "the agent is not empty: import into another one (--agent NAME), which is made by it"
-
 
 T = TypeVar("T")
 

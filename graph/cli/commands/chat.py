@@ -125,12 +125,10 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
 
 
 def _begins(question_id: str, given: str) -> bool:
-    """Whether the id begins with `given`, with or without its prefix `ask_`."""
     return question_id.startswith(given) or question_id.removeprefix("ask_").startswith(given)
 
 
 def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
-    """Why no question was chosen."""
     if not waiting:
         return "no question waits for an answer"
     problem = f"no question {given!r:.80} waits for an answer"
@@ -338,7 +336,6 @@ def _read() -> str | None:
 
 
 def _half_typed() -> bool:
-    """Whether the interrupted line held anything."""
     if not sys.stdin.isatty():
         return False
     import readline

@@ -116,7 +116,6 @@ def _problem(name: str, detail: str) -> Check:
 
 
 async def _model(options: Options, *, call: bool) -> Check:
-    """The chat model: can it be made, and with `call`, does it answer?"""
     try:
         model = choose_model(options.model, offline=options.offline)
         detail = model_name(model)
@@ -163,7 +162,6 @@ async def _additions(deployment: Deployment, options: Options) -> list[Check]:
 async def _addition(
     name: str, variable: str, value: T | None, load: Callable[[T], Awaitable[str]]
 ) -> Check:
-    """What one variable adds; `load` tries it and describes it."""
     if value is None:
         return _check(name, f"none; {variable} names one")
     try:
@@ -194,7 +192,6 @@ async def _memory(deployment: Deployment, options: Options, *, call: bool) -> li
 
 
 async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
-    """Nothing is kept yet. A file in place of the folder is a problem."""
     options = place.options
     if place.url is None and options.folder.is_file():
         return [_problem(FOLDER, f"{options.folder} is a file; name a folder with --data")]
@@ -206,7 +203,6 @@ async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
 
 
 def _database(url: SecretStr) -> Check:
-    """The database's server. Blocking; raises as `examine`."""
     seen = examine(url)
     from memory.storage.postgres import SIZE
 
@@ -276,7 +272,6 @@ async def _embedder(
 
 
 def _files(home: Installation) -> list[Path]:
-    """The database files; each is made when it is first needed."""
     if not isinstance(home, DataFolder):
         return []
     return [path for path in (home.checkpoints_db, home.store_db, home.facts_db) if path.exists()]
@@ -325,7 +320,6 @@ async def _agent(options: Options) -> Check:
 
 
 async def _inbox(agent: AsyncAgent) -> Check:
-    """What waits, what was set aside, and the emergency stop."""
     now = await status(agent.context)
     aside = now["inbox"]["set_aside"]
     lines = [f"{now['inbox']['waiting']:,} waiting"]

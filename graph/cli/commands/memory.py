@@ -214,7 +214,6 @@ def _view(done: Forgotten) -> list[RenderableType]:
 
 
 def _hint(session: Session, *what: str) -> None:
-    """Print the command that forgets."""
     line = session.options.command_line("forget", *what, "--yes")
     session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
 
@@ -328,7 +327,6 @@ async def reindex(options: Options) -> int:
 
 
 async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
-    """Reindex behind a progress bar."""
     with screen.progress() as progress:
         progress("waiting until no agent runs", 0, None)
 
@@ -340,7 +338,6 @@ async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
 
 
 def _lines(done: Reindexing) -> list[str]:
-    """The outcome, for people."""
     embedder = one_line(done.embedder)
     lines = []
     if done.was != done.embedder:

@@ -316,7 +316,6 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
 
 
 def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
-    """The run's input."""
     if step.request:
         return {"request": step.request}
     return {"events": [event for event in step.events if event["id"] in fresh]}

@@ -312,7 +312,6 @@ class Lines(Listener):
 
 
 def _line(what: str, record: Any) -> tuple[str, Mapping[str, Any]]:
-    """A piece of news as the kind and the fields of its line."""
     match what:
         case "mode":
             kind = "fell_asleep" if record["mode"] == "sleep" else "woke"
@@ -368,7 +367,6 @@ def _signals(
 
 
 def _when(settings: Settings) -> str:
-    """The pace and the hours of sleep, in a sentence."""
     pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
         return f"{pace}; it has no hours of sleep"

@@ -88,7 +88,6 @@ def token(
 
 
 def _crons(every: int, at: str) -> dict[str, str]:
-    """The cron expression of each request."""
     crons: dict[str, str] = {}
     if not 0 <= every <= MOST_MINUTES:
         raise InputError(f"--every: minutes from 0 to {MOST_MINUTES:,}, not {every}")

@@ -82,7 +82,6 @@ async def prompt(
 
 
 def _prompt_view(user: str, own: AssistantPrompt) -> RenderableType:
-    """The user's prompt, the assistant's own prompt, and its versions, newest first."""
     version = f"  version {own['version']}"
     parts: list[RenderableType] = [
         Text.assemble(("The user's prompt", "bold"), ("  setting user_prompt", "dim")),

@@ -132,7 +132,6 @@ class Listener:
             yield "night", report["night"]
 
     def _ticked(self, node: str, update: Mapping[str, Any]) -> None:
-        """A node of a tick has run."""
         if node == "begin_tick":
             # A tick that waited for a person has told of these before.
             self._told = len(update["loop"]["tools"])
@@ -153,7 +152,6 @@ class Listener:
             self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
 
     def _assembled(self, context: AssembledContext | None) -> None:
-        """The kind of tick is known now."""
         before = self._aside
         self._aside = context is not None and context["context_type"] in LOOKING_BACK
         if self._aside and not before:

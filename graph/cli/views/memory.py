@@ -99,7 +99,6 @@ def _about_columns(table: Table) -> None:
 
 
 def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, Text, Text]:
-    """A memory's id, day and speaker."""
     fact = row["kind"] == "fact"
     id_ = Text(shortened[row["id"]], "cyan") if fact else Text(JOURNAL, "dim")
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
@@ -127,6 +126,5 @@ def _gone(row: Mapping[str, Any], shortened: Mapping[str, str]) -> str:
 
 
 def _parts(parts: Mapping[str, float]) -> str:
-    """The parts of a score, the largest first."""
     told = sorted(parts.items(), key=lambda part: -abs(part[1]))
     return " · ".join(f"{name} {value:.2f}" for name, value in told if round(value, 2))

@@ -71,9 +71,7 @@ STATUS = {
     "open": "not ended",
 }
 
-
 Operations = Sequence[Operation]
-
 
 ChangeRow = tuple[Text, Text]
 """A sign and a text."""
@@ -166,7 +164,6 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 
 
 def _outcome(night: NightLine) -> Text:
-    """What became of a night, in a word or two."""
     status = night["status"]
     if status == "complete":
         if night["left"]:
@@ -203,7 +200,6 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
 
 
 def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
-    """Lines on the compaction, on what is left, and on what stopped, held or failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
         parts.append(Text(compaction_line(report["compaction"])))
@@ -475,7 +471,6 @@ def _links(operations: Operations, relation: str) -> list[Any]:
 
 
 def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) -> Text:
-    """A fact's text, speaker and date; crossed out if it is `gone`."""
     origin = [one_line(fact["speaker"])] if fact["speaker"] else []
     origin += [date(fact["valid_from"])] if fact["valid_from"] else []
     if sources:

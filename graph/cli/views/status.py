@@ -340,7 +340,6 @@ def _did(entry: AuditEntry) -> str:
 
 
 def _more(entry: AuditEntry) -> Iterator[str]:
-    """Details worth showing."""
     detail = entry["detail"]
     if entry["what"] in ("goal_updated", "goal_completed"):
         yield ", ".join(_change(key, value) for key, value in detail.items())

@@ -138,7 +138,6 @@ ABILITIES = (
 
 
 def _goals_told(goals: Sequence[GoalLine], *, count: bool) -> str:
-    """The goals with their subtasks, or how many roots are open."""
     roots = [goal for goal in goals if goal.depth == 0 and goal.status == "active"]
     if not roots:
         return "No goal is open."

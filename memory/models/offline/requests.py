@@ -332,7 +332,6 @@ RULES: tuple[Rule, ...] = (
 )
 """In this order; of the rules that a sentence fits, the first that makes sense wins."""
 
-
 REFUSALS: tuple[tuple[str, str], ...] = (
     (
         r"(?:delete|remove|erase) .*\bproject\b.*",
@@ -460,7 +459,6 @@ def _sort(part: str, wishes: Wishes, prompt: Prompt) -> None:
 
 
 def _rules_for(part: str) -> list[tuple[Rule, Given]]:
-    """The rules whose form the sentence has, in the table's order."""
     bare = _bare(part)
     if len(bare) > _LONGEST_REQUEST:
         return []

@@ -61,7 +61,6 @@ class Scene:
                 self.goals.append(self.pointed)
 
     def _added(self, call: Call) -> GoalLine | None:
-        """The goal that this call has made since the newest message."""
         for done in self.prompt.done:
             goal_id = done.result.get("goal_id") if isinstance(done.result, Mapping) else None
             if done.name == "add_goal" and done.args == call.args and goal_id:
@@ -128,7 +127,6 @@ def _pointed(bare: str, scene: Scene) -> GoalLine | Unclear | Later | None:
 
 
 def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
-    """Those that share most words with the phrase, if they share enough."""
     shares = [(_share(stems, goal.description), goal) for goal in candidates]
     best = max((share for share, _ in shares), default=0.0)
     return [goal for share, goal in shares if share == best >= _LEAST_SHARE]
