@@ -35,10 +35,6 @@ _FAILED = "Error: "
 def folder_tools(root: Path, *, data: Path) -> list[BaseTool]:
     """The tools for the files under `root`: reading chains, changing is dangerous.
 
-    Args:
-        root: the working folder.
-        data: the agent's data folder, which no tool may reach.
-
     Raises:
         InputError: no such folder, or it and the data folder lie one in the other.
     """

@@ -99,10 +99,11 @@ async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool
     found = await asyncio.gather(
         *(_tools_of(client, server) for server in connections), return_exceptions=True
     )
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    lists = [one for one in found if not isinstance(one, BaseException)]
+    lists: list[list[BaseTool]] = []
+    for tools in found:
+        if isinstance(tools, BaseException):
+            raise tools
+        lists.append(tools)
     named = _named(dict(zip(connections, lists, strict=True)), taken)
     if unknown := sorted(set(config.categories) - {tool.name for tool in named}):
         known = ", ".join(sorted(tool.name for tool in named)) or "none"
@@ -137,8 +138,8 @@ def _client() -> type[MultiServerMCPClient]:
 def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> Any:
     given = server.model_dump(exclude_none=True)
     for key in ("env", "headers"):
-        for one, value in given.get(key, {}).items():
-            given[key][one] = _expanded(value, f"{path}: servers.{name}.{key}.{one}")
+        for field, value in given.get(key, {}).items():
+            given[key][field] = _expanded(value, f"{path}: servers.{name}.{key}.{field}")
     return given
 
 

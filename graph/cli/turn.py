@@ -64,11 +64,7 @@ def event_of(text: str, sender: str | None = None, channel: str | None = None) -
 
 
 async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
-    """Send one message and print its answer. A question is left to the caller to show.
-
-    Raises:
-        BusyError: another process holds the agent; the message is kept.
-    """
+    """Send one message and print its answer. A question is left to the caller to show."""
     try:
         report = await talked(session, {"events": [event]})
     except BusyError as error:
@@ -78,12 +74,7 @@ async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
 
 
 async def answered(session: Session, question: Question, answer: Mapping[str, Any]) -> Turn:
-    """Keep the answer to a question, then go on with its tick and print that.
-
-    Raises:
-        InputError: the answer does not fit the tool; the question still waits.
-        BusyError: another process holds the agent; the answer is kept.
-    """
+    """Keep the answer to a question, then go on with its tick and print that."""
     await decide(session.agent.context, question["id"], dict(answer))
     session.screen.show(answer_line(question, answer))
     doing = "thinking" if answer["decision"] == "refuse" else question["tool"]

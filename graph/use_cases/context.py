@@ -78,11 +78,7 @@ class AgentContext:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[str | None]:
-        """Hold the agent, after finishing an interrupted undo; yields the night it undid, if any.
-
-        Raises:
-            BusyError: another process holds the agent.
-        """
+        """Hold the agent and finish an interrupted undo; yields the night that it undid, if any."""
         async with self.lock:
             yield await night.finish(self.store, self.semantic, self.scope)
 
@@ -98,8 +94,7 @@ class AgentContext:
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
     """The id that `given` is, or the only one that begins with it; None if there is none.
 
-    Raises:
-        InputError: several ids begin so; `kind` is their plural noun.
+    Several are an InputError, which calls them `kind` (plural).
     """
     wanted = given.strip().rstrip("…")
     fits = [id_ for id_ in ids if wanted and id_.startswith(wanted)]
@@ -117,11 +112,7 @@ def first_few(things: Sequence[str]) -> str:
 
 
 def complete_state(values: Mapping[str, Any]) -> State:
-    """A thread's values as a state, with the defaults of an agent that has never run.
-
-    Raises:
-        StateError: the values break a rule, as after a bad edit by hand.
-    """
+    """A thread's values as a state, with the defaults of an agent that has never run."""
     if problem := kept_problem(values):
         raise StateError(problem)
     # A key with a reducer is empty, not absent, before the first run.

@@ -151,11 +151,7 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:
-    """The fact with the id `given`, or the only one whose id begins with it.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+    """The fact with the id `given`, or the only one whose id begins with it."""
     wanted = given.strip().rstrip("…").lower()
     if not wanted:
         raise InputError(f"no fact is named; {_SHOWN_AT}")

@@ -170,11 +170,7 @@ async def night_report(context: AgentContext, name: str) -> NightReport:
 
 
 async def find_night(context: AgentContext, given: str) -> NightRecord:
-    """The night with the id `given`, the only one whose id begins so, or the newest for `last`.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+    """The night with the id `given`, the only one whose id begins so, or the newest for `last`."""
     wanted = given.strip()
     known = await night.records(context.store, context.scope)
     records = {record["id"]: record for record in known}

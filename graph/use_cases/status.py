@@ -34,11 +34,7 @@ ENTITIES = "entities"
 
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
-    """The assistant's own prompt and its versions; takes no lock.
-
-    Raises:
-        StateError: the state breaks a rule, as after a bad edit by hand.
-    """
+    """The assistant's own prompt and its versions; takes no lock."""
     return complete_state((await context.snapshot()).values)["assistant_prompt"]
 
 

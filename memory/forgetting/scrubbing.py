@@ -153,13 +153,10 @@ class Scrubber:
         ids: frozenset[str] = frozenset(),
         renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a scrubber.
+        """`written`: arguments of tool calls in ticks of erased events, from the audit log.
 
-        Args:
-            names: The person's names.
-            written: Arguments of tool calls in ticks of erased events, from the audit log.
-            ids: Event ids that contain a name as part of a word.
-            renamed: New keys of projects whose key names the person.
+        `ids`: of events, with a name as part of a word. `renamed`: new keys of projects whose own
+        key names the person.
         """
         self.names, self.renamed = names, dict(renamed or {})
         self._ids = ids

@@ -16,8 +16,8 @@ from memory import audit, entities, journal, night, pages
 from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
+from memory.forgetting.carrying_out import FORGETTING
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.progress import FORGETTING
 from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
 from memory.operations import apply
 from memory.recall import probes

@@ -66,11 +66,6 @@ def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[st
     """The scrubbed state between two runs; {} for an agent that has never run.
 
     Settle the inbox first: events that the state contains must no longer wait there.
-
-    Args:
-        values: the state's values.
-        erasure: what goes.
-        handled: event id -> the tick that handled it.
     """
     after: Values = {}
     for key, value in at_rest(values).items():
@@ -256,14 +251,6 @@ def _conversations(
     }
 
 
-def _overheard(events: list[Event], erasure: Erasure) -> list[Event]:
-    return [erasure.scrubber.value(one) for one in events if one["id"] not in erasure.events]
-
-
-def _parked(parked: list[ParkedTick], erasure: Erasure) -> list[ParkedTick]:
-    return [one for one in parked if _still_waits(one, erasure)]
-
-
 def _still_waits(parked: ParkedTick, erasure: Erasure) -> bool:
     event = parked["event"]
     if event is not None and event["id"] in erasure.events:
@@ -291,7 +278,9 @@ _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
     "projects": _projects,
     "session_memory": _session_memory,
     "conversations": _conversations,
-    "context_buffer": _overheard,
-    "parked": _parked,
+    "context_buffer": lambda events, erasure: [
+        erasure.scrubber.value(event) for event in events if event["id"] not in erasure.events
+    ],
+    "parked": lambda parked, erasure: [one for one in parked if _still_waits(one, erasure)],
     "assistant_prompt": _prompt,
 }

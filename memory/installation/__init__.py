@@ -2,13 +2,14 @@
 
 from memory.installation.folder import FOLDER_SCHEMA, DataFolder
 from memory.installation.opening import (
+    CheckedLock,
+    Installation,
     database_address,
     database_url,
     examine,
     is_made,
     open_installation,
 )
-from memory.installation.protocol import CheckedLock, Installation
 
 __all__ = [
     "FOLDER_SCHEMA",

@@ -132,13 +132,7 @@ class Database:
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def check(self) -> None:
-        """Check that no newer version has upgraded the database since it was opened.
-
-        Raises:
-            NewerError: one has.
-            DatabaseDown: the database cannot be reached.
-            MemoryStoreError: the database refused a statement.
-        """
+        """Check that no newer version has upgraded the database since it was opened."""
         pool = self._opened
         with (
             clear_errors(self.name),
@@ -176,14 +170,7 @@ def open_database(
     """Open the database at `url`; write its metadata if it is new. Blocking.
 
     The embedder is chosen and recorded as `open_folder` does it. A database of an older version is
-    upgraded first.
-
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        FolderError: it lacks pgvector, or was made with another embedder.
-        NewerError: it was made by a newer version.
-        InputError: `url` is no connection string; or the embedder of a new database is unknown or
-            lacks its key.
+    upgraded first. Raises as `open_folder`; also DatabaseDown, and FolderError without pgvector.
     """
     address = address_of(url)
     wanted = WantedEmbedder(embedder, offline, embeddings)

@@ -90,12 +90,7 @@ class LockConnection:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def take(self, claim: LockClaim, what: str, timeout: float) -> None:  # noqa: ASYNC109
-        """Take the lock of `claim` for the agent called `what`.
-
-        Raises:
-            BusyError: another holder kept it for `timeout` seconds.
-            psycopg.Error: there is no connection.
-        """
+        """Take the lock of `claim` for the agent called `what`."""
         self._users += 1
         try:
             await retry_while_contended(lambda: self._attempt(claim, timeout), what)

@@ -39,11 +39,7 @@ class Contention(NamedTuple):
 async def retry_while_contended(
     attempt: Callable[[], Awaitable[Contention | None]], what: str
 ) -> None:
-    """Repeat `attempt` until nothing refuses.
-
-    Raises:
-        BusyError: another holder kept the lock too long; the message names the process.
-    """
+    """Repeat `attempt` until nothing refuses."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     while (refusal := await attempt()) is not None:
@@ -68,11 +64,7 @@ class FileLocks:
         self._files: list[int] = []
 
     async def acquire(self) -> None:
-        """Take the lock.
-
-        Raises:
-            BusyError: another holder kept it for `timeout` seconds; the message names the process.
-        """
+        """Take the lock."""
         await retry_while_contended(self._attempt, self._what)
 
     def release(self) -> None:

@@ -38,9 +38,6 @@ class WantedEmbedder:
 
         The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
         dimension is found by embedding one word.
-
-        Raises:
-            InputError: the embedder is unknown or lacks its key.
         """
         name = self.name or choose_embedder(None, offline=self._offline)
         return Metadata(schema_version=schema, embedder=name, dimension=self._dimension(name))

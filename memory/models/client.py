@@ -21,18 +21,17 @@ from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
 from memory.models.breaker import Breaker
-from memory.models.retry import Again, Failure, Sleep, persist, retrying
-from memory.models.service import Service
+from memory.models.retry import Again, Failure, Service, Sleep, persist, retrying
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
 
 
-def total(one: Usage, other: Usage) -> Usage:
+def total(first: Usage, second: Usage) -> Usage:
     """The sum of both."""
     return {
-        "llm_calls": one["llm_calls"] + other["llm_calls"],
-        "tokens": one["tokens"] + other["tokens"],
+        "llm_calls": first["llm_calls"] + second["llm_calls"],
+        "tokens": first["tokens"] + second["tokens"],
     }
 
 

@@ -78,11 +78,7 @@ _NO_TOOL = {"name": "noop", "description": "Nothing.", "parameters": {"type": "o
 
 
 def checked_model(model: object) -> BaseChatModel:
-    """A model that a program gives, if the agent can work with it. No call is made.
-
-    Raises:
-        InputError: it is no LangChain chat model, or cannot call tools.
-    """
+    """A model that a program gives, if the agent can work with it. No call is made."""
     kind = type(model).__name__
     if not isinstance(model, BaseChatModel):
         raise InputError(f"model must be a name or a LangChain chat model; got {kind}")

@@ -30,11 +30,7 @@ def add(
     now: datetime,
     auto_generated: bool = False,
 ) -> tuple[Goals, str]:
-    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
-
-    Raises:
-        Refusal: no description, no such parent, or an abandoned one.
-    """
+    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id."""
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
@@ -68,9 +64,6 @@ def update(
     Completing sets 100. Reopening a goal at 100 sets 0 unless a progress is given, because its
     earlier progress is unknown. Reopening a subtask reopens its ancestors. Abandoning a goal
     abandons its open subtasks.
-
-    Raises:
-        Refusal: no such goal, nothing to change, a value out of range, or a computed value.
     """
     goal = known(goals, goal_id)
     _check_change(goals, goal, status, progress)
@@ -167,9 +160,6 @@ def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
 
     Of several, the first in the order of the tree, so that the steps of one goal follow each other
     before those of a younger goal.
-
-    Raises:
-        StateError: as `tree`.
     """
     leaves = [
         goal
@@ -316,11 +306,7 @@ def decompose(
     index: int,
     now: datetime,
 ) -> tuple[Goals, list[str]]:
-    """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids.
-
-    Raises:
-        Refusal: `check_decomposable` refuses, or the number of subtasks is outside 3-7.
-    """
+    """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids."""
     parent = check_decomposable(goals, goal_id)
     texts = [text.strip() for text in descriptions if text.strip()]
     if not FEWEST_SUBTASKS <= len(texts) <= MOST_SUBTASKS:

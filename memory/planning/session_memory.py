@@ -47,9 +47,6 @@ def add(
 
     A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
     it, unless an owner did; the prompt shows the item with this name.
-
-    Raises:
-        Refusal: the content is blank, or about the assistant.
     """
     text = content.strip()
     if not text:
@@ -83,10 +80,6 @@ def compact(
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
     name, and nothing that others said may be lost.
-
-    Raises:
-        Refusal: an item is about the assistant, both lists are empty while there are items, or
-            something that others said would be lost.
     """
     facts, patterns = _each_once(new_facts), _each_once(new_patterns)
     before = _counts(memory)

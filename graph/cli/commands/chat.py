@@ -13,7 +13,7 @@ from graph.api import Agent, AsyncAgent
 from graph.cli.access import Session, must_be_made, opening, running
 from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.cli.views import (
     Screen,

@@ -27,7 +27,7 @@ from graph.cli.access import NO_LANGUAGE_MODEL, reading
 from graph.cli.commands.memory import recalled
 from graph.cli.commands.replay import steps
 from graph.cli.exits import INTERRUPTED
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError

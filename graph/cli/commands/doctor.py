@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.views import Screen, counted, one_line
 from graph.use_cases import status
 from memory.errors import CircadianError, InputError

@@ -15,7 +15,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
 from graph.cli.views import (
     LOOKING_BACK,

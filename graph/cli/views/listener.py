@@ -167,10 +167,7 @@ class Listener:
 
 
 async def follow(context: AgentContext, given: Mapping[str, Any], listener: Listener) -> Report:
-    """Run an agent on `given` and tell `listener`; returns the run's report, failures included.
-
-    Raises as `graph.use_cases.run`.
-    """
+    """Run an agent on `given` and tell `listener`; returns the run's report, failures included."""
     listener.begins()
     parts = stream(
         context,

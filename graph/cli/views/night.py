@@ -100,11 +100,7 @@ def night_view(
 ) -> RenderableType:
     """A night's report: its steps, its changes, what is left and why.
 
-    Args:
-        report: the night.
-        names: the names behind the ids in it; default those that its operations tell.
-        everything: whether to show lists at full length.
-        more: the command that does so.
+    With `everything` lists are shown at full length; `more` is the command that does so.
     """
     if report["id"] is None:
         return Text("Nothing to do tonight: no model was called.")
@@ -363,7 +359,8 @@ def _noticed(operations: Operations, names: Labels) -> Section:
     for change in _of_kind(operations, "observe_entity"):
         seen = change["after"]["observation"]
         text = Text.assemble((one_line(change["after"]["name"]), "bold"), ": ")
-        text.append(one_line(seen["text"])).append(_by(seen["speaker"]), "dim")
+        by = f" ({one_line(seen['speaker'])})" if seen["speaker"] else ""
+        text.append(one_line(seen["text"])).append(by, "dim")
         rows.append((Text("•", "cyan"), text))
     return Section(f"Noted {counted(len(rows), 'observation')}", rows)
 
@@ -483,10 +480,6 @@ def _entry(entry: dict[str, Any]) -> Text:
     who = f"{one_line(entry['source_entity'])}, " if entry["source_entity"] else ""
     when = f" ({who}{date(entry['timestamp'])})"
     return Text.assemble(one_line(entry["content"]), (when, "dim"))
-
-
-def _by(who: str | None) -> str:
-    return f" ({one_line(who)})" if who else ""
 
 
 def _because(text: Text, reason: str) -> Text:

@@ -32,15 +32,17 @@ _LONGEST_FIELD = 200
 """Characters."""
 
 _ASKING_WORDS = {
-    stem(one) for one in ("know", "remember", "recall", "say", "think", "work", "current")
+    stem(word) for word in ("know", "remember", "recall", "say", "think", "work", "current")
 }
 
 
 def answer(question: str, prompt: Prompt) -> str:
     """From the clock or the goals, else the best lines with their sources, or a plain no."""
-    if (known := about_itself(question, prompt)) is not None:
-        return known
-    found = best(question, _quotable(sources(prompt)), asker=prompt.sender)
+    if (own := about_itself(question, prompt)) is not None:
+        return own
+    # A mere question knows nothing.
+    known = [one for one in sources(prompt) if not all(map(is_question, sentences(one.text)))]
+    found = best(question, known, asker=prompt.sender)
     if found:
         return "\n".join(map(quote, found))
     return NOT_OFFLINE if _ASKS_TO_ACT.match(question.strip()) else NOT_KNOWN
@@ -81,16 +83,11 @@ def quote(source: Quotable) -> str:
 def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
     """Without those whose words stand within a better one's, or around them."""
     kept: list[tuple[str, Quotable]] = []
-    for one in found:
-        text = " ".join(one.text.lower().split())
+    for source in found:
+        text = " ".join(source.text.lower().split())
         if not any(text in other or other in text for other, _ in kept):
-            kept.append((text, one))
-    return [one for _, one in kept]
-
-
-def _quotable(found: Sequence[Quotable]) -> list[Quotable]:
-    """No mere questions: they know nothing."""
-    return [one for one in found if not all(map(is_question, sentences(one.text)))]
+            kept.append((text, source))
+    return [source for _, source in kept]
 
 
 # Questions about the assistant itself: its goals, its clock, what it can do.
