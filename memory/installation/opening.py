@@ -32,7 +32,6 @@ class WriterLock(AbstractAsyncContextManager[Any], Protocol):
 
     async def acquire(self) -> None:
         """Take the lock. Raises BusyError, which names the process that keeps it too long."""
-        ...
 
 
 class CheckedLock:
@@ -65,39 +64,32 @@ class Installation(Protocol):
     @property
     def name(self) -> str:
         """How to call it in a message; contains no password."""
-        ...
 
     @property
     def embedder(self) -> str:
         """The name of its embedder, which only `reindex` changes."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
-        ...
 
     @property
     def embeddings(self) -> Embeddings:
         """The embedder. Raises InputError if it cannot be loaded, as without its key."""
-        ...
 
     def semantic(self) -> SemanticMemory:
         """The semantic memory: the same object at every call."""
-        ...
 
     def agent_lock(
         self, thread: str, *, role: str = "circadian", timeout: float = 30.0
     ) -> WriterLock:
         """The right to run the agent of one thread, and to keep servers off meanwhile."""
-        ...
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, as long as it lives.
 
         Servers may share it, except with `alone`.
         """
-        ...
 
     def check(self) -> None:
         """Check that no newer version has upgraded it since it was opened. Blocking.
@@ -106,11 +98,9 @@ class Installation(Protocol):
             NewerError: one has; this process must not write any more.
             FolderError, DatabaseDown, MemoryStoreError: it cannot be read now.
         """
-        ...
 
     def close(self) -> None:
         """Close its files and connections. A later call opens them again. Blocking."""
-        ...
 
 
 def open_installation(

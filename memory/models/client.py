@@ -115,7 +115,9 @@ async def ask(
 
     meter = _Meter(model, messages, tools)
     known = {tool.name for tool in tools} | set(names)
-    answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker, known)
+    answer = await _answer(
+        send, meter, _policy(attempts, sleep=sleep, jitter=jitter), breaker, known
+    )
     if calls or runnable is model or str(answer.message.text).strip():
         return answer
     # A server that does not know the option, such as some behind OpenAI's protocol.
@@ -139,9 +141,7 @@ async def ask_for(
     *,
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
-    attempts: int | None = None,
     sleep: Sleep = asyncio.sleep,
-    jitter: Callable[[], float] = random.random,
 ) -> tuple[T, Usage]:
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
@@ -163,7 +163,7 @@ async def ask_for(
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(model, shown)
         try:
-            answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker)
+            answer = await _answer(send, meter, _policy(sleep=sleep), breaker)
         except ModelError as error:
             raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
@@ -177,11 +177,9 @@ async def ask_for(
     raise _charged(unfit, spent)
 
 
-def _policy(
-    attempts: int | None, sleep: Sleep, jitter: Callable[[], float]
-) -> tuple[AsyncRetrying, float]:
+def _policy(attempts: int | None = None, **given: Any) -> tuple[AsyncRetrying, float]:
     settings = settings_of_run()
-    return retrying(attempts or settings.model_attempts, sleep, jitter), settings.model_timeout
+    return retrying(attempts or settings.model_attempts, **given), settings.model_timeout
 
 
 def settings_of_run() -> Settings:

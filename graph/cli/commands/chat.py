@@ -26,7 +26,7 @@ from graph.cli.views import (
 from graph.use_cases import new_briefing
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
-from memory.records import Decision, ParkedTick, Question
+from memory.records import ParkedTick, Question
 from memory.text import shortened
 
 SHORT = 60
@@ -120,7 +120,11 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
     done = [question["id"] for question in known if question not in waiting]
     before = [id_ for id_ in done if given and _begins(id_, given)]
     if before and not fits:
-        raise InputError(_answered_before(before[0], decided[before[0]]))
+        decision = decided[before[0]]
+        raise InputError(
+            f"{before[0]} was answered before ({decision['decision']}, by {decision['by']}); "
+            "the next run, such as `circadian tick`, acts on it"
+        )
     raise InputError(_not_one(waiting, given, len(fits)))
 
 
@@ -140,13 +144,6 @@ def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
         f"{question['id']} ({shortened(one_line(question['what']), SHORT)})" for question in waiting
     )
     return f"{problem}; waiting: {', '.join(listed)}"
-
-
-def _answered_before(question: str, decision: Decision) -> str:
-    return (
-        f"{question} was answered before ({decision['decision']}, by {decision['by']}); "
-        "the next run, such as `circadian tick`, acts on it"
-    )
 
 
 # A conversation

@@ -275,11 +275,9 @@ class Player(Protocol):
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
-        ...
 
     def skip(self, step: Step) -> None:
         """Everything in `step` had been handled before."""
-        ...
 
 
 async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> Tally:
