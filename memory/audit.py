@@ -377,7 +377,7 @@ def _told_of(call: CallRecord) -> dict[str, Any]:
 
 
 def _goal_change(old: Goal | None, new: Goal | None) -> tuple[What, dict[str, Any]]:
-    """What happened to a goal, with [before, after] per changed field; {} if nothing changed."""
+    """The change of a goal, with [before, after] per field; {} if nothing changed."""
     was, now = cast(dict[str, Any], old or {}), cast(dict[str, Any], new or {})
     if new is None:
         return "goal_deleted", {"description": was["description"]}

@@ -36,7 +36,7 @@ _NEWEST = 50
 
 
 class Turn(NamedTuple):
-    """What became of one message, or of the answer to one question."""
+    """The outcome of one message, or of the answer to one question."""
 
     report: Report
     tick: TickReport | None
@@ -194,7 +194,7 @@ def _document(turn: Turn) -> dict[str, Any]:
 
 
 def _views(turn: Turn) -> list[RenderableType]:
-    """What remains to be shown: words and tools of this run's ticks were shown as they came."""
+    """The parts still to be shown: words and tools of this run's ticks were shown as they came."""
     tick = turn.tick
     if tick is None:
         return []

@@ -43,7 +43,7 @@ Step = Callable[[str], object]
 
 
 class Forgotten(TypedDict):
-    """What a forget did, or with `dry_run` would do."""
+    """The outcome of a forget, or with `dry_run` its preview."""
 
     entity: str
     """As given by the caller."""

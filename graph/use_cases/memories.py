@@ -236,7 +236,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
 
 
 def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
-    """What was said, as a journal entry that is already consolidated."""
+    """The correction as a journal entry that is already consolidated."""
     return {
         "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
         "timestamp": at,

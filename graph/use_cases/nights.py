@@ -25,7 +25,7 @@ QUOTED = 60
 """Most characters of a quoted text."""
 
 NEWEST = "last"
-"""In place of a night's id: the newest night."""
+"""Stands for the id of the newest night."""
 
 IN_WORDS: Mapping[NightStatus, str] = {
     "open": "not ended",
@@ -54,7 +54,7 @@ class Labels:
 
     @classmethod
     def told_by(cls, operations: Sequence[Operation]) -> Labels:
-        """What the operations themselves say of their targets. Pure."""
+        """Labels from the operations' own values. Pure."""
         found = cls()
         for operation in told(operations):
             value = operation["after"] or operation["before"]
@@ -270,7 +270,7 @@ async def broke_off(context: AgentContext, record: NightRecord) -> bool:
 
 
 def _night_in(sleep: StateSnapshot) -> str | None:
-    """The night that a task of the subgraph has in hand, or has ended."""
+    """The night that a task of the subgraph works on, or has ended."""
     cursor = sleep.values.get("night")
     if cursor is not None or "begin_night" in sleep.next:
         return cursor["id"] if cursor else None
@@ -329,7 +329,7 @@ async def _history_changed(
 
 
 async def _approve(context: AgentContext, record: NightRecord) -> None:
-    """From here on any run goes on with the night."""
+    """Mark the night as approved; from then on any run continues it."""
     applied_phases = [] if record["dry_run"] else record["applied"]
     approved: NightRecord = {
         **record,

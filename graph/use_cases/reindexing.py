@@ -22,7 +22,7 @@ BATCH = 128
 
 @dataclass(frozen=True)
 class Reindexed:
-    """What a reindexing did."""
+    """The outcome of embedding in batches."""
 
     embedded: int
     """Memories embedded."""

@@ -55,7 +55,7 @@ class Watcher(Protocol):
 
 
 class Outlook(NamedTuple):
-    """What a run would find to do now."""
+    """Whether a run would find work now."""
 
     mode: Mode
     rests: str | None

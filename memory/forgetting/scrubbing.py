@@ -170,7 +170,7 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str | None:
-        """What is left of `text`: unchanged if nothing is cut, None if nothing is left."""
+        """`text` without what is erased; unchanged if nothing is, None if nothing is left."""
         if self._is_written(text):
             return None
         if not self.names.within(text):

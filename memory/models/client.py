@@ -54,7 +54,7 @@ T = TypeVar("T", bound=BaseModel)
 Send = Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]
 
 CORRECTIONS = 2
-"""How often a model is shown why its structured answer does not fit."""
+"""Most times that a model is told why its structured answer does not fit."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ async def _usable(
     breaker: Breaker | None,
     known: Collection[str],
 ) -> AIMessage:
-    """A usable answer, at the second asking at the latest: then the model is told what is wrong."""
+    """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
     tries, seconds = policy
     whom = Service.of(meter.model)
     prompt = list(meter.prompt)
@@ -307,7 +307,7 @@ async def _usable(
 
 
 def _trouble(found: AIMessage | _Trouble, known: Collection[str]) -> _Trouble | None:
-    """What is wrong with an answer. Raises ModelRefused if the model declines to give one."""
+    """The problem with an answer, if any. Raises ModelRefused if the model declines."""
     if isinstance(found, _Trouble):
         return found
     if why := refusal_of(found):
@@ -353,7 +353,7 @@ def _read(message: AIMessage, schema: type[T]) -> tuple[T | None, str]:
 def _corrections(
     message: AIMessage, schema: type[BaseModel], problem: str
 ) -> list[ToolMessage] | list[HumanMessage]:
-    """What is wrong, for the model: an answer to each of its calls, or a message if none."""
+    """The problem, told to the model: as an answer to each of its calls, else as a message."""
     text = f"This does not fit: {problem}. Call {schema.__name__} again with arguments that fit."
     if not message.tool_calls:
         return [HumanMessage(text)]

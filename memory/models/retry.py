@@ -40,7 +40,7 @@ from memory.text import safe
 Kind = Literal["model", "embedder"]
 
 Misfit = Literal["key", "name", "address", "page"]
-"""What is set wrongly: the key, the model's name, the address; or the address is that of a site."""
+"""A wrong setting: the key, the model's name, the address, or the address of a web page."""
 
 _VARIABLES = {
     "openai": ("OPENAI_API_KEY", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
@@ -65,7 +65,7 @@ class Service:
     provider: str = ""
     name: str = ""
     address: str = ""
-    """Of its client, if the client tells."""
+    """The client's base URL, if the client has one."""
 
     @classmethod
     def of(cls, client: Any, kind: Kind = "model") -> Service:
@@ -122,7 +122,7 @@ _AGAIN_STATUS = {408, 409, 425, 429}
 _OVERFLOW_STATUS = {None, 400, 413, 422, 500}
 
 _OF_THE_REQUEST = {400, 413, 415, 422}
-"""The service answers, and finds this one request wrong."""
+"""Status of a service that is up and rejects this one request."""
 
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
 
@@ -141,12 +141,12 @@ _UNREACHED = {
     *("ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError"),
     *("ClientConnectorError", "NewConnectionError", "NameResolutionError", "gaierror"),
 }
-"""Nobody answers at the address, or there is no such address."""
+"""Exception types for an address where nobody answers, or that does not exist."""
 
 _PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 
 _NO_STREAM = re.compile(r"no generation chunks were returned|no generations found in stream", re.I)
-"""What LangChain says of a web page that came in place of a stream: nothing in it is a chunk."""
+"""LangChain's error for a web page in place of a stream: it holds no chunk."""
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
@@ -167,7 +167,7 @@ class Failure:
     retry_after: float | None = None
     """Seconds."""
     misfit: Misfit | None = None
-    """What is set wrongly: no failure of the service, and none that waiting mends."""
+    """The wrong setting, if that is the cause; waiting does not mend it."""
     url: str | None = None
     """Where the request went, if the error tells."""
     down: bool = False
@@ -197,7 +197,7 @@ def judge(error: Exception) -> Failure:
 
 
 def _misfit(error: BaseException) -> Misfit | None:
-    """What this failure shows to be set wrongly, if anything."""
+    """The wrong setting that this failure shows, if any."""
     marks = {_status(error), _code(error), str(_body(error).get("type"))}
     if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
         return "key"
@@ -297,7 +297,7 @@ def _is_transport(error: BaseException) -> bool:
 
 
 def _types(error: BaseException) -> set[str]:
-    """The names of its class and of that one's bases; clients are told apart without importing."""
+    """The names of the error's class and its bases: no client library has to be imported."""
     return {cls.__name__ for cls in type(error).__mro__}
 
 
@@ -325,7 +325,7 @@ BASE_SECONDS = 0.5
 """Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
 
 UNREACHED_TRIES = 2
-"""At an address where nobody answers: once more, as a server may be starting."""
+"""Tries at an address where nobody answers: a second one, as a server may be starting."""
 
 LONGEST_WAIT = 30.0
 """Seconds. A provider that asks for a longer wait is not waited for."""
@@ -445,6 +445,6 @@ def _failure_of(state: RetryCallState) -> Failure:
 def _log_wait(state: RetryCallState) -> None:
     wait = state.next_action.sleep if state.next_action is not None else 0.0
     failure = _failure_of(state)
-    # What is set wrongly is told once, by the error.
+    # The error itself names a wrong setting, so the log need not.
     level = logging.INFO if failure.misfit else logging.WARNING
     log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

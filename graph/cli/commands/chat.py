@@ -150,7 +150,7 @@ def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
 
 
 class Typed(NamedTuple):
-    """What was typed at a question."""
+    """A line typed at a question."""
 
     answer: dict[str, Any] | None
     """As `graph.use_cases.decide` takes it; None leaves the question for later."""

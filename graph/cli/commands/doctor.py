@@ -130,7 +130,7 @@ async def _model(options: Options, *, call: bool) -> Check:
 
 
 async def _additions(deployment: Deployment, options: Options) -> list[Check]:
-    """What variables add to the agent, each tried, and when a service is left alone."""
+    """Checks of what variables add to the agent, and the rule of the circuit breakers."""
     tools: list[BaseTool] = []
 
     async def folder(root: Path) -> str:
@@ -171,10 +171,7 @@ async def _addition(
 
 
 async def _memory(deployment: Deployment, options: Options, *, call: bool) -> list[Check]:
-    """Where memory is kept, what is in it, who runs the agent, and what waits.
-
-    The list ends with what cannot be opened.
-    """
+    """Checks of the installation, its files, the lock and the inbox, up to the first failure."""
     place = _Place(options, deployment, database_url(deployment, options.data))
     checks: list[Check] = []
     try:
@@ -218,7 +215,7 @@ def _database(url: SecretStr) -> Check:
 
 
 async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Check]:
-    """What is in an open home; the agent is opened only if everything below it is sound."""
+    """Checks of an open installation; the agent is opened only if everything else is sound."""
     embedder = await _embedder(
         home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
     )

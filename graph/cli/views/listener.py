@@ -89,7 +89,7 @@ class Listener:
         """A node of `awake` or `sleep` has run."""
 
     async def news(self, news: Sequence[News]) -> None:
-        """What a part of the stream added: events that a tick takes, and items of the report."""
+        """News in one part of the stream: events that a tick takes, and items of the report."""
 
     def _chunk(self, message: Any, metadata: Mapping[str, Any]) -> None:
         """Pass on what the model says in a tick; its other calls are not for the reader."""

@@ -444,7 +444,7 @@ def _settled(operations: Operations, names: Labels) -> Section:
 
 
 def _mark(change: Any, cited: Collection[str]) -> str:
-    """What became of an entry. Only one that a fact cites was made into facts."""
+    """The outcome for an entry. Only an entry that a fact cites was made into facts."""
     mark = str(change["after"]["consolidation"])
     if mark == "consolidated" and change["target"] not in cited:
         return "with nothing to keep"

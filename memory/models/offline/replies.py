@@ -20,7 +20,7 @@ NOT_OFFLINE = (
 )
 
 _LEAST_SHARE = 0.4
-"""Of the weight of the question's words, the part that a line must have."""
+"""Least share of the weight of the question's words that a line must have."""
 
 _NEAR_BEST = 0.75
 """A further line is quoted when its share is at least this part of the best one's."""
@@ -37,7 +37,7 @@ _ASKING_WORDS = {
 
 
 def answer(question: str, prompt: Prompt) -> str:
-    """From the clock or the goals, else the best lines with their sources, or a plain no."""
+    """Answer from the clock or the goals, else quote the best lines, else say a plain no."""
     if (own := about_itself(question, prompt)) is not None:
         return own
     # A mere question knows nothing.
@@ -81,7 +81,7 @@ def quote(source: Quotable) -> str:
 
 
 def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
-    """Without those whose words stand within a better one's, or around them."""
+    """Drop a source whose words contain, or are contained in, those of a better one."""
     kept: list[tuple[str, Quotable]] = []
     for source in found:
         text = " ".join(source.text.lower().split())
@@ -159,7 +159,7 @@ _TEMPLATES = {
     "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
-"""By tool: its sentence, filled with the call's arguments and the result's fields."""
+"""Sentence by tool; it is filled with the call's arguments and the result's fields."""
 
 
 def told(done: Done) -> str:
