@@ -210,18 +210,10 @@ def _short(value: object) -> str:
     return shortened(str(value), _LONGEST_FIELD)
 
 
-def _rows(found: object) -> list[Result]:
-    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
-
-
 def _list_projects(result: Result, done: Done) -> str:
-    found = result.get("projects")
-    if isinstance(found, Mapping):
-        found = [{"key": key, **value} for key, value in found.items()]
     lines = [
-        f"- {row.get('key') or row.get('project_key')} ({row.get('status')}): "
-        f"{_short(row.get('summary', ''))}"
-        for row in _rows(found)
+        f"- {row['project_key']} ({row['status']}): {_short(row['summary'])}"
+        for row in result["projects"]
     ]
     return "\n".join(["Projects:", *lines]) if lines else "There is no project yet."
 
@@ -240,11 +232,8 @@ def _update_project(result: Result, done: Done) -> str:
 
 
 def _decompose_goal(result: Result, done: Done) -> str:
-    lines = [
-        f"- {row.get('id')}: {row.get('description')}" for row in _rows(result.get("subtasks"))
-    ]
-    goal = result.get("goal_id") or done.args.get("goal_id")
-    return "\n".join([f"Split goal {goal} into {len(lines)} subtasks:", *lines])
+    lines = [f"- {row['id']}: {row['description']}" for row in result["subtasks"]]
+    return "\n".join([f"Split goal {result['goal_id']} into {len(lines)} subtasks:", *lines])
 
 
 def _update_goal(result: Result, done: Done) -> str:
@@ -261,17 +250,11 @@ def _add_session_memory(result: Result, done: Done) -> str:
 
 
 def _recalled(result: Result, done: Done) -> str:
-    lists = [value for value in result.values() if isinstance(value, list)]
-    texts = [
-        Quotable(_memory_label(row), str(row.get("text") or row.get("content") or ""))
-        for row in _rows(lists[0] if lists else [])
+    found = [
+        Quotable(", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"])
+        for row in result["memories"][:_MOST_RECALLED]
     ]
-    return "\n".join(quote(each) for each in texts[:_MOST_RECALLED] if each.text) or NOT_KNOWN
-
-
-def _memory_label(row: Result) -> str:
-    at = str(row.get("at") or row.get("timestamp") or "")[:10]
-    return ", ".join(part for part in ("memory", at, row.get("speaker")) if part)
+    return "\n".join(map(quote, found)) or NOT_KNOWN
 
 
 def _any(result: Result, done: Done) -> str:
