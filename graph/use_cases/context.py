@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import StateSnapshot
+from langgraph.types import Overwrite, StateSnapshot
 
 from memory import night
 from memory.errors import InputError, StateError
@@ -20,7 +20,7 @@ from memory.facts import SemanticMemory
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
-from memory.state import State, fresh_state, kept_problem
+from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
 
 SHOWN = 3
 """Most things that an error names."""
@@ -75,6 +75,13 @@ class AgentContext:
     ) -> StateSnapshot:
         """The thread's last checkpoint; takes no lock."""
         return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
+
+    async def replace_state(self, values: Mapping[str, Any]) -> None:
+        """Put `values` in place of the thread's; a reducer would merge them."""
+        whole = {
+            key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
+        }
+        await self.graph.aupdate_state(self.config(), whole, as_node="intake")
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[str | None]:

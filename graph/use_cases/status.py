@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, journal, night
+from memory import audit, entities, journal, night
 from memory.events import held_at, inbox, over
 from memory.operations import LINKS
 from memory.planning import tree
@@ -28,9 +28,6 @@ from memory.storage import count_items, list_items
 from memory.text import approximate_tokens, calibrated
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
 from tools.registry import shown_tools, tools_for
-
-ENTITIES = "entities"
-"""The namespace of entity profiles, below `(user, thread)`."""
 
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
@@ -171,7 +168,7 @@ async def _memory(context: AgentContext) -> dict[str, int]:
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
-        "entities": await count_items(store, scope.namespace(ENTITIES)),
+        "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
         # A link is stored at both of its ends.
         "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
         **({"unembedded": unembedded} if unembedded else {}),

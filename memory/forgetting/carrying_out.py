@@ -159,11 +159,6 @@ class Found(NamedTuple):
     """Entries that stay and whose rows are made again: a row also holds the entries before it."""
 
 
-async def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
-    """The rows made from any entry that goes or changes."""
-    return await semantic.run(_rows_that_hold, semantic, scope, erasure)
-
-
 async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
@@ -193,7 +188,8 @@ async def erase_memories(semantic: SemanticMemory, user: str) -> int:
     return count
 
 
-def _rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
+def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
+    """The rows made from any entry that goes or changes. Blocking."""
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
     filters = {**scope_filters(scope), "kind": "episode"}
     found = Found([], set())
