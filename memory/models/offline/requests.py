@@ -390,7 +390,6 @@ class Wishes:
 
     calls: list[Call] = field(default_factory=list)
     """The calls in the order of the message, without those that wait for a result."""
-    waiting: bool = False
     unclear: list[str] = field(default_factory=list)
     impossible: list[str] = field(default_factory=list)
     """Tools that a request needs and that are not at hand."""
@@ -436,9 +435,7 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
             wishes.unclear.append(step.text)
         elif rule.tool not in tools:
             wishes.impossible.append(rule.tool)
-        elif isinstance(step, Later):
-            wishes.waiting = True
-        else:
+        elif isinstance(step, Call):  # and not Later, which waits for a result
             scene.plan(step)
             wishes.calls.append(step)
         return True
