@@ -80,6 +80,10 @@ def compact(
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
     name, and nothing that others said may be lost.
+
+    Raises:
+        Refusal: an item is about the assistant, both lists are empty while there are items, or
+            something that others said would be lost.
     """
     facts, patterns = _each_once(new_facts), _each_once(new_patterns)
     before = _counts(memory)

@@ -229,7 +229,7 @@ class AssembledContext(TypedDict):
     front: NotRequired[str]
     """The part that changes. It precedes the newest event, and is not in the history."""
     after: NotRequired[str]
-    """The context's text after the event."""
+    """What the context says after the event."""
     tokens: dict[str, int]
     """Calibrated estimate per component key."""
 

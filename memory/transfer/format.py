@@ -34,6 +34,7 @@ from memory.state import at_rest, kept_problem
 
 FORMAT, VERSION = "circadian-memory", 1
 
+
 NOT_MOVED = frozenset(("unindexed", "indexing", "speakers", "forgetting", "importing"))
 """Kinds of records that an import makes again, or that concern one installation."""
 
