@@ -320,15 +320,8 @@ class DatabaseServerLock:
     lost is retaken as soon as possible.
     """
 
-    def __init__(
-        self,
-        address: Address,
-        *,
-        role: str = "server",
-        timeout: float = 30.0,
-        alone: bool = False,
-    ) -> None:
-        self._address, self._role, self._timeout = address, role, timeout
+    def __init__(self, address: Address, *, timeout: float = 30.0, alone: bool = False) -> None:
+        self._address, self._timeout = address, timeout
         self._what = f"the database {address.name}"
         self._mode = "" if alone else "_shared"
         self._conn: AsyncConnection | None = None
@@ -337,7 +330,7 @@ class DatabaseServerLock:
     async def acquire(self) -> None:
         """Take the lock. Raises as `DatabaseAgentLock.acquire`."""
         with clear_errors(self._address.name):
-            conn = await connect(self._address, self._role)
+            conn = await connect(self._address, "server")
             try:
                 await retry_while_contended(partial(self._attempt, conn), self._what)
             except BaseException:
@@ -384,7 +377,7 @@ class DatabaseServerLock:
 
     @retry(retry=retry_if_exception_type(psycopg.Error), wait=wait_fixed(RETRY))
     async def _retaken(self) -> AsyncConnection:
-        conn = await connect(self._address, self._role)
+        conn = await connect(self._address, "server")
         try:
             # An agent that started meanwhile ends its run; no other starts one.
             await self._take(conn, "pg_advisory_lock")
