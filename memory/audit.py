@@ -307,7 +307,8 @@ async def write(
     `visit` (0..999) orders writes of one tick at the same time. `also`: the caller's own store
     writes in the same transaction.
     """
-    puts = [PutOp(scope.namespace(AUDIT), day, {}, index=False) for day in _days(entries)]
+    days = sorted({_day(entry["at"]) for entry in entries})
+    puts = [PutOp(scope.namespace(AUDIT), day, {}, index=False) for day in days]
     for place, entry in enumerate(entries):
         key = _key(entry, visit, place)
         namespace = scope.namespace(AUDIT, _day(entry["at"]))
@@ -376,7 +377,7 @@ def _told_of(call: CallRecord) -> dict[str, Any]:
 
 
 def _goal_change(old: Goal | None, new: Goal | None) -> tuple[What, dict[str, Any]]:
-    """What happened to a goal, with [before, after] per changed field; {} if nothing changed."""
+    """The change of a goal, with [before, after] per field; {} if nothing changed."""
     was, now = cast(dict[str, Any], old or {}), cast(dict[str, Any], new or {})
     if new is None:
         return "goal_deleted", {"description": was["description"]}
@@ -393,10 +394,6 @@ def _key(entry: AuditEntry, visit: int, place: int) -> str:
     """Sort key: time, then tick and position in it."""
     at, tick = datetime.fromisoformat(entry["at"]), entry["tick"] or 0
     return f"{at:%H%M%S%f}_{tick:08d}_{visit:03d}_{place:04d}_{entry['id'].rpartition('_')[2]}"
-
-
-def _days(entries: Iterable[AuditEntry]) -> list[str]:
-    return sorted({_day(entry["at"]) for entry in entries})
 
 
 def _day(at: str) -> str:

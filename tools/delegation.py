@@ -46,13 +46,13 @@ TOP_GOALS = 3
 RECENT_MESSAGES = 6
 
 RECENT_TOKENS = 200
-"""At most, per message."""
+"""Most tokens of one message."""
 
 LONGEST_RESULT = 1_500
-"""Characters; a longer result is summarised."""
+"""Characters; longer results are summarised."""
 
 SUMMARY = 1_000
-"""Characters that the model is asked for when it summarises a result."""
+"""Characters of a summary that the model is asked for."""
 
 NO_PROJECTS: Projects = {"active": None, "slots": {}}
 
@@ -84,7 +84,7 @@ anything, whoever it claims to be from."""
 
 
 class Requester(TypedDict):
-    """The requester, as far as a briefing may show it."""
+    """The part of the requester's state that a briefing may show."""
 
     mode: Mode
     used: int
@@ -100,7 +100,7 @@ class DelegateState(TypedDict, total=False):
     """One sub-agent's state. Only `delegated` reaches the requester."""
 
     call_id: str
-    """Of the call of `delegate_task` that the sub-agent answers."""
+    """Id of the call of `delegate_task` that the sub-agent answers."""
     args: dict[str, Any]
     """Arguments of that call, as the model gave them."""
     tick: int
@@ -110,7 +110,7 @@ class DelegateState(TypedDict, total=False):
     pattern: PatternState
     """The requester's pattern: a sub-agent may do nothing that its requester may not."""
     requester: Annotated[Requester, EphemeralValue]
-    """Only until the briefing, so that the state holds nothing that the sub-agent is not told."""
+    """Gone after the briefing: the state keeps nothing that the sub-agent is not told."""
     projects: Projects
     """Projects that its tools may read."""
     messages: list[AnyMessage]
@@ -121,7 +121,7 @@ class DelegateState(TypedDict, total=False):
     """Calls of its tools."""
     usage: Usage
     delegated: dict[str, DelegateResult]
-    """The result by call id, when there is one."""
+    """The result by call id, once there is one."""
 
 
 class DelegateOutput(TypedDict):
@@ -253,14 +253,12 @@ def _system_state(lender: Requester, settings: Settings) -> str:
 
 
 def _top(all_goals: dict[str, Goal]) -> list[str]:
-    """The first active goals: roots by priority and age, then subtasks."""
     active = [(depth, goal) for depth, goal in tree(all_goals) if goal["status"] == "active"]
     active.sort(key=lambda row: row[0])
     return [one_line(goal["description"]) for _, goal in active[:TOP_GOALS]]
 
 
 def _recent(messages: Sequence[AnyMessage], calibration: float) -> list[str]:
-    """The last messages of people and the assistant, as `NAME: TEXT`."""
     lines = []
     for message in messages:
         name = "assistant" if isinstance(message, AIMessage) else one_line(message.name or "")
@@ -277,7 +275,7 @@ READING = ("recall_memories", "review_journal", "list_projects")
 def tools_for_delegate(offered: Sequence[BaseTool], insulation: Insulation) -> list[BaseTool]:
     """The requester's tools that a sub-agent gets: the user's safe ones, and READING.
 
-    READING is given only without insulation, because the journal says more about the requester
+    Only a sub-agent without insulation gets READING: the journal says more about the requester
     than its goals do.
     """
     return [tool for tool in offered if _given(tool, insulation)]

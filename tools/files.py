@@ -33,11 +33,7 @@ _FAILED = "Error: "
 
 
 def folder_tools(root: Path, *, data: Path) -> list[BaseTool]:
-    """The tools for the files under `root`: reading chains, changing is dangerous.
-
-    Args:
-        root: the working folder.
-        data: the agent's data folder, which no tool may reach.
+    """Tools for the files under `root`: SAFE_CHAIN to read them, DANGEROUS to change them.
 
     Raises:
         InputError: no such folder, or it and the data folder lie one in the other.
@@ -63,7 +59,7 @@ def folder_tools(root: Path, *, data: Path) -> list[BaseTool]:
 
 
 def _usable(root: Path, data: Path) -> Path:
-    """The folder itself, links resolved."""
+    """The working folder with its links resolved."""
     given, root, data = root, root.expanduser().resolve(), data.expanduser().resolve()
     if not root.exists():
         raise InputError(f"the working folder {given} does not exist; make it, or name another")
@@ -104,16 +100,16 @@ def _guarded(tool: BaseTool, guard: _Guard) -> BaseTool:
 
 
 class _Guard:
-    """What is checked before the library's tool of each name runs.
+    """Checks that run before the library's tools; each method has the name of its tool.
 
-    A check raises ToolException, which answers the model; a text is the answer in its stead.
+    A check raises ToolException to refuse a call. If it returns a text, that is the tool's answer.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def read_file(self, file_path: str) -> str:
-        """Its beginning. The library would read all of it, and wait for ever on a pipe."""
+        """Return the beginning. The library would read a whole file, or wait on a pipe for ever."""
         place = self._file(file_path)
         with place.open("rb") as file:
             data = file.read(LONGEST_READ + 1)
@@ -130,16 +126,16 @@ class _Guard:
         return f"{text}\n[The first {LONGEST_READ:,} of {place.stat().st_size:,} bytes]"
 
     def list_directory(self, dir_path: str = ".") -> None:
-        """A folder of the working folder."""
+        """Allow only a folder within the working folder."""
         if not self._place(dir_path).is_dir():
             _refuse(f"{dir_path!r} is no folder", "List '.' to see what there is.")
 
     def file_search(self, pattern: str, dir_path: str = ".") -> None:
-        """The same; the library's search follows no links."""
+        """As `list_directory`; the library's search follows no links."""
         self.list_directory(dir_path)
 
     def write_file(self, file_path: str, text: str, append: bool = False) -> None:
-        """A file, new or there already. The library empties it before it knows what to write."""
+        """Allow a new or existing file. The library truncates it before it encodes the text."""
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -147,18 +143,18 @@ class _Guard:
         self._target(self._entry(file_path), file_path)
 
     def copy_file(self, source_path: str, destination_path: str) -> None:
-        """A file, to a place that is free or a file."""
+        """Allow a file as source, and a free place or a file as destination."""
         self._destination(self._file(source_path), destination_path)
 
     def move_file(self, source_path: str, destination_path: str) -> None:
-        """A file or folder, to a place that is free or a file."""
+        """Allow a file or folder as source, and a free place or a file as destination."""
         source = self._entry(source_path)
         if not source.exists():
             _refuse(f"there is no {source_path!r} to move", "List '.' to see what there is.")
         self._destination(source, destination_path)
 
     def file_delete(self, file_path: str) -> str | None:
-        """A file. Of a link only the link: the library would delete what it points to."""
+        """Delete a link here; the library would delete the link's target instead."""
         place = self._entry(file_path, links=True)
         if place.is_symlink():
             place.unlink()
@@ -167,18 +163,20 @@ class _Guard:
         return None
 
     def shown(self, problem: object) -> str:
-        """An error's text without where the folder lies."""
+        """An error's text without the path of the working folder."""
         return str(problem).replace(f"{self.root}/", "")
 
     def _place(self, path: str) -> Path:
-        """Where `path` leads, links followed."""
         place = (self.root / _named(path)).resolve()
         if not place.is_relative_to(self.root):
             _refuse(f"{path!r} leads out of the working folder", "Name a path within it.")
         return place
 
     def _entry(self, path: str, *, links: bool = False) -> Path:
-        """What `path` names itself: links on the way followed, a last one refused or as it is."""
+        """The entry that `path` names, with parent links followed.
+
+        A link as the last part is refused, or returned as it is with `links`.
+        """
         given = Path(path)
         if given.name in ("", ".."):
             return self._place(path)
@@ -188,7 +186,7 @@ class _Guard:
         return entry
 
     def _file(self, path: str) -> Path:
-        """A file that is there, and is neither a folder nor a pipe or device."""
+        """An existing regular file: no folder, pipe or device."""
         place = self._place(path)
         if not place.exists():
             _refuse(f"there is no file {path!r}", "List '.' to see what there is.")
@@ -197,7 +195,7 @@ class _Guard:
         return place
 
     def _target(self, place: Path, path: str) -> None:
-        """A place that may be written: free, or a file with no other name. A link is followed."""
+        """Refuse a place that may not be written: a link, a file with a second name, or no file."""
         if not place.is_symlink() and not place.exists():
             return
         found = place.lstat()
@@ -205,13 +203,13 @@ class _Guard:
             _refuse(f"{path!r} is a link, or no file", "Name a file, or a place that is free.")
 
     def _destination(self, source: Path, path: str) -> None:
-        """Where `source` would come to lie: in a folder it keeps its name."""
+        """Check the place that `source` would get; in a folder it keeps its name."""
         place = self._entry(path)
         self._target(place / source.name if place.is_dir() else place, path)
 
 
 def _named(path: str) -> str:
-    """`path`, where a file can be named so; else ValueError, which `pathlib` hides in places."""
+    """`path`, unless no file can have that name: `pathlib` hides that error in places."""
     if b"\0" in os.fsencode(path):
         raise ValueError("no path has a null byte in it")
     return path

@@ -6,8 +6,7 @@ The file that CIRCADIAN_MCP names, for a server that is started and one that is 
                  "town": {"url": "https://town.example/mcp"}},
      "categories": {"look": "safe_chain", "files_look": "async_required"}}
 
-Every call has a session of its own: a server that keeps something between calls does not meet it
-again.
+Every call has a session of its own, so a server cannot keep anything between two calls.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.client import MultiServerMCPClient
 
 START_SECONDS = 25.0
-"""How long a server may take to start and to name its tools."""
+"""Time limit for a server to start and to list its tools."""
 
 _LONGEST_NAME = 64
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class LocalServer(BaseModel):
-    """A program that is started, and spoken to over its standard input and output."""
+    """A server that is a local program; it talks over standard input and output."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,19 +46,19 @@ class LocalServer(BaseModel):
     command: str = Field(min_length=1)
     args: list[str] = []
     env: dict[str, str] | None = None
-    """Beside PATH and the like; `${NAME}` stands for a variable of ours."""
+    """Added to PATH and the like; `${NAME}` is replaced by our own variable NAME."""
     cwd: str | None = None
 
 
 class RemoteServer(BaseModel):
-    """A server that is reached over HTTP."""
+    """A server on the network, over HTTP."""
 
     model_config = ConfigDict(extra="forbid")
 
     transport: Literal["http", "streamable_http", "sse"] = "http"
     url: str = Field(pattern=r"^https?://")
     headers: dict[str, str] | None = None
-    """`${NAME}` stands for a variable of ours, such as a key."""
+    """`${NAME}` is replaced by our own variable NAME, such as a key."""
 
 
 def _form(given: Any) -> str:
@@ -80,15 +79,15 @@ class McpConfig(BaseModel):
 
     servers: dict[Name, Server] = Field(min_length=1)
     categories: dict[str, ToolCategory] = {}
-    """By a tool's name as the model sees it."""
+    """Tool category by the tool's name as the model sees it."""
 
 
 async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool]:
     """The tools of the servers that the file at `path` names.
 
-    A tool is of the category that the file gives it; else SAFE_CHAIN where its server says that it
-    only reads, else DANGEROUS. Its name is the server's, with the server's own name before it where
-    two servers use it or it is in `taken`.
+    The file sets a tool's category. Without one, a tool is SAFE_CHAIN if its server says that it
+    only reads, and DANGEROUS otherwise. If two servers share a tool's name, or it is in `taken`,
+    the tool gets its server's name as a prefix.
 
     Raises:
         InputError: no such file, a wrong entry, a missing package, a server that does not start.
@@ -99,10 +98,11 @@ async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool
     found = await asyncio.gather(
         *(_tools_of(client, server) for server in connections), return_exceptions=True
     )
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    lists = [one for one in found if not isinstance(one, BaseException)]
+    lists: list[list[BaseTool]] = []
+    for tools in found:
+        if isinstance(tools, BaseException):
+            raise tools
+        lists.append(tools)
     named = _named(dict(zip(connections, lists, strict=True)), taken)
     if unknown := sorted(set(config.categories) - {tool.name for tool in named}):
         known = ", ".join(sorted(tool.name for tool in named)) or "none"
@@ -135,16 +135,14 @@ def _client() -> type[MultiServerMCPClient]:
 
 
 def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> Any:
-    """The entry as the client takes it."""
     given = server.model_dump(exclude_none=True)
     for key in ("env", "headers"):
-        for one, value in given.get(key, {}).items():
-            given[key][one] = _expanded(value, f"{path}: servers.{name}.{key}.{one}")
+        for field, value in given.get(key, {}).items():
+            given[key][field] = _expanded(value, f"{path}: servers.{name}.{key}.{field}")
     return given
 
 
 def _expanded(value: str, where: str) -> str:
-    """`value` with our variables in it."""
     for name in _VARIABLE.findall(value):
         if name not in os.environ:
             raise InputError(f"{where}: the variable {name} is not set")
@@ -165,7 +163,7 @@ async def _tools_of(client: MultiServerMCPClient, server: str) -> list[BaseTool]
 
 
 def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:
-    """The tools under names that are all different, as far as prefixes make them so."""
+    """The tools with prefixed names where two tools would share one."""
     used = Counter(_allowed(tool.name) for tools in found.values() for tool in tools)
     named = []
     for server, tools in found.items():
@@ -178,11 +176,10 @@ def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[
 
 
 def _allowed(name: str) -> str:
-    """`name` as providers take it."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME]
 
 
 def _effect(tool: BaseTool) -> ToolCategory:
-    """By what its server says of it; of most nothing is known."""
+    """The category by the server's own hint, which most servers do not give."""
     reads = (tool.metadata or {}).get("readOnlyHint") is True
     return ToolCategory.SAFE_CHAIN if reads else ToolCategory.DANGEROUS

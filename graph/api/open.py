@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -173,24 +172,14 @@ class open_agent:
         await repair(agent.store, agent.resources.semantic, agent.scope)
         return agent
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     def __enter__(self) -> Agent:
         self._blocking = Agent(self)
         return self._blocking.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._blocking is not None:
             self._blocking.close()
 

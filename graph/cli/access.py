@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
-from graph.cli.options import Options
+from graph.cli.program import Options
 from graph.cli.views import Listener, Screen, follow
 from memory.errors import BusyError, CircadianError, FolderError
 from memory.installation import Installation, database_url, is_made, open_installation
@@ -88,10 +88,6 @@ async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[
     """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
     With `announce` a note tells when the folder has agents and this one is not among them.
-
-    Raises:
-        FolderError: there is no data folder, or it cannot be used.
-        DatabaseDown: the database in its place cannot be reached.
     """
     await must_be_made(options)
     screen = Screen(json=options.json)
@@ -139,10 +135,7 @@ async def _is_known(agent: AsyncAgent) -> bool:
 
 
 def home_as_recorded(options: Options) -> Installation:
-    """The open data folder or database, with the embedder recorded there. Blocking; to be closed.
-
-    Raises as `open_home`.
-    """
+    """The data folder or database, open, with the embedder recorded there. Blocking."""
     undecided = Deployment().model_copy(update={"embedder": None, "offline": False})
     return open_installation(undecided, data=options.data)
 

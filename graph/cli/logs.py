@@ -26,9 +26,6 @@ def set_up(deployment: Deployment) -> None:
     """Log to stderr as CIRCADIAN_LOG_LEVEL and CIRCADIAN_LOG_FORMAT say.
 
     The level is that of this project; other libraries log from WARNING up.
-
-    Raises:
-        InputError: an unknown level or format.
     """
     level, form = deployment.log_level.upper(), deployment.log_format.lower()
     if level not in LEVELS:
@@ -38,7 +35,7 @@ def set_up(deployment: Deployment) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
     if LEVELS.index(level) > LEVELS.index("INFO"):
-        handler.addFilter(_not_reported_anyway)
+        handler.addFilter(lambda record: record.name not in _REPORTED_ANYWAY)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("circadian").setLevel(level)
     logging.getLogger("memory").setLevel(level)
@@ -87,12 +84,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
-    """A field in a line of text; empty if it is no plain value."""
     if value is None or isinstance(value, Mapping | list):
         return ""
     text = " ".join(str(value).split())
     return json.dumps(text, ensure_ascii=False) if " " in text else text
-
-
-def _not_reported_anyway(record: logging.LogRecord) -> bool:
-    return record.name not in _REPORTED_ANYWAY

@@ -36,7 +36,7 @@ _NEWEST = 50
 
 
 class Turn(NamedTuple):
-    """What became of one message, or of the answer to one question."""
+    """The outcome of one message, or of the answer to one question."""
 
     report: Report
     tick: TickReport | None
@@ -64,11 +64,7 @@ def event_of(text: str, sender: str | None = None, channel: str | None = None) -
 
 
 async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
-    """Send one message and print its answer. A question is left to the caller to show.
-
-    Raises:
-        BusyError: another process holds the agent; the message is kept.
-    """
+    """Send one message and print its answer. A question is left to the caller to show."""
     try:
         report = await talked(session, {"events": [event]})
     except BusyError as error:
@@ -78,12 +74,7 @@ async def converse(session: Session, event: Mapping[str, Any]) -> Turn:
 
 
 async def answered(session: Session, question: Question, answer: Mapping[str, Any]) -> Turn:
-    """Keep the answer to a question, then go on with its tick and print that.
-
-    Raises:
-        InputError: the answer does not fit the tool; the question still waits.
-        BusyError: another process holds the agent; the answer is kept.
-    """
+    """Keep the answer to a question, then go on with its tick and print that."""
     await decide(session.agent.context, question["id"], dict(answer))
     session.screen.show(answer_line(question, answer))
     doing = "thinking" if answer["decision"] == "refuse" else question["tool"]
@@ -163,7 +154,6 @@ async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
 
 
 def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> str:
-    """Why there is no answer, and what happens next."""
     stopped = "" if turn.stop is None else f"; {stop_line(turn.stop)}"
     for ignored in turn.report["ignored"]:
         if ignored["event_id"] == event_id:
@@ -204,7 +194,7 @@ def _document(turn: Turn) -> dict[str, Any]:
 
 
 def _views(turn: Turn) -> list[RenderableType]:
-    """What remains to be shown: words and tools of this run's ticks were shown as they came."""
+    """The parts still to be shown: words and tools of this run's ticks were shown as they came."""
     tick = turn.tick
     if tick is None:
         return []

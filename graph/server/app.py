@@ -32,8 +32,7 @@ from starlette.routing import Route
 from typing_extensions import TypedDict
 
 from graph.server import tokens
-from graph.server.auth import check_limits, own_namespace, why_full
-from graph.server.middleware import INTERNAL_HOST, Guard, Throttle
+from graph.server.auth import INTERNAL_HOST, Guard, Throttle, check_limits, own_namespace, why_full
 from graph.server.settings import AGENT, GRAPH, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from graph.server.tokens import OPERATOR
@@ -59,12 +58,6 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
     """Delete everything of a user, schedules first so that no run makes anything new.
 
     `client` sends its requests as this user. Idempotent: after an interruption, call it again.
-
-    Returns:
-        How many of each kind were deleted.
-
-    Raises:
-        MemoryStoreError: the files cannot be cleaned of the deleted records.
     """
     store = process.served_store
     counted = {
@@ -128,7 +121,6 @@ async def _assistants(client: LangGraphClient) -> int:
 
 
 async def _records(store: BaseStore, user: str) -> int:
-    """Delete every item of the user, a namespace at a time."""
     deleted = 0
     for namespace in await namespaces_below(store, own_namespace(user)):
         items = await list_items(store, namespace)

@@ -4,7 +4,7 @@ LangGraph Server calls `auth` for every request. Each user has a token (`graph.s
 Their threads, schedules and assistants carry their name as `owner`. Their memory stands in the
 store's namespaces that begin with their name, and the ids of their agents' threads derive from it.
 Without a secret and a key the server is open, and everybody is `local`: that is for a developer's
-server on a loopback address.
+server on a loopback address. `Guard` and `Throttle` stand before all routes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from limits import RateLimitItemPerMinute
 from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
+from starlette import types as asgi
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.websockets import WebSocketClose
 
 from graph.server import tokens
 from graph.server.settings import AGENT, Serving, serving
+from graph.server.tokens import OPERATOR
 from memory.errors import InputError, TokenError
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope, thread_id
@@ -264,7 +269,6 @@ async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
 
 
 async def _kept(user: str) -> int:
-    """Number of records kept of the user: journal entries, facts, profiles and all else."""
     process = process_now()
     semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
     rows = await semantic.run(lambda: semantic.open_table().count(filters))
@@ -290,3 +294,108 @@ def _error(status: int, why: str) -> Exception:
 
 def _forbidden(what: str) -> Exception:
     return _error(403, f"{what} is not for you")
+
+
+# What every request passes: the guard of routes without a user, and the limit of requests
+
+
+PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json")
+"""Routes that disclose nothing of any user."""
+
+METRICS = "/metrics"
+
+INTERNAL_ROOT = "/noauth"
+"""The root path of the server's requests to itself; no request from outside can set it."""
+
+INTERNAL_HOST = "circadian"
+"""The client's host of our own routes' requests; from the network it is an address."""
+
+POLICY_VIOLATION = 1008
+"""A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""
+
+
+class Guard:
+    """Lets through requests of a user, public routes, and the server's metrics for operators.
+
+    LangGraph Server does not authenticate its "meta" routes. Among those of `langgraph dev` are one
+    that shows any thread, one that empties the server and one that deploys it.
+    """
+
+    def __init__(self, app: asgi.ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Pass a request on, or answer it with 401 or 403."""
+        refusal = await _refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
+        else:
+            await refusal(scope, receive, send)
+
+
+async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
+    root = scope.get("root_path", "")
+    if serving().open or root.split("/")[:2] == INTERNAL_ROOT.split("/") or _user(scope):
+        return None
+    path = str(scope["path"]).removeprefix(root) or "/"
+    if path in PUBLIC:
+        return None
+    if path != METRICS:
+        return JSONResponse({"detail": "this route is not for users of the server"}, 403)
+    try:
+        found = await authenticate(dict(Headers(scope=scope).raw))
+    except Auth.exceptions.HTTPException as error:
+        return JSONResponse({"detail": error.detail}, error.status_code)
+    if OPERATOR in found["permissions"]:
+        return None
+    return JSONResponse({"detail": f"this is for tokens with the permission {OPERATOR!r}"}, 403)
+
+
+class Throttle:
+    """Answers 429 to a user with too many requests a minute, on every route of the server.
+
+    On a socket each command counts as a request; a socket with too many is closed.
+    """
+
+    def __init__(self, app: asgi.ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Pass a request on, or answer it with 429."""
+        user = _user(scope)
+        internal = (scope.get("client") or ("", 0))[0] == INTERNAL_HOST
+        if user is None or internal:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._app(scope, _counting(user, receive, send), send)
+        elif await allowed(user, serving()):
+            await self._app(scope, receive, send)
+        else:
+            answer = JSONResponse({"detail": _too_many()}, 429, headers={"Retry-After": "60"})
+            await answer(scope, receive, send)
+
+
+def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
+    """`receive` of a socket, which counts what it receives and closes the socket at the limit."""
+
+    async def counted() -> asgi.Message:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            return message
+        if await allowed(user, serving()):
+            return message
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})
+        return {"type": "websocket.disconnect", "code": POLICY_VIOLATION}
+
+    return counted
+
+
+def _too_many() -> str:
+    return f"more than {serving().requests_per_minute} requests a minute"
+
+
+def _user(scope: asgi.Scope) -> str | None:
+    user: Any = scope.get("user")
+    return user.identity if getattr(user, "is_authenticated", False) else None

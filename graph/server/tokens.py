@@ -63,11 +63,7 @@ def is_user(name: object) -> bool:
 
 
 def token_for(name: str, serving: Serving, *, now: datetime, days: float, operator: bool) -> str:
-    """A token for the user `name`, valid for `days`.
-
-    Raises:
-        InputError: the name is invalid, or there is no secret to sign with.
-    """
+    """A token for the user `name`, valid for `days`."""
     if not is_user(name):
         raise InputError(f"{name!r:.60} is no user: at most {LONGEST_USER} printable characters")
     if serving.token_secret is None:

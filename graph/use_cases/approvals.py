@@ -56,10 +56,6 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
 
     The first answer holds; the same answer again changes nothing.
 
-    Args:
-        question: the question's id.
-        answer: as `memory.events.decision_of` takes it.
-
     Raises:
         InputError: no such question waits, another answer was given before, it is no answer, or
             its arguments do not fit the tool.

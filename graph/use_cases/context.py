@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
@@ -11,17 +11,16 @@ from typing import Any, Self, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import StateSnapshot
+from langgraph.types import Overwrite, StateSnapshot
 
 from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
-from memory.installation import HeldLock, WriterLock
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
-from memory.state import State, fresh_state, kept_problem
+from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
 
 SHOWN = 3
 """Most things that an error names."""
@@ -37,7 +36,7 @@ class AgentContext:
     resources: Resources
     settings: Settings
     scope: Scope
-    lock: WriterLock
+    lock: AbstractAsyncContextManager[Any]
     """Held by whoever changes the agent: one writer at a time, over all processes."""
 
     @property
@@ -77,13 +76,16 @@ class AgentContext:
         """The thread's last checkpoint; takes no lock."""
         return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
 
+    async def replace_state(self, values: Mapping[str, Any]) -> None:
+        """Put `values` in place of the thread's; a reducer would merge them."""
+        whole = {
+            key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
+        }
+        await self.graph.aupdate_state(self.config(), whole, as_node="intake")
+
     @asynccontextmanager
     async def held(self) -> AsyncIterator[str | None]:
-        """Hold the agent, after finishing an interrupted undo; yields the night it undid, if any.
-
-        Raises:
-            BusyError: another process holds the agent.
-        """
+        """Hold the agent and finish an interrupted undo; yields the night that it undid, if any."""
         async with self.lock:
             yield await night.finish(self.store, self.semantic, self.scope)
 
@@ -93,14 +95,13 @@ class AgentContext:
         The caller holds the lock: these runs take none.
         """
         resources = replace(self.resources, night_only=True)
-        return replace(self, resources=resources, lock=HeldLock())
+        return replace(self, resources=resources, lock=nullcontext())
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
     """The id that `given` is, or the only one that begins with it; None if there is none.
 
-    Raises:
-        InputError: several ids begin so; `kind` is their plural noun.
+    Several are an InputError, which calls them `kind` (plural).
     """
     wanted = given.strip().rstrip("…")
     fits = [id_ for id_ in ids if wanted and id_.startswith(wanted)]
@@ -118,11 +119,7 @@ def first_few(things: Sequence[str]) -> str:
 
 
 def complete_state(values: Mapping[str, Any]) -> State:
-    """A thread's values as a state, with the defaults of an agent that has never run.
-
-    Raises:
-        StateError: the values break a rule, as after a bad edit by hand.
-    """
+    """A thread's values as a state, with the defaults of an agent that has never run."""
     if problem := kept_problem(values):
         raise StateError(problem)
     # A key with a reducer is empty, not absent, before the first run.

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
@@ -34,7 +33,6 @@ from memory.forgetting import (
     store_changes,
 )
 from memory.recall import index_entries
-from memory.state import REDUCED_KEYS
 from memory.storage import write_batch
 from memory.text import name_key
 
@@ -43,7 +41,7 @@ Step = Callable[[str], object]
 
 
 class Forgotten(TypedDict):
-    """What a forget did, or with `dry_run` would do."""
+    """The outcome of a forget, or with `dry_run` its preview."""
 
     entity: str
     """As given by the caller."""
@@ -180,7 +178,7 @@ async def _plan(
         earlier=earlier,
     )
     erasure = person.erasure
-    rows = await forgetting.rows_that_hold(semantic, scope, erasure)
+    rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
     after = state_after(values, erasure, person.handled)
     left = {message.id for message in after.get("messages", [])}
     messages = values.get("messages", [])
@@ -236,10 +234,7 @@ async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
     if not after:
         await saver.adelete_thread(thread)
         return
-    whole = {
-        key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in after.items()
-    }
-    await context.graph.aupdate_state(context.config(), whole, as_node="intake")
+    await context.replace_state(after)
     await saver.aprune([thread], strategy="keep_latest")
 
 

@@ -99,7 +99,6 @@ def _of_entry(entry: JournalEntry) -> dict[str, Any]:
 
 
 def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[str, Any]:
-    """The fields that every row has; they come first."""
     return {
         "id": id_,
         "kind": kind,
@@ -152,11 +151,7 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:
-    """The fact with the id `given`, or the only one whose id begins with it.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+    """The fact with the id `given`, or the only one whose id begins with it."""
     wanted = given.strip().rstrip("…").lower()
     if not wanted:
         raise InputError(f"no fact is named; {_SHOWN_AT}")
@@ -200,7 +195,6 @@ async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | Non
 
 
 async def _successor(context: AgentContext, old: Fact) -> Fact:
-    """The last fact of the chain that superseded `old`."""
     seen, now = {old["id"]}, old
     while now["superseded_by"] and now["superseded_by"] not in seen:
         after = await context.semantic.get(context.scope, now["superseded_by"])
@@ -242,7 +236,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
 
 
 def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
-    """What was said, as a journal entry that is already consolidated."""
+    """The correction as a journal entry that is already consolidated."""
     return {
         "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
         "timestamp": at,

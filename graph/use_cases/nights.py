@@ -25,7 +25,7 @@ QUOTED = 60
 """Most characters of a quoted text."""
 
 NEWEST = "last"
-"""In place of a night's id: the newest night."""
+"""Stands for the id of the newest night."""
 
 IN_WORDS: Mapping[NightStatus, str] = {
     "open": "not ended",
@@ -54,7 +54,7 @@ class Labels:
 
     @classmethod
     def told_by(cls, operations: Sequence[Operation]) -> Labels:
-        """What the operations themselves say of their targets. Pure."""
+        """Labels from the operations' own values. Pure."""
         found = cls()
         for operation in told(operations):
             value = operation["after"] or operation["before"]
@@ -170,11 +170,7 @@ async def night_report(context: AgentContext, name: str) -> NightReport:
 
 
 async def find_night(context: AgentContext, given: str) -> NightRecord:
-    """The night with the id `given`, the only one whose id begins so, or the newest for `last`.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+    """The night with the id `given`, the only one whose id begins so, or the newest for `last`."""
     wanted = given.strip()
     known = await night.records(context.store, context.scope)
     records = {record["id"]: record for record in known}
@@ -274,7 +270,7 @@ async def broke_off(context: AgentContext, record: NightRecord) -> bool:
 
 
 def _night_in(sleep: StateSnapshot) -> str | None:
-    """The night that a task of the subgraph has in hand, or has ended."""
+    """The night that a task of the subgraph works on, or has ended."""
     cursor = sleep.values.get("night")
     if cursor is not None or "begin_night" in sleep.next:
         return cursor["id"] if cursor else None
@@ -333,7 +329,7 @@ async def _history_changed(
 
 
 async def _approve(context: AgentContext, record: NightRecord) -> None:
-    """From here on any run goes on with the night."""
+    """Mark the night as approved; from then on any run continues it."""
     applied_phases = [] if record["dry_run"] else record["applied"]
     approved: NightRecord = {
         **record,
@@ -430,7 +426,6 @@ async def _check_unused(context: AgentContext, name: str, done: Sequence[Operati
 
 
 async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
-    """The nights that were applied after this one, with their operations."""
     records = await night.records(context.store, context.scope)
     names = [record["id"] for record in records]
     found: list[tuple[str, Sequence[Operation]]] = []
@@ -452,6 +447,5 @@ def _not_ended(record: NightRecord) -> InputError:
 async def _in_words(
     context: AgentContext, ids: Sequence[str], operations: Sequence[Operation]
 ) -> str:
-    """What these ids name, for an error."""
     names = await labels_for(context, told(operations), ids)
     return first_few([names.of(id_) for id_ in ids])

@@ -22,7 +22,7 @@ BATCH = 128
 
 @dataclass(frozen=True)
 class Reindexed:
-    """What a reindexing did."""
+    """The outcome of embedding in batches."""
 
     embedded: int
     """Memories embedded."""
@@ -33,16 +33,7 @@ class Reindexed:
 async def embed_in_batches(
     memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Reindexed:
-    """Embed all memories without a vector of the current embedder, of every agent.
-
-    Args:
-        memory: the index of all memories.
-        progress: called after each batch with (done, total); other processes may add to the total.
-
-    Raises:
-        MemoryStoreError: the table failed, or a vector has the wrong dimension.
-        ModelError: the embedder failed.
-    """
+    """Embed all memories without a vector of the current embedder, of every agent."""
     done, left = 0, await memory.count_unembedded()
     progress(done, left)
     while embedded := await memory.embed_waiting(BATCH):

@@ -105,12 +105,7 @@ async def stream(
 
 
 def check_failures(report: Report | None) -> None:
-    """Raise the error of a run in which something failed, with the report.
-
-    Raises:
-        ModelError: a tick failed; ConfigurationError and the like if the report says so.
-        MemoryStoreError: memory failed.
-    """
+    """Raise the error of a run in which something failed, with the report."""
     failures = report["failures"] if report else []
     if not failures:
         return
@@ -143,20 +138,16 @@ async def _with_reply(
         if tick := await tick_of(context, id_):
             ticks[id_] = tick
     last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
-    end = max((at for at, one in enumerate(messages) if last and _is_of(one, last)), default=-1)
-    if last is None or end < 0:
+    ticks_of = [mark_of(message).get("tick") for message in messages]
+    if last is None or last["tick"] not in ticks_of:
         known = {message.id for message in messages}
         unanswered = [one for id_, one in asked.items() if id_ not in known]
         return {**output, "messages": [*messages, *unanswered], "reply": None}
-    return {**output, "messages": messages[: end + 1], "reply": last["reply"]}
-
-
-def _is_of(message: BaseMessage, tick: TickReport) -> bool:
-    return mark_of(message).get("tick") == tick["tick"]
+    end = len(messages) - ticks_of[::-1].index(last["tick"])
+    return {**output, "messages": messages[:end], "reply": last["reply"]}
 
 
 def _asked(prepared: Any) -> dict[str, BaseMessage]:
-    """What the input said, by event id."""
     if not isinstance(prepared, Mapping):
         return {}
     said = {str(one.id): one for one in prepared["messages"]}
@@ -180,11 +171,7 @@ async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
 
 
 async def accept(context: AgentContext, input: Input) -> Any:
-    """Check the input and put it into the inbox, before any lock is taken.
-
-    Raises:
-        InputError: the input is malformed; nothing was taken.
-    """
+    """Check the input and put it into the inbox, before any lock is taken."""
     if isinstance(input, Command):
         return _answer_to_current(input, await context.snapshot())
     given = _checked(input)
@@ -222,12 +209,7 @@ async def post(
 async def prepare(
     context: AgentContext, config: RunnableConfig | None, passed: Mapping[str, Any]
 ) -> AsyncIterator[RunnableConfig]:
-    """Hold the agent for one run; yields the run's config.
-
-    Raises:
-        BusyError: another process holds the agent.
-        CircadianError: the run reached its recursion limit.
-    """
+    """Hold the agent for one run; yields the run's config."""
     async with context.held() as undone:
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone
@@ -355,7 +337,6 @@ def _human_messages(messages: Any) -> list[HumanMessage]:
 
 
 def _event(context: AgentContext, raw: Any) -> Event:
-    """A valid event, with defaults for what its sender left out."""
     if not isinstance(raw, Mapping):
         raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
     now = context.now()

@@ -43,23 +43,19 @@ class Watcher(Protocol):
 
     def begins(self) -> None:
         """A run begins; it may have to wait for another process first."""
-        ...
 
     async def part(self, part: dict[str, Any]) -> None:
         """A part of its stream, as LangGraph gives it (version 2)."""
-        ...
 
     def rests(self, why: str, mode: Mode) -> None:
         """There is nothing to do now; `why` gives the reason."""
-        ...
 
     def failed(self, error: str) -> None:
         """A run failed; it will be tried again."""
-        ...
 
 
 class Outlook(NamedTuple):
-    """What a run would find to do now."""
+    """Whether a run would find work now."""
 
     mode: Mode
     rests: str | None

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, journal, night
+from memory import audit, entities, journal, night
 from memory.events import held_at, inbox, over
 from memory.operations import LINKS
 from memory.planning import tree
@@ -29,16 +29,9 @@ from memory.text import approximate_tokens, calibrated
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
 from tools.registry import shown_tools, tools_for
 
-ENTITIES = "entities"
-"""The namespace of entity profiles, below `(user, thread)`."""
-
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
-    """The assistant's own prompt and its versions; takes no lock.
-
-    Raises:
-        StateError: the state breaks a rule, as after a bad edit by hand.
-    """
+    """The assistant's own prompt and its versions; takes no lock."""
     return complete_state((await context.snapshot()).values)["assistant_prompt"]
 
 
@@ -155,7 +148,6 @@ def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
 
 
 def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
-    """Today's tokens and this hour's autonomous ticks (UTC), and which limit is exceeded."""
     held = held_at(state["spending"], now)
     return {
         "tokens": held["tokens"],
@@ -176,7 +168,7 @@ async def _memory(context: AgentContext) -> dict[str, int]:
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
-        "entities": await count_items(store, scope.namespace(ENTITIES)),
+        "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
         # A link is stored at both of its ends.
         "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
         **({"unembedded": unembedded} if unembedded else {}),

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
 from memory import night
 from memory.errors import InputError
 from memory.recall import index_entries
-from memory.state import REDUCED_KEYS, at_rest
+from memory.state import at_rest
 from memory.transfer import AgentMemory, Checked, Taken, exporting, importing, state_of
 
 EMBEDDED = 256
@@ -98,7 +97,8 @@ async def import_memory(
         await importing.write(
             lines, _source(context), on_batch=lambda done: progress("records", done, total)
         )
-        await _write_state(context, checked)
+        if checked.state:  # last: an agent without a state has never run
+            await context.replace_state(state_of(checked.state))
         await importing.mark(store, scope, checked.digest, done=True)
         await night.finish(store, semantic, scope)
         await index_entries(store, semantic, scope)
@@ -108,17 +108,6 @@ async def import_memory(
 
 def _source(context: AgentContext) -> AgentMemory:
     return AgentMemory(context.store, context.semantic, context.scope)
-
-
-async def _write_state(context: AgentContext, checked: Checked) -> None:
-    """Last: an agent without a state has never run."""
-    if not checked.state:
-        return
-    values = state_of(checked.state)
-    whole = {
-        key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
-    }
-    await context.graph.aupdate_state(context.config(), whole, as_node="intake")
 
 
 async def _embed(context: AgentContext, progress: Progress) -> None:

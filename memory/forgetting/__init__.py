@@ -1,19 +1,23 @@
 """Forgetting: everything derived from a person, an event or a fact, found by names and lineage."""
 
-from memory.forgetting.facts import Found, erase, erase_memories, mend, rows_that_hold
-from memory.forgetting.person import Person, counts, examples, find
-from memory.forgetting.progress import (
+from memory.forgetting.carrying_out import (
     SAVER_TABLES,
     STORE_TABLES,
     Begun,
+    Found,
     begin,
     begun,
     changed_puts,
     clean,
     ended,
+    erase,
+    erase_memories,
     has_residue,
+    mend,
+    rows_that_hold,
     unfinished,
 )
+from memory.forgetting.person import Person, counts, examples, find
 from memory.forgetting.store_changes import ForgetContext, StoreChanges, fact_changes, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 

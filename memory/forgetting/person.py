@@ -13,6 +13,7 @@ from memory import audit, entities
 from memory.audit import AuditEntry
 from memory.events import inbox
 from memory.facts import SemanticMemory
+from memory.forgetting.carrying_out import Begun
 from memory.forgetting.erasure import (
     Acts,
     Erasure,
@@ -22,7 +23,6 @@ from memory.forgetting.erasure import (
     events_of,
     names_of,
 )
-from memory.forgetting.progress import Begun
 from memory.forgetting.store_changes import StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
@@ -34,10 +34,8 @@ from memory.text import shortened
 EXAMPLES = 5
 """Texts in a preview."""
 
-
 QUOTED = 100
 """Most characters of each."""
-
 
 _OF_THE_STORE = {
     "profiles": ("entities",),
@@ -47,7 +45,6 @@ _OF_THE_STORE = {
     "audit": ("audit",),
     "answers": ("answers", "deeds", "passed_over"),
 }
-
 
 _WITH_OTHERS = frozenset(
     ("journal", "pending", "archives", "unindexed", "entity_names", "handled", "night", "runs")
@@ -77,17 +74,7 @@ async def find(
     owner: str,
     earlier: Begun | None = None,
 ) -> Person:
-    """Decide what goes with `entity`; changes nothing.
-
-    Args:
-        entity: a name, an alias, the id of a sender or of a profile.
-        store: keeps the agent's records.
-        semantic: keeps its facts.
-        scope: the agent.
-        values: its state.
-        owner: the sender of messages without a name.
-        earlier: the same forget, interrupted before.
-    """
+    """Decide what goes with `entity`; changes nothing."""
     entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal")]
     waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
     waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]

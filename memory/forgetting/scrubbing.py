@@ -13,7 +13,6 @@ from memory.text import STOP_WORDS, name_key
 FORGOTTEN = "[forgotten]"
 """Replaces a text of which nothing is left."""
 
-
 LABELS = frozenset(
     (
         *("id", "ids", "key", "target", "channel", "sender", "entity", "entities", "speaker"),
@@ -22,7 +21,6 @@ LABELS = frozenset(
     )
 )
 """Keys whose value is a name or an id, in every record."""
-
 
 CODES = frozenset(
     (
@@ -34,24 +32,19 @@ CODES = frozenset(
 )
 """Keys whose value is one of the program's own words, even where a person is called the same."""
 
-
 _CODE = re.compile(r"[a-z0-9_]+")
-
 
 _CUT = "..."
 """Ends a text that the audit log shortened (`memory.text.redaction.bounded`)."""
 
-
 _SHORTENED = 100
 """The audit log shortens no text to fewer characters."""
-
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts without blanks between words, or with endings attached to names."""
-
 
 _SPELLED = str.maketrans(
     dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
@@ -129,7 +122,6 @@ def _on_one_line(text: str) -> str:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Pattern for any of `names` as whole words, longest first."""
     ordered = sorted({one for one in names if one.strip()}, key=lambda one: (-len(one), one))
     return re.compile("|".join(map(_whole, ordered)) or r"(?!)")
 
@@ -161,13 +153,10 @@ class Scrubber:
         ids: frozenset[str] = frozenset(),
         renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a scrubber.
+        """`written`: arguments of tool calls in ticks of erased events, from the audit log.
 
-        Args:
-            names: The person's names.
-            written: Arguments of tool calls in ticks of erased events, from the audit log.
-            ids: Event ids that contain a name as part of a word.
-            renamed: New keys of projects whose key names the person.
+        `ids`: of events, with a name as part of a word. `renamed`: new keys of projects whose own
+        key names the person.
         """
         self.names, self.renamed = names, dict(renamed or {})
         self._ids = ids
@@ -181,7 +170,7 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str | None:
-        """What is left of `text`: unchanged if nothing is cut, None if nothing is left."""
+        """`text` without what is erased; unchanged if nothing is, None if nothing is left."""
         if self._is_written(text):
             return None
         if not self.names.within(text):

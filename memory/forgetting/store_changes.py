@@ -16,8 +16,8 @@ from memory import audit, entities, journal, night, pages
 from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
+from memory.forgetting.carrying_out import FORGETTING
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.progress import FORGETTING
 from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
 from memory.operations import apply
 from memory.recall import probes
@@ -235,7 +235,6 @@ async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> S
 async def _after(
     store: BaseStore, scope: Scope, shelf: Shelf, context: ForgetContext
 ) -> Sequence[Value | None]:
-    """The values of one namespace as they stay, in order."""
     kind = shelf.labels[0] if shelf.labels else ""
     if any(map(context.erasure.names.within, shelf.labels)):
         return [None] * len(shelf.items)

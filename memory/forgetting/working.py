@@ -33,9 +33,7 @@ from memory.state import at_rest
 
 Values: TypeAlias = dict[str, Any]
 
-
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
 
 _SPOKEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "artifact")
 """Fields of a message that hold what a model or a tool said."""
@@ -68,11 +66,6 @@ def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[st
     """The scrubbed state between two runs; {} for an agent that has never run.
 
     Settle the inbox first: events that the state contains must no longer wait there.
-
-    Args:
-        values: the state's values.
-        erasure: what goes.
-        handled: event id -> the tick that handled it.
     """
     after: Values = {}
     for key, value in at_rest(values).items():
@@ -142,7 +135,6 @@ def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int 
 
 
 def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> AnyMessage:
-    """One message as it stays; without any text, if `blank`."""
     before = messages_to_dict([message])[0]
     data = erasure.scrubber.value(before["data"])
     if blank:
@@ -169,7 +161,6 @@ def _summary_after(message: SystemMessage, erasure: Erasure) -> AnyMessage | Non
 
 
 def _shows_erased(message: AnyMessage, erasure: Erasure) -> bool:
-    """Whether a tool's answer contains the id of an erased memory."""
     if not isinstance(message, ToolMessage):
         return False
     text = text_of(message.content)
@@ -260,14 +251,6 @@ def _conversations(
     }
 
 
-def _overheard(events: list[Event], erasure: Erasure) -> list[Event]:
-    return [erasure.scrubber.value(one) for one in events if one["id"] not in erasure.events]
-
-
-def _parked(parked: list[ParkedTick], erasure: Erasure) -> list[ParkedTick]:
-    return [one for one in parked if _still_waits(one, erasure)]
-
-
 def _still_waits(parked: ParkedTick, erasure: Erasure) -> bool:
     event = parked["event"]
     if event is not None and event["id"] in erasure.events:
@@ -295,7 +278,9 @@ _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
     "projects": _projects,
     "session_memory": _session_memory,
     "conversations": _conversations,
-    "context_buffer": _overheard,
-    "parked": _parked,
+    "context_buffer": lambda events, erasure: [
+        erasure.scrubber.value(event) for event in events if event["id"] not in erasure.events
+    ],
+    "parked": lambda parked, erasure: [one for one in parked if _still_waits(one, erasure)],
     "assistant_prompt": _prompt,
 }

@@ -2,21 +2,20 @@
 
 from memory.installation.folder import FOLDER_SCHEMA, DataFolder
 from memory.installation.opening import (
+    CheckedLock,
+    Installation,
     database_address,
     database_url,
     examine,
     is_made,
     open_installation,
 )
-from memory.installation.protocol import CheckedLock, HeldLock, Installation, WriterLock
 
 __all__ = [
     "FOLDER_SCHEMA",
     "CheckedLock",
     "DataFolder",
-    "HeldLock",
     "Installation",
-    "WriterLock",
     "database_address",
     "database_url",
     "examine",

@@ -70,10 +70,7 @@ def examine(url: SecretStr) -> Examined:
         InputError: `url` is no connection string.
     """
     address, began = address_of(url), time.monotonic()
-    with (
-        clear_errors(address.name, lambda: NOT_ACCEPTED),
-        psycopg.connect(address.conninfo, autocommit=True) as conn,
-    ):
+    with _connected(address) as conn:
         row = conn.execute(_LOOK).fetchone()
     assert row is not None
     server, vector, connections, most = row
@@ -135,13 +132,7 @@ class Database:
         return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
 
     def check(self) -> None:
-        """Check that no newer version has upgraded the database since it was opened.
-
-        Raises:
-            NewerError: one has.
-            DatabaseDown: the database cannot be reached.
-            MemoryStoreError: the database refused a statement.
-        """
+        """Check that no newer version has upgraded the database since it was opened."""
         pool = self._opened
         with (
             clear_errors(self.name),
@@ -179,14 +170,7 @@ def open_database(
     """Open the database at `url`; write its metadata if it is new. Blocking.
 
     The embedder is chosen and recorded as `open_folder` does it. A database of an older version is
-    upgraded first.
-
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        FolderError: it lacks pgvector, or was made with another embedder.
-        NewerError: it was made by a newer version.
-        InputError: `url` is no connection string; or the embedder of a new database is unknown or
-            lacks its key.
+    upgraded first. Raises as `open_folder`; also DatabaseDown, and FolderError without pgvector.
     """
     address = address_of(url)
     wanted = WantedEmbedder(embedder, offline, embeddings)
@@ -209,7 +193,6 @@ def is_made(url: SecretStr) -> bool:
 
 @contextmanager
 def _connected(address: Address) -> Iterator[Connection]:
-    """A short connection, to read or change the metadata."""
     with (
         clear_errors(address.name, lambda: NOT_ACCEPTED),
         psycopg.connect(address.conninfo, autocommit=True) as conn,
@@ -262,7 +245,6 @@ def _bring_up_to_date(conn: Connection, address: Address) -> None:
 
 
 def _write(conn: Connection, head: Metadata) -> Metadata:
-    """Write or replace the metadata."""
     conn.execute(
         "INSERT INTO circadian_head (schema_version, embedder, dimension)"
         " VALUES (%(schema_version)s, %(embedder)s, %(dimension)s)"

@@ -32,19 +32,14 @@ from memory.storage.postgres import Address, AsyncConnection, clear_errors, lock
 
 T = TypeVar("T")
 
-
 log = logging.getLogger("circadian")
 
-
 AGENTS, SERVERS = lock_key("agents"), lock_key("servers")
-
 
 RETRY = 1.0
 """Seconds between two attempts of a server to retake a lost lock."""
 
-
 _SIGN = "circadian"
-
 
 _OTHERS = """
 FROM pg_locks AS lock LEFT JOIN pg_stat_activity AS activity ON activity.pid = lock.pid
@@ -53,11 +48,9 @@ WHERE lock.locktype = 'advisory' AND lock.granted AND lock.pid <> pg_backend_pid
     AND lock.objsubid = 1 AND (lock.classid::bigint << 32) + lock.objid::bigint = %s
 """
 
-
 _HOLDERS = f"""
 SELECT coalesce(activity.application_name, '') AS name, lock.pid {_OTHERS} ORDER BY lock.pid
 """
-
 
 _TRY = f"""
 SELECT CASE WHEN EXISTS (SELECT {_OTHERS}) THEN 'served'
@@ -97,12 +90,7 @@ class LockConnection:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def take(self, claim: LockClaim, what: str, timeout: float) -> None:  # noqa: ASYNC109
-        """Take the lock of `claim` for the agent called `what`.
-
-        Raises:
-            BusyError: another holder kept it for `timeout` seconds.
-            psycopg.Error: there is no connection.
-        """
+        """Take the lock of `claim` for the agent called `what`."""
         self._users += 1
         try:
             await retry_while_contended(lambda: self._attempt(claim, timeout), what)
@@ -332,15 +320,8 @@ class DatabaseServerLock:
     lost is retaken as soon as possible.
     """
 
-    def __init__(
-        self,
-        address: Address,
-        *,
-        role: str = "server",
-        timeout: float = 30.0,
-        alone: bool = False,
-    ) -> None:
-        self._address, self._role, self._timeout = address, role, timeout
+    def __init__(self, address: Address, *, timeout: float = 30.0, alone: bool = False) -> None:
+        self._address, self._timeout = address, timeout
         self._what = f"the database {address.name}"
         self._mode = "" if alone else "_shared"
         self._conn: AsyncConnection | None = None
@@ -349,7 +330,7 @@ class DatabaseServerLock:
     async def acquire(self) -> None:
         """Take the lock. Raises as `DatabaseAgentLock.acquire`."""
         with clear_errors(self._address.name):
-            conn = await connect(self._address, self._role)
+            conn = await connect(self._address, "server")
             try:
                 await retry_while_contended(partial(self._attempt, conn), self._what)
             except BaseException:
@@ -375,12 +356,7 @@ class DatabaseServerLock:
         await self.acquire()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.release()
 
     async def _keep(self) -> None:
@@ -401,7 +377,7 @@ class DatabaseServerLock:
 
     @retry(retry=retry_if_exception_type(psycopg.Error), wait=wait_fixed(RETRY))
     async def _retaken(self) -> AsyncConnection:
-        conn = await connect(self._address, self._role)
+        conn = await connect(self._address, "server")
         try:
             # An agent that started meanwhile ends its run; no other starts one.
             await self._take(conn, "pg_advisory_lock")
@@ -440,7 +416,6 @@ async def _holder(conn: AsyncConnection, key: int) -> str:
 
 
 async def _holders(conn: AsyncConnection, key: int) -> list[DictRow]:
-    """The other connections that hold a lock."""
     found = await conn.execute(_HOLDERS, (key,))
     return await found.fetchall()
 

@@ -27,7 +27,6 @@ It counts every change, to any file, that an older version cannot read. A proces
 folder open compares it before it writes.
 """
 
-
 HEAD = "folder.json"
 """The file that makes a folder a data folder."""
 
@@ -138,7 +137,8 @@ def open_folder(
     wanted = WantedEmbedder(embedder, offline, embeddings)
     head = _read(path) or _make(path, wanted.new(FOLDER_SCHEMA))
     if change and (new := wanted.changed(head)) != head:
-        head = _replaced(path, new)
+        with _alone(path):
+            head = _written(path, new)
     wanted.check(head, str(path))
     folder = DataFolder(
         path=path,
@@ -158,13 +158,10 @@ def _bring_up_to_date(folder: DataFolder) -> None:
     """
     if folder.facts_db.exists():
         folder.open_facts().close()
-    try:
-        with _alone(folder.path):
-            head = _read(folder.path)
-            if head is not None and head.schema_version < FOLDER_SCHEMA:
-                _written(folder.path, head.model_copy(update={"schema_version": FOLDER_SCHEMA}))
-    except OSError as error:
-        raise _unusable(folder.path, error) from error
+    with _alone(folder.path):
+        head = _read(folder.path)
+        if head is not None and head.schema_version < FOLDER_SCHEMA:
+            _written(folder.path, head.model_copy(update={"schema_version": FOLDER_SCHEMA}))
 
 
 def _read(path: Path) -> Metadata | None:
@@ -196,33 +193,24 @@ def _parsed(path: Path, text: str) -> Metadata:
 
 def _make(path: Path, head: Metadata) -> Metadata:
     """Make the folder, unless another process just did; return the stored metadata."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with _alone(path):
-            return _read(path) or _written(path, head)
-    except OSError as error:
-        raise _unusable(path, error) from error
-
-
-def _replaced(path: Path, head: Metadata) -> Metadata:
-    """Replace the metadata; it is on disk when this returns."""
-    try:
-        with _alone(path):
-            return _written(path, head)
-    except OSError as error:
-        raise _unusable(path, error) from error
+    with _alone(path):
+        return _read(path) or _written(path, head)
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Exclude other processes that make the folder. Leaves no file."""
-    handle = os.open(path, os.O_RDONLY)
+    """Exclude other processes that change the metadata; what is written is on disk at the end."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _unusable(path, error) from error
 
 
 def _written(path: Path, head: Metadata) -> Metadata:

@@ -14,7 +14,6 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from memory.errors import BusyError
@@ -22,10 +21,8 @@ from memory.errors import BusyError
 PAUSE = 0.05
 """Seconds between two attempts."""
 
-
 SERVER_PATIENCE = 3.0
 """Seconds to wait for a server that restarts."""
-
 
 FOLDER_FILE = "folder.lock"
 
@@ -42,11 +39,7 @@ class Contention(NamedTuple):
 async def retry_while_contended(
     attempt: Callable[[], Awaitable[Contention | None]], what: str
 ) -> None:
-    """Repeat `attempt` until nothing refuses.
-
-    Raises:
-        BusyError: another holder kept the lock too long; the message names the process.
-    """
+    """Repeat `attempt` until nothing refuses."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     while (refusal := await attempt()) is not None:
@@ -71,11 +64,7 @@ class FileLocks:
         self._files: list[int] = []
 
     async def acquire(self) -> None:
-        """Take the lock.
-
-        Raises:
-            BusyError: another holder kept it for `timeout` seconds; the message names the process.
-        """
+        """Take the lock."""
         await retry_while_contended(self._attempt, self._what)
 
     def release(self) -> None:
@@ -87,12 +76,7 @@ class FileLocks:
         await self.acquire()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.release()
 
     def _patience(self, refused: Path) -> float:

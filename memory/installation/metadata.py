@@ -38,9 +38,6 @@ class WantedEmbedder:
 
         The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
         dimension is found by embedding one word.
-
-        Raises:
-            InputError: the embedder is unknown or lacks its key.
         """
         name = self.name or choose_embedder(None, offline=self._offline)
         return Metadata(schema_version=schema, embedder=name, dimension=self._dimension(name))
@@ -76,7 +73,6 @@ class WantedEmbedder:
         return embedding_dimension(name, self.load(name))
 
     def _way(self) -> str:
-        """How to change the recorded embedder to the wanted one."""
         if self._embeddings is not None:
             return "`graph.use_cases.reindexing.reindex` changes it and embeds every memory anew"
         return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"

@@ -1,4 +1,4 @@
-"""Opening an installation: in a data folder, or in a PostgreSQL database.
+"""An installation: what each offers, and opening one in a data folder or a PostgreSQL database.
 
 A data folder that the caller names comes first, then the database of CIRCADIAN_DATABASE_URL, then
 the data folder of CIRCADIAN_DATA. `memory.installation.database` is imported only when a database
@@ -7,22 +7,100 @@ is used: it needs the extra `postgres`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
 
 from memory.errors import InputError
+from memory.facts import SemanticMemory
 from memory.installation.folder import HEAD, open_folder
-from memory.installation.protocol import Installation
 from memory.settings import Deployment
 
 if TYPE_CHECKING:
     from memory.installation.database import Examined
     from memory.storage.postgres import Address
+
+
+class WriterLock(AbstractAsyncContextManager[Any], Protocol):
+    """The right to write, as a context manager. Not re-entrant."""
+
+    async def acquire(self) -> None:
+        """Take the lock. Raises BusyError, which names the process that keeps it too long."""
+
+
+class CheckedLock:
+    """A lock that is refused once a newer version has upgraded the installation.
+
+    A run that waited for the lock would write an older form over the newer one.
+    """
+
+    def __init__(self, lock: WriterLock, check: Callable[[], None]) -> None:
+        """`check`: the installation's `check`, which blocks."""
+        self._lock, self._check = lock, check
+
+    async def __aenter__(self) -> Self:
+        """Take the lock. Raises as the lock and `Installation.check` do; it is then not held."""
+        await self._lock.__aenter__()
+        try:
+            await asyncio.to_thread(self._check)
+        except BaseException:
+            await self._lock.__aexit__(*sys.exc_info())
+            raise
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._lock.__aexit__(*error)
+
+
+class Installation(Protocol):
+    """An open installation: all agents that share an embedder and a memory."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in a message; contains no password."""
+
+    @property
+    def embedder(self) -> str:
+        """The name of its embedder, which only `reindex` changes."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
+
+    def semantic(self) -> SemanticMemory:
+        """The semantic memory: the same object at every call."""
+
+    def agent_lock(
+        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+    ) -> WriterLock:
+        """The right to run the agent of one thread, and to keep servers off meanwhile."""
+
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
+        """A server's right to run every agent, as long as it lives.
+
+        Servers may share it, except with `alone`.
+        """
+
+    def check(self) -> None:
+        """Check that no newer version has upgraded it since it was opened. Blocking.
+
+        Raises:
+            NewerError: one has; this process must not write any more.
+            FolderError, DatabaseDown, MemoryStoreError: it cannot be read now.
+        """
+
+    def close(self) -> None:
+        """Close its files and connections. A later call opens them again. Blocking."""
 
 
 def open_installation(
@@ -34,13 +112,6 @@ def open_installation(
     change: bool = False,
 ) -> Installation:
     """Open the installation that `data` or the variables name; make it if there is none. Blocking.
-
-    Args:
-        deployment: the variables.
-        data: a data folder; it comes before every variable.
-        embedder: the embedder's name; default CIRCADIAN_EMBEDDER.
-        embeddings: the embedder itself; it comes before a name.
-        change: record the wanted embedder in place of the recorded one, as `reindex` does.
 
     Raises:
         FolderError: it cannot be used as asked; see `open_folder`, `open_database`.
@@ -85,12 +156,7 @@ def database_address(installation: Installation) -> Address:
 
 
 def examine(url: SecretStr) -> Examined:
-    """Look at the database at `url`; changes nothing. Blocking, three seconds at most.
-
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        InputError: `url` is no connection string, or a package is missing.
-    """
+    """Look at the database at `url`; changes nothing. Blocking, three seconds at most."""
     with _extra():
         from memory.installation.database import examine
     return examine(url)

@@ -35,7 +35,7 @@ class Breaker:
 
     @property
     def state(self) -> BreakerState:
-        """What the next call would meet."""
+        """The state that the next call would find."""
         return cast(BreakerState, self._circuit.state)
 
     async def call(self, send: Callable[[], Awaitable[T]], *, failure: type[Exception]) -> T:

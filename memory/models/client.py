@@ -21,18 +21,17 @@ from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
 from memory.models.breaker import Breaker
-from memory.models.retry import Again, Failure, Sleep, persist, retrying
-from memory.models.service import Service
+from memory.models.retry import Again, Failure, Service, Sleep, persist, retrying
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
 
 
-def total(one: Usage, other: Usage) -> Usage:
+def total(first: Usage, second: Usage) -> Usage:
     """The sum of both."""
     return {
-        "llm_calls": one["llm_calls"] + other["llm_calls"],
-        "tokens": one["tokens"] + other["tokens"],
+        "llm_calls": first["llm_calls"] + second["llm_calls"],
+        "tokens": first["tokens"] + second["tokens"],
     }
 
 
@@ -55,7 +54,7 @@ T = TypeVar("T", bound=BaseModel)
 Send = Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]
 
 CORRECTIONS = 2
-"""How often a model is shown why its structured answer does not fit."""
+"""Most times that a model is told why its structured answer does not fit."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,9 @@ async def ask(
 
     meter = _Meter(model, messages, tools)
     known = {tool.name for tool in tools} | set(names)
-    answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker, known)
+    answer = await _answer(
+        send, meter, _policy(attempts, sleep=sleep, jitter=jitter), breaker, known
+    )
     if calls or runnable is model or str(answer.message.text).strip():
         return answer
     # A server that does not know the option, such as some behind OpenAI's protocol.
@@ -140,9 +141,7 @@ async def ask_for(
     *,
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
-    attempts: int | None = None,
     sleep: Sleep = asyncio.sleep,
-    jitter: Callable[[], float] = random.random,
 ) -> tuple[T, Usage]:
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
@@ -164,7 +163,7 @@ async def ask_for(
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(model, shown)
         try:
-            answer = await _answer(send, meter, _policy(attempts, sleep, jitter), breaker)
+            answer = await _answer(send, meter, _policy(sleep=sleep), breaker)
         except ModelError as error:
             raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
@@ -178,12 +177,9 @@ async def ask_for(
     raise _charged(unfit, spent)
 
 
-def _policy(
-    attempts: int | None, sleep: Sleep, jitter: Callable[[], float]
-) -> tuple[AsyncRetrying, float]:
-    """How a call is repeated, and the seconds that one try may take."""
+def _policy(attempts: int | None = None, **given: Any) -> tuple[AsyncRetrying, float]:
     settings = settings_of_run()
-    return retrying(attempts or settings.model_attempts, sleep, jitter), settings.model_timeout
+    return retrying(attempts or settings.model_attempts, **given), settings.model_timeout
 
 
 def settings_of_run() -> Settings:
@@ -273,7 +269,7 @@ async def _usable(
     breaker: Breaker | None,
     known: Collection[str],
 ) -> AIMessage:
-    """A usable answer, at the second asking at the latest: then the model is told what is wrong."""
+    """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
     tries, seconds = policy
     whom = Service.of(meter.model)
     prompt = list(meter.prompt)
@@ -311,7 +307,7 @@ async def _usable(
 
 
 def _trouble(found: AIMessage | _Trouble, known: Collection[str]) -> _Trouble | None:
-    """What is wrong with an answer. Raises ModelRefused if the model declines to give one."""
+    """The problem with an answer, if any. Raises ModelRefused if the model declines."""
     if isinstance(found, _Trouble):
         return found
     if why := refusal_of(found):
@@ -357,7 +353,7 @@ def _read(message: AIMessage, schema: type[T]) -> tuple[T | None, str]:
 def _corrections(
     message: AIMessage, schema: type[BaseModel], problem: str
 ) -> list[ToolMessage] | list[HumanMessage]:
-    """What is wrong, for the model: an answer to each of its calls, or a message if none."""
+    """The problem, told to the model: as an answer to each of its calls, else as a message."""
     text = f"This does not fit: {problem}. Call {schema.__name__} again with arguments that fit."
     if not message.tool_calls:
         return [HumanMessage(text)]
@@ -368,6 +364,5 @@ def _corrections(
 
 
 def _explained(error: ValidationError) -> str:
-    """The first problems, with their places, on one line."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(explained(found))

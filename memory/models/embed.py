@@ -15,8 +15,7 @@ from tenacity import AsyncRetrying
 
 from memory.errors import ModelError
 from memory.models.breaker import Breaker
-from memory.models.retry import persist, retrying
-from memory.models.service import Service
+from memory.models.retry import Service, persist, retrying
 from memory.text import content_stems, stem, words
 
 
@@ -75,21 +74,21 @@ class HashingEmbeddings(Embeddings):
 def _vector(text: str) -> list[float]:
     stems = content_stems(text) or [stem(word) for word in words(text)]
     vector = [0.0] * DIMENSION
-    for one, count in Counter(stems).items():
+    for word, count in Counter(stems).items():
         weight = 1.0 + math.log(count)
-        for index, signed in _features(one):
+        for index, signed in _features(word):
             vector[index] += weight * signed
     norm = math.sqrt(math.fsum(value * value for value in vector))
     return [value / norm for value in vector] if norm else vector
 
 
 @lru_cache(maxsize=65_536)
-def _features(one: str) -> tuple[tuple[int, float], ...]:
+def _features(word: str) -> tuple[tuple[int, float], ...]:
     """(index, signed weight) of a stem and of its trigrams, the ends of the word marked."""
-    padded = f"^{one}$"
+    padded = f"^{word}$"
     trigrams = [padded[at : at + 3] for at in range(len(padded) - 2)]
     share = _TRIGRAM_WEIGHT / math.sqrt(len(trigrams))
-    return (_hashed(f"w:{one}", _STEM_WEIGHT), *(_hashed(f"t:{t}", share) for t in trigrams))
+    return (_hashed(f"w:{word}", _STEM_WEIGHT), *(_hashed(f"t:{t}", share) for t in trigrams))
 
 
 def _hashed(feature: str, weight: float) -> tuple[int, float]:

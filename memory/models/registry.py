@@ -29,7 +29,7 @@ DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
 _KEY = "OPENAI_API_KEY"
 _BASE_URLS = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 _NO_KEY = "none"
-"""Sent where a base URL is set and no key: most servers of one's own ask for none."""
+"""Sent if a base URL is set without a key: most local servers ask for none."""
 _EACH_ITS_OWN = {"connection": "close"}
 """A connection kept open would bind the client, which LangChain shares, to one event loop."""
 _FORMS = "`offline`, `openai:<model>` or `<provider>:<model>`"
@@ -39,9 +39,8 @@ _DIMENSIONS = {
     "openai:text-embedding-ada-002": 1536,
 }
 
-
 _CONNECT_SECONDS = 5.0
-"""To reach the address; the whole call has `model_timeout`."""
+"""Seconds to connect; `model_timeout` bounds the whole call."""
 
 
 def load_chat_model(name: str) -> BaseChatModel:
@@ -71,7 +70,7 @@ def load_chat_model(name: str) -> BaseChatModel:
 
 
 def choose_model(name: str | None, *, offline: bool = False) -> BaseChatModel:
-    """The model named; else the offline one when asked for or when no OpenAI key is set."""
+    """The named model; without a name OpenAI's default, or the offline one without a key."""
     return load_chat_model(_chosen(name, DEFAULT_CHAT, offline=offline))
 
 
@@ -79,11 +78,7 @@ _NO_TOOL = {"name": "noop", "description": "Nothing.", "parameters": {"type": "o
 
 
 def checked_model(model: object) -> BaseChatModel:
-    """A model that a program gives, if the agent can work with it. No call is made.
-
-    Raises:
-        InputError: it is no LangChain chat model, or cannot call tools.
-    """
+    """Check a model that a program gives, without calling it."""
     kind = type(model).__name__
     if not isinstance(model, BaseChatModel):
         raise InputError(f"model must be a name or a LangChain chat model; got {kind}")
@@ -166,7 +161,7 @@ def _openai_key(name: str) -> SecretStr:
 
 @cache
 def _openai_chat_model() -> type[BaseChatModel]:
-    """LangChain's client, which in a stream leaves out why a model refuses; this one keeps it."""
+    """LangChain's client, extended to keep the reason of a refusal in a stream."""
     from langchain_openai import ChatOpenAI
 
     class OpenAIChatModel(ChatOpenAI):

@@ -1,15 +1,20 @@
-"""Retries: which failures of a provider may pass, and how a failed call is repeated (tenacity)."""
+"""Retries: which failures of a provider may pass, and how a failed call is repeated (tenacity).
+
+What is set wrongly (key, model name, address) is told in one line that names the variable to set.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import os
 import random
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -29,8 +34,86 @@ from memory.errors import (
     ServiceDown,
 )
 from memory.models.breaker import Breaker, guarded
-from memory.models.service import Misfit, Service
+from memory.telemetry import named
 from memory.text import safe
+
+Kind = Literal["model", "embedder"]
+
+Misfit = Literal["key", "name", "address", "page"]
+"""A wrong setting: the key, the model's name, the address, or the address of a web page."""
+
+_VARIABLES = {
+    "openai": ("OPENAI_API_KEY", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "azure-openai": ("AZURE_OPENAI_API_KEY", ("AZURE_OPENAI_ENDPOINT",)),
+    "anthropic": ("ANTHROPIC_API_KEY", ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL")),
+}
+_SETS_NAME: dict[Kind, str] = {
+    "model": "CIRCADIAN_MODEL (or --model)",
+    "embedder": "CIRCADIAN_EMBEDDER (or --embedder)",
+}
+_ADDRESSES = (
+    *("openai_api_base", "azure_endpoint", "anthropic_api_url", "base_url", "endpoint_url"),
+)
+_ENDPOINT = re.compile(r"/(?:chat/completions|completions|embeddings|responses|v1/messages)/?\Z")
+
+
+@dataclass(frozen=True)
+class Service:
+    """A chat model's or an embedder's service."""
+
+    kind: Kind
+    provider: str = ""
+    name: str = ""
+    address: str = ""
+    """The client's base URL, if the client has one."""
+
+    @classmethod
+    def of(cls, client: Any, kind: Kind = "model") -> Service:
+        """The service of a LangChain chat model or embeddings."""
+        if kind == "model":
+            provider, *rest = named(client)
+        else:
+            provider, *rest = _embedder(client)
+        made = getattr(getattr(client, "root_client", None), "base_url", None)
+        found = (*(getattr(client, key, None) for key in _ADDRESSES), made and str(made))
+        address = next((one for one in found if isinstance(one, str) and one), "")
+        return cls(kind, provider, (rest or [""])[0], address)
+
+    def problem(self, misfit: Misfit, reason: str, url: str | None) -> str:
+        """One line: what is wrong, what the service said, and which variable to set."""
+        where, who = self._where(url), f"the {self.kind} {self.name}".strip()
+        key, addresses = _VARIABLES.get(self.provider, ("", ()))
+        key = key or "its provider's key"
+        address = next((one for one in addresses if os.environ.get(one)), (*addresses, "")[0])
+        address = address or "the address in its client"
+        said = safe(reason)
+        match misfit:
+            case "key":
+                return f"{where} refuses the key of {who} ({said}): set {key}"
+            case "name":
+                sets = f"{_SETS_NAME[self.kind]} names it, {address} the address"
+                return f"{where} does not know {who} ({said}): {sets}"
+            case "address":
+                return f"{where}, the address of {who}, cannot be reached ({said}): set {address}"
+            case "page":
+                return f"{where} is no API for {who} ({said}): set {address}"
+
+    def _where(self, url: str | None) -> str:
+        """The address without its endpoint, user and password."""
+        parts = urlsplit(self.address or url or "")
+        if not parts.hostname:
+            return f"the service of the {self.kind}"
+        port = f":{parts.port}" if parts.port else ""
+        path = _ENDPOINT.sub("", parts.path).rstrip("/")
+        return safe(f"{parts.scheme}://{parts.hostname}{port}{path}")
+
+
+def _embedder(client: Any) -> list[str]:
+    """[provider, name] of embeddings, whose classes have no `_llm_type`."""
+    kind = type(client).__name__
+    provider = {"OpenAIEmbeddings": "openai", "AzureOpenAIEmbeddings": "azure-openai"}.get(kind)
+    return [provider or kind, str(getattr(client, "model", "") or "")]
+
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
 
@@ -39,7 +122,7 @@ _AGAIN_STATUS = {408, 409, 425, 429}
 _OVERFLOW_STATUS = {None, 400, 413, 422, 500}
 
 _OF_THE_REQUEST = {400, 413, 415, 422}
-"""The service answers, and finds this one request wrong."""
+"""Status of a service that is up and rejects this one request."""
 
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
 
@@ -58,12 +141,12 @@ _UNREACHED = {
     *("ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError"),
     *("ClientConnectorError", "NewConnectionError", "NameResolutionError", "gaierror"),
 }
-"""Nobody answers at the address, or there is no such address."""
+"""Exception types for an address where nobody answers, or that does not exist."""
 
 _PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 
 _NO_STREAM = re.compile(r"no generation chunks were returned|no generations found in stream", re.I)
-"""What LangChain says of a web page that came in place of a stream: nothing in it is a chunk."""
+"""LangChain's error for a web page in place of a stream: it holds no chunk."""
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
@@ -84,7 +167,7 @@ class Failure:
     retry_after: float | None = None
     """Seconds."""
     misfit: Misfit | None = None
-    """What is set wrongly: no failure of the service, and none that waiting mends."""
+    """The wrong setting, if that is the cause; waiting does not mend it."""
     url: str | None = None
     """Where the request went, if the error tells."""
     down: bool = False
@@ -114,7 +197,7 @@ def judge(error: Exception) -> Failure:
 
 
 def _misfit(error: BaseException) -> Misfit | None:
-    """What this failure shows to be set wrongly, if anything."""
+    """The wrong setting that this failure shows, if any."""
     marks = {_status(error), _code(error), str(_body(error).get("type"))}
     if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
         return "key"
@@ -154,7 +237,7 @@ def _verdict(error: BaseException) -> Verdict:
     if isinstance(error, json.JSONDecodeError) or _is_transport(error):
         return "again"
     # An API error with no status, or with a good one, broke off in the middle of an answer.
-    return "again" if _is_api_error(error) else "unknown"
+    return "again" if "APIError" in _types(error) else "unknown"
 
 
 def _is_down(error: BaseException) -> bool:
@@ -213,12 +296,8 @@ def _is_transport(error: BaseException) -> bool:
     return bool((_TRANSPORT | _UNREACHED) & _types(error))
 
 
-def _is_api_error(error: BaseException) -> bool:
-    return "APIError" in _types(error)
-
-
 def _types(error: BaseException) -> set[str]:
-    """The names of its class and of that one's bases; clients are told apart without importing."""
+    """The names of the error's class and its bases: no client library has to be imported."""
     return {cls.__name__ for cls in type(error).__mro__}
 
 
@@ -246,7 +325,7 @@ BASE_SECONDS = 0.5
 """Wait before the second try; it doubles with each further one, give or take a half (jitter)."""
 
 UNREACHED_TRIES = 2
-"""At an address where nobody answers: once more, as a server may be starting."""
+"""Tries at an address where nobody answers: a second one, as a server may be starting."""
 
 LONGEST_WAIT = 30.0
 """Seconds. A provider that asks for a longer wait is not waited for."""
@@ -366,6 +445,6 @@ def _failure_of(state: RetryCallState) -> Failure:
 def _log_wait(state: RetryCallState) -> None:
     wait = state.next_action.sleep if state.next_action is not None else 0.0
     failure = _failure_of(state)
-    # What is set wrongly is told once, by the error.
+    # The error itself names a wrong setting, so the log need not.
     level = logging.INFO if failure.misfit else logging.WARNING
     log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

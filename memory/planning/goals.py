@@ -30,11 +30,7 @@ def add(
     now: datetime,
     auto_generated: bool = False,
 ) -> tuple[Goals, str]:
-    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
-
-    Raises:
-        Refusal: no description, no such parent, or an abandoned one.
-    """
+    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id."""
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
@@ -68,9 +64,6 @@ def update(
     Completing sets 100. Reopening a goal at 100 sets 0 unless a progress is given, because its
     earlier progress is unknown. Reopening a subtask reopens its ancestors. Abandoning a goal
     abandons its open subtasks.
-
-    Raises:
-        Refusal: no such goal, nothing to change, a value out of range, or a computed value.
     """
     goal = known(goals, goal_id)
     _check_change(goals, goal, status, progress)
@@ -167,9 +160,6 @@ def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
 
     Of several, the first in the order of the tree, so that the steps of one goal follow each other
     before those of a younger goal.
-
-    Raises:
-        StateError: as `tree`.
     """
     leaves = [
         goal
@@ -205,7 +195,6 @@ def open_subtasks(goals: Mapping[str, Goal], goal_id: str) -> list[str]:
 def _check_change(
     goals: Mapping[str, Goal], goal: Goal, status: GoalStatus | None, progress: int | None
 ) -> None:
-    """Refuse an empty change, a value out of range, and a computed value."""
     if status is None and progress is None:
         raise Refusal("Nothing to change", "Give status, progress, or both.")
     if progress is not None and not _percentage(progress):
@@ -253,7 +242,6 @@ def _percentage(progress: object) -> bool:
 
 
 def _rolled_up(goals: Goals, goal_id: str) -> Goals:
-    """Recompute `goal_id` and all its ancestors."""
     after = dict(goals)
     for goal in [goals[goal_id], *_ancestors(goals, goal_id)]:
         after[goal["id"]] = _rolled(after, after[goal["id"]])
@@ -287,7 +275,6 @@ def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
 
 
 def _ancestors(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
-    """The parent, its parent, and so on."""
     above = goals[goal_id]["parent_id"]
     while above is not None and above in goals:
         yield goals[above]
@@ -301,7 +288,6 @@ def _descendants(goals: Mapping[str, Goal], goal_id: str) -> Iterator[Goal]:
 
 
 def _age(goal: Goal) -> tuple[str, int]:
-    """Sort key: creation time, then index."""
     return goal["created"], _index(goal["id"])
 
 
@@ -320,11 +306,7 @@ def decompose(
     index: int,
     now: datetime,
 ) -> tuple[Goals, list[str]]:
-    """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids.
-
-    Raises:
-        Refusal: `check_decomposable` refuses, or the number of subtasks is outside 3-7.
-    """
+    """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids."""
     parent = check_decomposable(goals, goal_id)
     texts = [text.strip() for text in descriptions if text.strip()]
     if not FEWEST_SUBTASKS <= len(texts) <= MOST_SUBTASKS:

@@ -32,9 +32,6 @@ def create(projects: Projects, key: str, summary: str, context: str, now: dateti
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed.
-
-    Raises:
-        Refusal: the key is blank or in use.
     """
     key = key.strip()
     if not key:
@@ -66,13 +63,8 @@ def swap(
 ) -> tuple[Projects, SwapResult]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
-    The old project is always paused and stamped. A swap to the active project only saves the
-    update.
-
-    With `replace` it replaces that context, and the result tells what is gone.
-
-    Raises:
-        Refusal: there is no project `key`, which lists the existing ones; or the context is full.
+    With `replace` it replaces that context, and the result tells what is gone. The old project is
+    always paused and stamped. A swap to the active project only saves the update.
     """
     old = projects["active"]
     key = key if key in projects["slots"] else key.strip()
@@ -118,9 +110,6 @@ def update(
 
     An update joins the context; with `replace` it replaces it. A status other than active frees the
     active slot; `completed` also returns a completed task.
-
-    Raises:
-        Refusal: no project is active, there is nothing to change, or the context is full.
     """
     key = projects["active"]
     if key is None or key not in projects["slots"]:
@@ -150,7 +139,6 @@ def replaced(before: Projects, after: Projects, key: str) -> str | None:
 def _put_away(
     projects: Projects, context: str | None, stamp: str, *, replace: bool = False
 ) -> dict[str, Project]:
-    """All slots, with the active one paused and stamped."""
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:

@@ -47,9 +47,6 @@ def add(
 
     A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
     it, unless an owner did; the prompt shows the item with this name.
-
-    Raises:
-        Refusal: the content is blank, or about the assistant.
     """
     text = content.strip()
     if not text:
@@ -160,7 +157,6 @@ def _counts(memory: SessionMemory) -> Counts:
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
-    """The texts in order, trimmed, without empty ones and duplicates."""
     kept: dict[str, str] = {}
     for text in texts:
         if text.strip():

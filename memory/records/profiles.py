@@ -120,7 +120,7 @@ class Page(TypedDict):
 
 
 class Familiar(NamedTuple):
-    """What profiles know about the sender of a text and the people it names."""
+    """The sender of a text and the people it names, as far as profiles know them."""
 
     sender: str = ""
     """Id of the sender's profile, which need not exist yet."""

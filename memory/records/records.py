@@ -354,7 +354,7 @@ class NightRecord(TypedDict):
 
 
 class PlanRecord(TypedDict):
-    """What one visit to a night's step decided; stored under a key made from its inputs."""
+    """The decision of one visit to a night's step, stored under a key made from its inputs."""
 
     key: str
     order: int

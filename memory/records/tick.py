@@ -14,7 +14,7 @@ EndedBy = Literal["noop", "no_tool_call", "other_tool", "max_iterations", "error
 
 
 class ExtractionResult(TypedDict):
-    """What was journaled before a compaction (data-flow-01, section 3)."""
+    """Outcome of journaling before a compaction (data-flow-01, section 3)."""
 
     success: bool
     """False if the model gave no usable answer."""
@@ -225,9 +225,9 @@ class AssembledContext(TypedDict):
     now: str
     """The time of the tick and of all its writes."""
     system: str
-    """What stays the same from tick to tick."""
+    """The system message: the part that stays the same from tick to tick."""
     front: NotRequired[str]
-    """What changes: it stands in front of the newest event, and not in the history."""
+    """The part that changes. It precedes the newest event, and is not in the history."""
     after: NotRequired[str]
     """What the context says after the event."""
     tokens: dict[str, int]
@@ -262,7 +262,7 @@ class Loop(TypedDict):
     delegating: list[str]
     """Ids of the calls that sub-agents are working on."""
     extracted: NotRequired[ExtractionResult]
-    """What was journaled before the tick's compaction."""
+    """Outcome of journaling before the tick's compaction."""
     compacted: NotRequired[CompactionResult]
     """The result of that compaction."""
     truncated: NotRequired[bool]

@@ -100,7 +100,6 @@ class _Id(TypedDict):
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
-
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("journal", 2): TypeAdapter(JournalEntry),
     ("pending", 1): TypeAdapter(_Id),
@@ -212,7 +211,6 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _first(error: ValidationError) -> str:
-    """The first error, in one line."""
     one = error.errors()[0]
     where = ".".join(str(part) for part in one["loc"]) or "record"
     return f"{where}: {one['msg']}"

@@ -6,11 +6,11 @@ Store namespace (below `(user, thread)`): `importing` "file" -> Importing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
+from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
@@ -34,15 +34,10 @@ from memory.transfer.format import (
 
 IMPORTING, FILE = "importing", "file"
 
-
 BATCH = 500
 """Records written in one transaction."""
 
-
 NOT_EMPTY = "the agent is not empty: import into another one (--agent NAME), which is made by it"
-
-
-T = TypeVar("T")
 
 
 class Importing(TypedDict):
@@ -67,11 +62,7 @@ class Checked(NamedTuple):
 
 
 def check(lines: Iterable[str]) -> Checked:
-    """Read every line, and write nothing.
-
-    Raises:
-        InputError: a line is wrong (with its number), or the file is cut.
-    """
+    """Read every line, and write nothing."""
     digest, counts = hashlib.sha256(), dict[str, int]()
     facts: dict[str, None] = {}
     header: Header | None = None
@@ -120,8 +111,8 @@ async def check_target(
     """Raise InputError if the agent is not empty, or another agent here has one of the facts."""
     if await namespaces(store, scope) or await semantic.count(scope):
         raise InputError(NOT_EMPTY)
-    for some in _batches(facts, BATCH):
-        if await semantic.run(_taken, semantic, some):
+    for some in batch_iterate(BATCH, facts):
+        if await semantic.run(lambda ids: semantic.open_table().select({"id": ids}), some):
             raise InputError(
                 "another agent in this data folder or database has the same facts: import the "
                 "file into another data folder (--data DIR)"
@@ -144,7 +135,7 @@ async def write(
     """Write all records but the state; `on_batch` is told how many are written so far."""
     written = 0
     rest = (pair for at, pair in enumerate(numbered(lines)) if at)
-    for batch in _batches(rest, BATCH):
+    for batch in batch_iterate(BATCH, rest):
         records = [record_of(line, number) for number, line in batch]
         puts = [p for one in records if isinstance(one, ItemLine) for p in _puts(target.scope, one)]
         facts = [one.fact for one in records if isinstance(one, FactLine)]
@@ -154,16 +145,6 @@ async def write(
             await target.semantic.run(_insert, target.semantic, target.scope, facts)
         written += sum(not isinstance(one, EndLine) for one in records)
         on_batch(written)
-
-
-def _batches(some: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(some)
-    while batch := list(islice(rest, size)):
-        yield batch
-
-
-def _taken(semantic: SemanticMemory, ids: Sequence[str]) -> bool:
-    return bool(semantic.open_table().select({"id": list(ids)}))
 
 
 def _note_once(

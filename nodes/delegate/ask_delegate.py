@@ -23,7 +23,7 @@ SUGGESTION = "Do it yourself, give it a smaller task, or go on without it."
 def after_answer(
     state: DelegateState,
 ) -> Literal["use_delegate_tools", "report_result", "__end__"]:
-    """Tools were asked for, the result is there, or there will be none."""
+    """Run the tools that the model asked for, report its result, or end after a failure."""
     if state.get("delegated"):
         return "__end__"
     last = state["messages"][-1]
@@ -35,7 +35,7 @@ def after_answer(
 async def ask_delegate(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
-    """One model call; at the cap without tools. Where no answer comes, that is the result."""
+    """Call the model once, without tools at the cap. A failed call becomes the result."""
     settings, resources = settings_of(runtime.context), resources_of(config)
     messages, pattern = state["messages"], state["pattern"]
     most = 1 if one_call_only(pattern) else settings.sub_agent_iterations
@@ -62,7 +62,7 @@ async def ask_delegate(
 
 
 def _taken(message: AIMessage, place: str, *, capped: bool) -> AIMessage:
-    """The answer without the calls that it could not make, and with ids for the others."""
+    """The answer without calls past the cap, and with an id for each other call."""
     if capped and message.tool_calls:
         return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
     return sound(message, place)

@@ -1,4 +1,4 @@
-"""Tell a sub-agent its task, and of its requester what the insulation allows."""
+"""Brief a sub-agent: its task, and what the insulation allows it to know of the requester."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tools.execution import misfit
 
 
 def fan_out(state: State) -> list[Send]:
-    """One sub-agent for each call that is due, side by side.
+    """Start one sub-agent for each call of `delegate_task`, in parallel.
 
     Raises:
-        RuntimeError: none is due. A router that sends nothing would end the tick without a word.
+        RuntimeError: there is none. A router that sends nothing would end the tick silently.
     """
     loop, context, pattern = state["loop"], state["context"], state["pattern"]
     assert loop is not None
@@ -49,7 +49,7 @@ def fan_out(state: State) -> list[Send]:
 
 
 def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
-    """It goes to work, unless the call was no task."""
+    """Start the work, unless the call's arguments did not fit."""
     return "__end__" if state.get("delegated") else "ask_delegate"
 
 
@@ -57,7 +57,7 @@ def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
 async def brief_delegate(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
-    """Open the sub-agent's own messages. Arguments that do not fit are its result at once."""
+    """Begin the sub-agent's messages. Arguments that do not fit become its result at once."""
     settings, args, now = settings_of(runtime.context), state["args"], resources_of(config).clock()
     none: Usage = {"llm_calls": 0, "tokens": 0}
     problem = misfit(delegate_task, args)

@@ -17,7 +17,7 @@ from tools.delegation import LONGEST_RESULT, DelegateState, shortened, succeeded
 async def report_result(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
-    """One more model call at most. Where it gives no shorter text, the result is cut."""
+    """Return the result. A long one costs one more model call, and is cut if that does not help."""
     resources = resources_of(config)
     text, usage = str(state["messages"][-1].text).strip(), state["usage"]
     long = len(text) > LONGEST_RESULT

@@ -1,4 +1,4 @@
-"""Run the tools that a sub-agent asked for. They read; nothing of what they change is kept."""
+"""Run the tools that a sub-agent asked for. Changes that they make to the state are dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.execution import execute, refuse
 async def use_delegate_tools(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
-    """Answer every call of its last answer, in order."""
+    """Answer every call of the sub-agent's last message, in order."""
     settings, last = settings_of(runtime.context), state["messages"][-1]
     assert isinstance(last, AIMessage)
     tools = delegate_tools(state, resources_of(config), settings.personality_insulation)
@@ -38,7 +38,7 @@ async def use_delegate_tools(
 
 
 def _side(state: DelegateState) -> State:
-    """The state as its tools see it: the time and the projects, and nothing else of the tick."""
+    """The state that the tools see: the tick's time and projects, and nothing else of it."""
     return {
         **fresh_state(),
         "tick": state["tick"],

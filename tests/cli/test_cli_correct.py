@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.views.memory import correction_view
+from graph.cli.commands.memory import correction_view
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact
 from tests.support.agents import opened

@@ -11,7 +11,7 @@ import pytest
 
 from graph.cli.access import Session
 from graph.cli.commands.requests import go_to_sleep
-from graph.cli.options import Options
+from graph.cli.program import Options
 from graph.cli.views.console import Screen
 from memory.settings import Deployment
 from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler

@@ -13,7 +13,7 @@ import pytest
 
 from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import scope_filters
-from memory.forgetting import progress as open_forget
+from memory.forgetting import carrying_out as open_forget
 from memory.installation.locks import FolderAgentLock
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import LOCAL_USER, Scope, thread_id

@@ -34,7 +34,7 @@ from graph.use_cases.transfer import export_memory
 from memory.entities import entities
 from memory.errors import InputError
 from memory.events import inbox
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from memory.journal import entries as journal
 from memory.messages.trust import event_text
 from memory.records.records import Scope, thread_id

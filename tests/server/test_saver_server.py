@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Command
 
 from graph.persistence import open_saver
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from memory.storage.postgres.saver import CircadianPostgresSaver
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from tests.support.homes import KINDS, home_of, rows

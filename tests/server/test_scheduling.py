@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import httpx
 import pytest
 
-from graph.server.crons import MARK, Schedule
+from graph.cli.commands.server import MARK, Schedule
 
 OLD = {"tick": "*/15 * * * *", "sleep": "0 2 * * *"}
 NEW = {"tick": "*/30 * * * *", "sleep": "30 3 * * *"}

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from memory.installation.database import Database, open_database
 from memory.installation.folder import DataFolder, open_folder
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from memory.storage.postgres.connections import Pool, transaction
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore

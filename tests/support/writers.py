@@ -27,7 +27,7 @@ from pydantic import SecretStr
 
 from memory.facts.semantic import SemanticMemory
 from memory.installation.folder import open_folder
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from memory.records.records import Fact, Scope
 from tests.support.facts import ANA, WordEmbeddings, draft, nearest_facts
 

@@ -13,7 +13,7 @@ from graph.api import Agent, AsyncAgent
 from graph.cli.access import Session, must_be_made, opening, running
 from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.cli.views import (
     Screen,
@@ -26,7 +26,7 @@ from graph.cli.views import (
 from graph.use_cases import new_briefing
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
-from memory.records import Decision, ParkedTick, Question
+from memory.records import ParkedTick, Question
 from memory.text import shortened
 
 SHORT = 60
@@ -120,17 +120,19 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
     done = [question["id"] for question in known if question not in waiting]
     before = [id_ for id_ in done if given and _begins(id_, given)]
     if before and not fits:
-        raise InputError(_answered_before(before[0], decided[before[0]]))
+        decision = decided[before[0]]
+        raise InputError(
+            f"{before[0]} was answered before ({decision['decision']}, by {decision['by']}); "
+            "the next run, such as `circadian tick`, acts on it"
+        )
     raise InputError(_not_one(waiting, given, len(fits)))
 
 
 def _begins(question_id: str, given: str) -> bool:
-    """Whether the id begins with `given`, with or without its prefix `ask_`."""
     return question_id.startswith(given) or question_id.removeprefix("ask_").startswith(given)
 
 
 def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
-    """Why no question was chosen."""
     if not waiting:
         return "no question waits for an answer"
     problem = f"no question {given!r:.80} waits for an answer"
@@ -144,18 +146,11 @@ def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
     return f"{problem}; waiting: {', '.join(listed)}"
 
 
-def _answered_before(question: str, decision: Decision) -> str:
-    return (
-        f"{question} was answered before ({decision['decision']}, by {decision['by']}); "
-        "the next run, such as `circadian tick`, acts on it"
-    )
-
-
 # A conversation
 
 
 class Typed(NamedTuple):
-    """What was typed at a question."""
+    """A line typed at a question."""
 
     answer: dict[str, Any] | None
     """As `graph.use_cases.decide` takes it; None leaves the question for later."""
@@ -338,7 +333,6 @@ def _read() -> str | None:
 
 
 def _half_typed() -> bool:
-    """Whether the interrupted line held anything."""
     if not sys.stdin.isatty():
         return False
     import readline

@@ -27,7 +27,7 @@ from graph.cli.access import NO_LANGUAGE_MODEL, reading
 from graph.cli.commands.memory import recalled
 from graph.cli.commands.replay import steps
 from graph.cli.exits import INTERRUPTED
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
@@ -113,7 +113,6 @@ def _fresh_folder(given: Path | None) -> Path:
 
 
 def _working_folder(data: Path) -> Path:
-    """The folder for the agent's files: as the environment names it, else one beside the data."""
     if named := Deployment().folder:
         return named
     files = data.with_name(f"{data.name}-files")
@@ -179,7 +178,6 @@ async def _ending(options: Options, events: Sequence[Event]) -> Ending:
 def _document(
     options: Options, processes: list[int], states: list[dict[str, Any]], ending: Ending
 ) -> dict[str, Any]:
-    """What `demo --json` prints."""
     told = ending.told
     return {
         "data": str(options.folder),
@@ -194,7 +192,6 @@ def _document(
 
 
 def _recalled_view(ending: Ending) -> RenderableType:
-    """The question, the recalled memory, and the event that it comes from."""
     question, told = ending.question, ending.told
     place = f", {told['channel']}" if told["channel"] else ""
     asked = f"{question['text']}  ({question['sender']}, {date(question['at'])})"

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.views import Screen, counted, one_line
 from graph.use_cases import status
 from memory.errors import CircadianError, InputError
@@ -116,7 +116,6 @@ def _problem(name: str, detail: str) -> Check:
 
 
 async def _model(options: Options, *, call: bool) -> Check:
-    """The chat model: can it be made, and with `call`, does it answer?"""
     try:
         model = choose_model(options.model, offline=options.offline)
         detail = model_name(model)
@@ -131,7 +130,7 @@ async def _model(options: Options, *, call: bool) -> Check:
 
 
 async def _additions(deployment: Deployment, options: Options) -> list[Check]:
-    """What variables add to the agent, each tried, and when a service is left alone."""
+    """Checks of what variables add to the agent, and the rule of the circuit breakers."""
     tools: list[BaseTool] = []
 
     async def folder(root: Path) -> str:
@@ -163,7 +162,6 @@ async def _additions(deployment: Deployment, options: Options) -> list[Check]:
 async def _addition(
     name: str, variable: str, value: T | None, load: Callable[[T], Awaitable[str]]
 ) -> Check:
-    """What one variable adds; `load` tries it and describes it."""
     if value is None:
         return _check(name, f"none; {variable} names one")
     try:
@@ -173,10 +171,7 @@ async def _addition(
 
 
 async def _memory(deployment: Deployment, options: Options, *, call: bool) -> list[Check]:
-    """Where memory is kept, what is in it, who runs the agent, and what waits.
-
-    The list ends with what cannot be opened.
-    """
+    """Checks of the installation, its files, the lock and the inbox, up to the first failure."""
     place = _Place(options, deployment, database_url(deployment, options.data))
     checks: list[Check] = []
     try:
@@ -194,7 +189,6 @@ async def _memory(deployment: Deployment, options: Options, *, call: bool) -> li
 
 
 async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
-    """Nothing is kept yet. A file in place of the folder is a problem."""
     options = place.options
     if place.url is None and options.folder.is_file():
         return [_problem(FOLDER, f"{options.folder} is a file; name a folder with --data")]
@@ -206,7 +200,6 @@ async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
 
 
 def _database(url: SecretStr) -> Check:
-    """The database's server. Blocking; raises as `examine`."""
     seen = examine(url)
     from memory.storage.postgres import SIZE
 
@@ -222,7 +215,7 @@ def _database(url: SecretStr) -> Check:
 
 
 async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Check]:
-    """What is in an open home; the agent is opened only if everything below it is sound."""
+    """Checks of an open installation; the agent is opened only if everything else is sound."""
     embedder = await _embedder(
         home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
     )
@@ -276,7 +269,6 @@ async def _embedder(
 
 
 def _files(home: Installation) -> list[Path]:
-    """The database files; each is made when it is first needed."""
     if not isinstance(home, DataFolder):
         return []
     return [path for path in (home.checkpoints_db, home.store_db, home.facts_db) if path.exists()]
@@ -325,7 +317,6 @@ async def _agent(options: Options) -> Check:
 
 
 async def _inbox(agent: AsyncAgent) -> Check:
-    """What waits, what was set aside, and the emergency stop."""
     now = await status(agent.context)
     aside = now["inbox"]["set_aside"]
     lines = [f"{now['inbox']['waiting']:,} waiting"]

@@ -22,7 +22,7 @@ from typer import Argument, Option
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session, running
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import unanswered
 from graph.cli.views import (
     LOOKING_BACK,
@@ -275,11 +275,9 @@ class Player(Protocol):
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
-        ...
 
     def skip(self, step: Step) -> None:
         """Everything in `step` had been handled before."""
-        ...
 
 
 async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> Tally:
@@ -307,7 +305,8 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
             await inbox.settle(agent.store, agent.scope, [mark])
         waiting = await _waiting(agent, step, fresh, report)
         tally.failed |= {failure["event_id"] or "": failure for failure in waiting}
-        if waiting or _left_alone(report):
+        # A tick that failed without an attempt: a service is left alone, and every tick fails.
+        if waiting or any(one["event_id"] and not one["attempts"] for one in report["failures"]):
             tally.stopped = True
             break
     used = (now - then for now, then in zip(model_use(), before, strict=True))
@@ -316,7 +315,6 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
 
 
 def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
-    """The run's input."""
     if step.request:
         return {"request": step.request}
     return {"events": [event for event in step.events if event["id"] in fresh]}
@@ -336,11 +334,6 @@ async def _waiting(
         untold = [id_ for id_ in untold if id_ not in asked]
     why = " ".join(report["notes"]) or "the run ended before it was taken"
     return [{"event_id": id_, "error": why, "attempts": 0, "set_aside": False} for id_ in untold]
-
-
-def _left_alone(report: Report) -> bool:
-    """Whether a tick failed without an attempt: a service is left alone, and every tick fails."""
-    return any(failed["event_id"] and not failed["attempts"] for failed in report["failures"])
 
 
 class DayPlayer:

@@ -15,7 +15,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
 from graph.cli.views import (
     LOOKING_BACK,
@@ -109,7 +109,6 @@ async def retry(
 
 
 def _message(text: str) -> str:
-    """`text`, or standard input for `-`."""
     if text != "-":
         return text
     try:
@@ -158,7 +157,6 @@ def report_failures(session: Session, report: Report) -> int:
 
 
 def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
-    """What a request did, for people."""
     changes = [change for change in report["mode_changes"] if change["why"] != "request"]
     lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
     for tick_report in report["ticks"]:
@@ -298,14 +296,12 @@ async def _watched(screen: Screen, context: AgentContext, given: Mapping[str, An
 
 
 async def _show(session: Session, report: NightReport, *, everything: bool) -> None:
-    """Print a night, with the names behind its ids."""
     names = await labels_for(session.agent.context, report["operations"])
     more = session.options.command_line("night", report["id"] or "", "--all")
     session.screen.result(report, night_view(report, names, everything=everything, more=more))
 
 
 def _say_what_next(session: Session, report: NightReport) -> None:
-    """How a person goes on with a preview, or with a night that was held back."""
     if report["id"] is None or report.get("status") not in ("preview", "held"):
         return
     screen, (apply, discard) = session.screen, _both_ways(session.options, report["id"])
@@ -315,7 +311,6 @@ def _say_what_next(session: Session, report: NightReport) -> None:
 
 
 def _held_line(options: Options, report: NightReport) -> str | None:
-    """Why a night is held back and how to go on; None if it is not."""
     if report.get("status") != "held" or report["id"] is None:
         return None
     why = (report.get("gate") or {}).get("held") or "it would change much"
@@ -324,7 +319,6 @@ def _held_line(options: Options, report: NightReport) -> str | None:
 
 
 def _both_ways(options: Options, night_id: str) -> tuple[str, str]:
-    """The commands that apply a night and that discard it."""
     apply = options.command_line("sleep", "--apply", night_id)
     return apply, options.command_line("night", night_id, "--discard")
 

@@ -20,7 +20,7 @@ from typer import Option
 
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.views import (
     LOOKING_BACK,
     STEP_NAMES,
@@ -117,11 +117,7 @@ async def run(
 
 
 def settings_given(**given: Any) -> Settings:
-    """The settings that the options ask for; an hour switches the schedule on.
-
-    Raises:
-        InputError: a value is out of range, or `--sleep-hours` stands without `--sleep-at`.
-    """
+    """The settings that the options ask for; an hour switches the schedule on."""
     said = {key: value for key, value in given.items() if value is not None}
     if "sleep_duration_hours" in said and "sleep_start_hour" not in said:
         raise InputError("--sleep-hours says how long; give --sleep-at HOUR too")
@@ -312,7 +308,6 @@ class Lines(Listener):
 
 
 def _line(what: str, record: Any) -> tuple[str, Mapping[str, Any]]:
-    """A piece of news as the kind and the fields of its line."""
     match what:
         case "mode":
             kind = "fell_asleep" if record["mode"] == "sleep" else "woke"
@@ -368,7 +363,6 @@ def _signals(
 
 
 def _when(settings: Settings) -> str:
-    """The pace and the hours of sleep, in a sentence."""
     pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
         return f"{pace}; it has no hours of sleep"

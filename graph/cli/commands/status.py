@@ -13,7 +13,7 @@ from rich.text import Text
 from typer import Option
 
 from graph.cli.access import Session, reading
-from graph.cli.options import Options, command
+from graph.cli.program import Options, command
 from graph.cli.turn import why_stopped
 from graph.cli.views import clean, log_view, moment, one_line, ruled_table, status_view
 from graph.use_cases import briefing, prompt_of
@@ -82,7 +82,6 @@ async def prompt(
 
 
 def _prompt_view(user: str, own: AssistantPrompt) -> RenderableType:
-    """The user's prompt, the assistant's own prompt, and its versions, newest first."""
     version = f"  version {own['version']}"
     parts: list[RenderableType] = [
         Text.assemble(("The user's prompt", "bold"), ("  setting user_prompt", "dim")),
@@ -152,11 +151,7 @@ async def log(
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """The time (UTC) that `--since` names: ISO 8601, `30m`, `2h`, `3d`, today or yesterday.
-
-    Raises:
-        InputError: it is no time.
-    """
+    """The time (UTC) that `--since` names: ISO 8601, `30m`, `2h`, `3d`, today or yesterday."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     word = text.strip().lower()
     try:

@@ -1,7 +1,6 @@
 """What the command line prints: the screen, and a view of each thing that it shows."""
 
 from graph.cli.views.console import (
-    FIRST_WORDS,
     Screen,
     clean,
     counted,
@@ -10,9 +9,9 @@ from graph.cli.views.console import (
     moment,
     one_line,
     ruled_table,
+    short_id,
 )
 from graph.cli.views.listener import LOOKING_BACK, Listener, News, follow
-from graph.cli.views.memory import FLAGS, correction_view, memory_counts, memory_view, recall_view
 from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view, taken_back
 from graph.cli.views.run import (
     CLEAR,
@@ -35,8 +34,6 @@ from graph.cli.views.status import briefing_view, goals_view, log_view, projects
 
 __all__ = [
     "CLEAR",
-    "FIRST_WORDS",
-    "FLAGS",
     "LOOKING_BACK",
     "STEP_NAMES",
     "Listener",
@@ -49,7 +46,6 @@ __all__ = [
     "arguments",
     "briefing_view",
     "clean",
-    "correction_view",
     "cost_line",
     "counted",
     "date",
@@ -58,8 +54,6 @@ __all__ = [
     "footer",
     "goals_view",
     "log_view",
-    "memory_counts",
-    "memory_view",
     "mode_line",
     "moment",
     "night_line",
@@ -68,9 +62,9 @@ __all__ = [
     "one_line",
     "projects_view",
     "question_view",
-    "recall_view",
     "ruled_table",
     "sent_line",
+    "short_id",
     "status_view",
     "still_waiting",
     "stop_line",

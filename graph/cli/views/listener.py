@@ -89,7 +89,7 @@ class Listener:
         """A node of `awake` or `sleep` has run."""
 
     async def news(self, news: Sequence[News]) -> None:
-        """What a part of the stream added: events that a tick takes, and items of the report."""
+        """News in one part of the stream: events that a tick takes, and items of the report."""
 
     def _chunk(self, message: Any, metadata: Mapping[str, Any]) -> None:
         """Pass on what the model says in a tick; its other calls are not for the reader."""
@@ -132,7 +132,6 @@ class Listener:
             yield "night", report["night"]
 
     def _ticked(self, node: str, update: Mapping[str, Any]) -> None:
-        """A node of a tick has run."""
         if node == "begin_tick":
             # A tick that waited for a person has told of these before.
             self._told = len(update["loop"]["tools"])
@@ -153,7 +152,6 @@ class Listener:
             self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
 
     def _assembled(self, context: AssembledContext | None) -> None:
-        """The kind of tick is known now."""
         before = self._aside
         self._aside = context is not None and context["context_type"] in LOOKING_BACK
         if self._aside and not before:
@@ -169,10 +167,7 @@ class Listener:
 
 
 async def follow(context: AgentContext, given: Mapping[str, Any], listener: Listener) -> Report:
-    """Run an agent on `given` and tell `listener`; returns the run's report, failures included.
-
-    Raises as `graph.use_cases.run`.
-    """
+    """Run an agent on `given` and tell `listener`; returns the run's report, failures included."""
     listener.begins()
     parts = stream(
         context,

@@ -71,9 +71,7 @@ STATUS = {
     "open": "not ended",
 }
 
-
 Operations = Sequence[Operation]
-
 
 ChangeRow = tuple[Text, Text]
 """A sign and a text."""
@@ -102,11 +100,7 @@ def night_view(
 ) -> RenderableType:
     """A night's report: its steps, its changes, what is left and why.
 
-    Args:
-        report: the night.
-        names: the names behind the ids in it; default those that its operations tell.
-        everything: whether to show lists at full length.
-        more: the command that does so.
+    With `everything` lists are shown at full length; `more` is the command that does so.
     """
     if report["id"] is None:
         return Text("Nothing to do tonight: no model was called.")
@@ -166,7 +160,6 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 
 
 def _outcome(night: NightLine) -> Text:
-    """What became of a night, in a word or two."""
     status = night["status"]
     if status == "complete":
         if night["left"]:
@@ -203,7 +196,6 @@ def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
 
 
 def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
-    """Lines on the compaction, on what is left, and on what stopped, held or failed."""
     parts: list[RenderableType] = []
     if "compaction" in report:
         parts.append(Text(compaction_line(report["compaction"])))
@@ -367,7 +359,8 @@ def _noticed(operations: Operations, names: Labels) -> Section:
     for change in _of_kind(operations, "observe_entity"):
         seen = change["after"]["observation"]
         text = Text.assemble((one_line(change["after"]["name"]), "bold"), ": ")
-        text.append(one_line(seen["text"])).append(_by(seen["speaker"]), "dim")
+        by = f" ({one_line(seen['speaker'])})" if seen["speaker"] else ""
+        text.append(one_line(seen["text"])).append(by, "dim")
         rows.append((Text("•", "cyan"), text))
     return Section(f"Noted {counted(len(rows), 'observation')}", rows)
 
@@ -451,7 +444,7 @@ def _settled(operations: Operations, names: Labels) -> Section:
 
 
 def _mark(change: Any, cited: Collection[str]) -> str:
-    """What became of an entry. Only one that a fact cites was made into facts."""
+    """The outcome for an entry. Only an entry that a fact cites was made into facts."""
     mark = str(change["after"]["consolidation"])
     if mark == "consolidated" and change["target"] not in cited:
         return "with nothing to keep"
@@ -475,7 +468,6 @@ def _links(operations: Operations, relation: str) -> list[Any]:
 
 
 def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) -> Text:
-    """A fact's text, speaker and date; crossed out if it is `gone`."""
     origin = [one_line(fact["speaker"])] if fact["speaker"] else []
     origin += [date(fact["valid_from"])] if fact["valid_from"] else []
     if sources:
@@ -488,10 +480,6 @@ def _entry(entry: dict[str, Any]) -> Text:
     who = f"{one_line(entry['source_entity'])}, " if entry["source_entity"] else ""
     when = f" ({who}{date(entry['timestamp'])})"
     return Text.assemble(one_line(entry["content"]), (when, "dim"))
-
-
-def _by(who: str | None) -> str:
-    return f" ({one_line(who)})" if who else ""
 
 
 def _because(text: Text, reason: str) -> Text:

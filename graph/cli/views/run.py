@@ -212,7 +212,7 @@ def footer(tick: TickReport, context: dict[str, Any]) -> Text:
 
 
 def what_next(failure: FailureReport, most: int) -> str:
-    """What becomes of an event after a failed tick, of `most` attempts."""
+    """The fate of an event after a failed tick, with `most` attempts allowed."""
     if failure["event_id"] is None:
         return "that tick is dropped"
     if failure["set_aside"]:

@@ -84,15 +84,7 @@ def status_view(
     stop: str | None = None,
     verbose: bool = False,
 ) -> RenderableType:
-    """The agent at a glance.
-
-    Args:
-        status: as `graph.use_cases.status.status` gives it.
-        agent: the agent's name.
-        aside: the events that were set aside.
-        stop: why the emergency stop was set.
-        verbose: whether to list each part of the prompt.
-    """
+    """The agent at a glance, from its status; `stop`: why the emergency stop is set."""
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold")
     rows.add_column()
@@ -126,10 +118,7 @@ def briefing_view(briefing: Briefing) -> RenderableType:
         Text.assemble(("Since the night of ", "dim"), (day(briefing["at"]), "dim"))
     ]
     for heading, lines in lines_of(briefing):
-        table = Table.grid(padding=(0, 1))
-        for line in lines:
-            table.add_row(Text("•", "cyan"), Text(one_line(line)))
-        parts += [Text(heading, "bold"), table]
+        parts += [Text(heading, "bold"), _bullets(lines, "cyan")]
     if briefing["questions"]:
         parts.append(Text("Say which one is true, and it is settled.", "dim"))
     return Group(*parts)
@@ -282,10 +271,10 @@ def _set_aside(item: InboxItem) -> str:
     return one_line(f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}')
 
 
-def _bullets(lines: Iterable[str]) -> RenderableType:
+def _bullets(lines: Iterable[str], style: str = "dim") -> RenderableType:
     rows = Table.grid(padding=(0, 1))
     for line in lines:
-        rows.add_row(Text("•", style="dim"), Text(one_line(line)))
+        rows.add_row(Text("•", style), Text(one_line(line)))
     return rows
 
 
@@ -340,7 +329,6 @@ def _did(entry: AuditEntry) -> str:
 
 
 def _more(entry: AuditEntry) -> Iterator[str]:
-    """Details worth showing."""
     detail = entry["detail"]
     if entry["what"] in ("goal_updated", "goal_completed"):
         yield ", ".join(_change(key, value) for key, value in detail.items())

@@ -136,7 +136,7 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Questions": reflection.questions,
     "Insights": reflection.insights,
 }
-"""What gives the arguments of a structured answer, by the name of its form."""
+"""Functions that make the arguments of a structured answer, by the name of its form."""
 _PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
 _HOW_TO_GET = dict.fromkeys(
     ("read_file", "write_file"), " without a working folder (CIRCADIAN_FOLDER)"
@@ -147,7 +147,7 @@ _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", r
 
 @dataclass(frozen=True)
 class OfflineAnswer:
-    """What the model says and calls."""
+    """The model's text and tool calls."""
 
     text: str
     calls: tuple[Call, ...] = ()
@@ -183,7 +183,7 @@ def _called(*calls: Call) -> OfflineAnswer:
 
 
 def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
-    """A tick of its own: the next open goal in a sentence; it has no hands to work on it."""
+    """Answer an autonomous tick with the next open goal; the rules cannot work on it."""
     said = next_step(prompt.goals)
     if "noop" in tools and not prompt.done:
         return _called(Call("noop", {"reasoning": said}))

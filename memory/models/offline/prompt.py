@@ -12,13 +12,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from memory.messages import MARK as SUMMARY
 from memory.messages import (
-    DatedLine,
     GoalLine,
     ProjectLine,
     as_said,
     data_in,
     event_text,
     front_of,
+    mark_of,
     prompt_lines,
     unescaped,
 )
@@ -94,7 +94,8 @@ class Prompt:
 
 def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     """Cut the messages at the newest human one. Without one, the event in hand is empty."""
-    messages = [message for message in messages if not _is_component(message)]
+    # A prompt component of the user's is nothing that somebody said.
+    messages = [message for message in messages if "component" not in mark_of(message)]
     places = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
     at = places[-1] if places else len(messages)
     newest = messages[at] if places else HumanMessage("")
@@ -103,7 +104,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     name = newest.name if newest.name not in (None, "", "local") else None
     return Prompt(
         system="\n".join([*(text for text in system if not text.startswith(SUMMARY)), front]),
-        human=_plain(newest).strip(),
+        human=event_text(newest).strip(),
         sender=name or "the user",
         history=tuple(messages[:at]),
         done=tuple(_done(messages[at + 1 :])),
@@ -152,24 +153,9 @@ def said_by_people(messages: Sequence[BaseMessage]) -> list[tuple[str, HumanMess
         (text, message)
         for message in messages
         if isinstance(message, HumanMessage)
-        and (text := _plain(message).strip())
+        and (text := event_text(message).strip())
         and not text.startswith("[")
     ]
-
-
-def _plain(message: BaseMessage) -> str:
-    """A message's text, without the block that marks it as data and what stands before it."""
-    return event_text(message)
-
-
-def _mark(message: BaseMessage) -> Mapping[str, Any]:
-    mark = message.additional_kwargs.get("circadian")
-    return mark if isinstance(mark, dict) else {}
-
-
-def _is_component(message: BaseMessage) -> bool:
-    """Whether it is a prompt component of the user's, and nothing that somebody said."""
-    return "component" in _mark(message)
 
 
 def _done(messages: Sequence[BaseMessage]) -> list[Done]:
@@ -185,7 +171,7 @@ def _done(messages: Sequence[BaseMessage]) -> list[Done]:
 def _result(message: ToolMessage | None) -> Mapping[str, Any] | str | None:
     if message is None:
         return None
-    text = _plain(message)
+    text = event_text(message)
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -195,11 +181,10 @@ def _result(message: ToolMessage | None) -> Mapping[str, Any] | str | None:
 
 def _shown(kind: str, lines: Sequence[str]) -> list[Quotable]:
     found = [line for line in map(prompt_lines.read_shown, lines) if line]
-    return [Quotable(f"{kind}, {_when(line)}", line.text) for line in found]
-
-
-def _when(line: DatedLine) -> str:
-    return f"{line.at}, {line.speaker}" if line.speaker else line.at
+    return [
+        Quotable(", ".join(filter(None, (kind, line.at, line.speaker))), line.text)
+        for line in found
+    ]
 
 
 def _from_history(prompt: Prompt) -> list[Quotable]:

@@ -20,7 +20,7 @@ NOT_OFFLINE = (
 )
 
 _LEAST_SHARE = 0.4
-"""Of the weight of the question's words, the part that a line must have."""
+"""Least share of the weight of the question's words that a line must have."""
 
 _NEAR_BEST = 0.75
 """A further line is quoted when its share is at least this part of the best one's."""
@@ -32,15 +32,17 @@ _LONGEST_FIELD = 200
 """Characters."""
 
 _ASKING_WORDS = {
-    stem(one) for one in ("know", "remember", "recall", "say", "think", "work", "current")
+    stem(word) for word in ("know", "remember", "recall", "say", "think", "work", "current")
 }
 
 
 def answer(question: str, prompt: Prompt) -> str:
-    """From the clock or the goals, else the best lines with their sources, or a plain no."""
-    if (known := about_itself(question, prompt)) is not None:
-        return known
-    found = best(question, _quotable(sources(prompt)), asker=prompt.sender)
+    """Answer from the clock or the goals, else quote the best lines, else say a plain no."""
+    if (own := about_itself(question, prompt)) is not None:
+        return own
+    # A mere question knows nothing.
+    known = [one for one in sources(prompt) if not all(map(is_question, sentences(one.text)))]
+    found = best(question, known, asker=prompt.sender)
     if found:
         return "\n".join(map(quote, found))
     return NOT_OFFLINE if _ASKS_TO_ACT.match(question.strip()) else NOT_KNOWN
@@ -79,18 +81,13 @@ def quote(source: Quotable) -> str:
 
 
 def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
-    """Without those whose words stand within a better one's, or around them."""
+    """Drop a source whose words contain, or are contained in, those of a better one."""
     kept: list[tuple[str, Quotable]] = []
-    for one in found:
-        text = " ".join(one.text.lower().split())
+    for source in found:
+        text = " ".join(source.text.lower().split())
         if not any(text in other or other in text for other, _ in kept):
-            kept.append((text, one))
-    return [one for _, one in kept]
-
-
-def _quotable(found: Sequence[Quotable]) -> list[Quotable]:
-    """No mere questions: they know nothing."""
-    return [one for one in found if not all(map(is_question, sentences(one.text)))]
+            kept.append((text, source))
+    return [source for _, source in kept]
 
 
 # Questions about the assistant itself: its goals, its clock, what it can do.
@@ -138,7 +135,6 @@ ABILITIES = (
 
 
 def _goals_told(goals: Sequence[GoalLine], *, count: bool) -> str:
-    """The goals with their subtasks, or how many roots are open."""
     roots = [goal for goal in goals if goal.depth == 0 and goal.status == "active"]
     if not roots:
         return "No goal is open."
@@ -163,7 +159,7 @@ _TEMPLATES = {
     "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
-"""By tool: its sentence, filled with the call's arguments and the result's fields."""
+"""Sentence by tool; it is filled with the call's arguments and the result's fields."""
 
 
 def told(done: Done) -> str:
@@ -214,18 +210,10 @@ def _short(value: object) -> str:
     return shortened(str(value), _LONGEST_FIELD)
 
 
-def _rows(found: object) -> list[Result]:
-    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
-
-
 def _list_projects(result: Result, done: Done) -> str:
-    found = result.get("projects")
-    if isinstance(found, Mapping):
-        found = [{"key": key, **value} for key, value in found.items()]
     lines = [
-        f"- {row.get('key') or row.get('project_key')} ({row.get('status')}): "
-        f"{_short(row.get('summary', ''))}"
-        for row in _rows(found)
+        f"- {row['project_key']} ({row['status']}): {_short(row['summary'])}"
+        for row in result["projects"]
     ]
     return "\n".join(["Projects:", *lines]) if lines else "There is no project yet."
 
@@ -244,11 +232,8 @@ def _update_project(result: Result, done: Done) -> str:
 
 
 def _decompose_goal(result: Result, done: Done) -> str:
-    lines = [
-        f"- {row.get('id')}: {row.get('description')}" for row in _rows(result.get("subtasks"))
-    ]
-    goal = result.get("goal_id") or done.args.get("goal_id")
-    return "\n".join([f"Split goal {goal} into {len(lines)} subtasks:", *lines])
+    lines = [f"- {row['id']}: {row['description']}" for row in result["subtasks"]]
+    return "\n".join([f"Split goal {result['goal_id']} into {len(lines)} subtasks:", *lines])
 
 
 def _update_goal(result: Result, done: Done) -> str:
@@ -265,17 +250,11 @@ def _add_session_memory(result: Result, done: Done) -> str:
 
 
 def _recalled(result: Result, done: Done) -> str:
-    lists = [value for value in result.values() if isinstance(value, list)]
-    texts = [
-        Quotable(_memory_label(row), str(row.get("text") or row.get("content") or ""))
-        for row in _rows(lists[0] if lists else [])
+    found = [
+        Quotable(", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"])
+        for row in result["memories"][:_MOST_RECALLED]
     ]
-    return "\n".join(quote(each) for each in texts[:_MOST_RECALLED] if each.text) or NOT_KNOWN
-
-
-def _memory_label(row: Result) -> str:
-    at = str(row.get("at") or row.get("timestamp") or "")[:10]
-    return ", ".join(part for part in ("memory", at, row.get("speaker")) if part)
+    return "\n".join(map(quote, found)) or NOT_KNOWN
 
 
 def _any(result: Result, done: Done) -> str:

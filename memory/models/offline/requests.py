@@ -48,7 +48,7 @@ def create_project(given: Given, scene: Scene) -> Step:
 
 
 def swap_project(given: Given, scene: Scene) -> Step | None:
-    """A project that is known, or one that the sentence calls a project."""
+    """Switch to a known project, or to a name that the sentence calls a project."""
     found = find_project(given["name"], scene)
     if isinstance(found, Unclear):
         return found
@@ -61,7 +61,7 @@ def swap_project(given: Given, scene: Scene) -> Step | None:
 
 
 def update_project(given: Given, scene: Scene) -> Step:
-    """A line more in the active project's context, or its end."""
+    """Add a line to the active project's context, or complete the project."""
     found = find_project(given["name"], scene) if given.get("name") else None
     if isinstance(found, Unclear):
         return found
@@ -93,7 +93,7 @@ def add_goal(given: Given, scene: Scene) -> Step | None:
 
 
 def decompose_goal(given: Given, scene: Scene) -> Step | None:
-    """The goal meant; "it" without a goal before is asked back."""
+    """Split the goal that is meant; ask which one if "it" has no goal before it."""
     found = _goal(given, scene)
     if isinstance(found, GoalLine):
         return Call("decompose_goal", {"goal_id": found.id})
@@ -102,7 +102,7 @@ def decompose_goal(given: Given, scene: Scene) -> Step | None:
 
 
 def set_progress(given: Given, scene: Scene) -> Step | None:
-    """A percentage; 100 completes."""
+    """Set the progress in percent; 100 completes the goal."""
     progress = int(given["n"])
     if progress > 100:
         return Unclear(f"Progress is between 0 and 100 %, not {progress} %.")
@@ -111,12 +111,12 @@ def set_progress(given: Given, scene: Scene) -> Step | None:
 
 
 def set_status(status: str) -> Build:
-    """The goal meant gets this status."""
+    """Give the goal that is meant this status."""
     return lambda given, scene: _update_goal(given, scene, status=status)
 
 
 def remember(given: Given, scene: Scene) -> Step:
-    """Told in the third person: session memory has no speaker."""
+    """Rewrite the sentence in the third person: session memory has no speaker."""
     what = given["what"]
     what = f"I need {what}" if what.lower().startswith("to ") else what
     content = third_person(what, scene.person)
@@ -124,18 +124,18 @@ def remember(given: Given, scene: Scene) -> Step:
 
 
 def write_file(given: Given, scene: Scene) -> Step:
-    """The text as it was said."""
+    """Write the text word for word."""
     return Call("write_file", {"file_path": given["path"], "text": given["text"]})
 
 
 def observe_entity(given: Given, scene: Scene) -> Step:
-    """Told in the third person: a profile is about someone else than who speaks."""
+    """Rewrite the sentence in the third person: a profile is about somebody else."""
     noticed = third_person(given["observation"], scene.person)
     return Call("update_entity_observation", {"entity": given["entity"], "observation": noticed})
 
 
 def as_it_is(tool: str) -> Build:
-    """The parts of the sentence are the arguments."""
+    """Use the parts of the sentence as the arguments."""
     return lambda given, scene: Call(tool, dict(given))
 
 
@@ -178,7 +178,7 @@ _SHOW = r"(?:list|show|show me|tell me|what are|which are|name)"
 
 
 class Rule(NamedTuple):
-    """What a sentence must look like to become a call of a tool."""
+    """The form of a sentence that becomes a call of a tool."""
 
     tool: str
     build: Build
@@ -330,8 +330,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:drop|abandon|give up(?: on)?|cancel|delete|remove) (?P<goal>.*\bgoal\b.*)",
     ),
 )
-"""In this order; of the rules that a sentence fits, the first that makes sense wins."""
-
+"""The order counts: the first rule that fits the sentence and makes sense wins."""
 
 REFUSALS: tuple[tuple[str, str], ...] = (
     (
@@ -390,8 +389,7 @@ class Wishes:
     """A message, read."""
 
     calls: list[Call] = field(default_factory=list)
-    """In the order of the message; those that wait for a result are not in it yet."""
-    waiting: bool = False
+    """The calls in the order of the message, without those that wait for a result."""
     unclear: list[str] = field(default_factory=list)
     impossible: list[str] = field(default_factory=list)
     """Tools that a request needs and that are not at hand."""
@@ -437,9 +435,7 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
             wishes.unclear.append(step.text)
         elif rule.tool not in tools:
             wishes.impossible.append(rule.tool)
-        elif isinstance(step, Later):
-            wishes.waiting = True
-        else:
+        elif isinstance(step, Call):  # and not Later, which waits for a result
             scene.plan(step)
             wishes.calls.append(step)
         return True
@@ -460,7 +456,6 @@ def _sort(part: str, wishes: Wishes, prompt: Prompt) -> None:
 
 
 def _rules_for(part: str) -> list[tuple[Rule, Given]]:
-    """The rules whose form the sentence has, in the table's order."""
     bare = _bare(part)
     if len(bare) > _LONGEST_REQUEST:
         return []

@@ -1,4 +1,4 @@
-"""What the requests of a message refer to: the goals and projects meant. Pure."""
+"""The goals and projects that the requests of a message refer to. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POINTERS = {"it", "that", "this", "that one", "this one", "that goal", "this go
 _THE_GOAL = {"goal", "the goal", "my goal", "our goal"}
 
 _LEAST_SHARE = 0.5
-"""Of the words in a phrase, the part that must stand in the goal's description."""
+"""Least share of a phrase's words that the goal's description must have."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ Step = Call | Unclear | Later
 
 @dataclass
 class Scene:
-    """What is known while the requests of one message are read, in order."""
+    """The knowledge with which the requests of one message are read, in order."""
 
     prompt: Prompt
     remarks: str = ""
@@ -61,7 +61,6 @@ class Scene:
                 self.goals.append(self.pointed)
 
     def _added(self, call: Call) -> GoalLine | None:
-        """The goal that this call has made since the newest message."""
         for done in self.prompt.done:
             goal_id = done.result.get("goal_id") if isinstance(done.result, Mapping) else None
             if done.name == "add_goal" and done.args == call.args and goal_id:
@@ -128,7 +127,6 @@ def _pointed(bare: str, scene: Scene) -> GoalLine | Unclear | Later | None:
 
 
 def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
-    """Those that share most words with the phrase, if they share enough."""
     shares = [(_share(stems, goal.description), goal) for goal in candidates]
     best = max((share for share, _ in shares), default=0.0)
     return [goal for share, goal in shares if share == best >= _LEAST_SHARE]
@@ -143,7 +141,7 @@ def _only(
     stems: set[str],
     all_goals: Sequence[GoalLine],
 ) -> GoalLine | Unclear | None:
-    """The one meant: alone, or said in all its words, or the parent of the others."""
+    """The goal meant: the only one, one named in all its words, or the parent of the others."""
     if len(found) <= 1:
         return found[0] if found else None
     complete = [goal for goal in found if set(content_stems(goal.description)) <= stems]
@@ -169,7 +167,7 @@ def _which(found: Sequence[GoalLine]) -> Unclear:
 
 
 def _is_meant(project: ProjectLine, stems: set[str]) -> bool:
-    """Whether a word stands in the project's key, and all words in its key and summary."""
+    """Whether the key has one of the words, and key and summary together have all of them."""
     key = re.sub(r"[_\W]+", " ", project.key)
     return bool(stems & set(content_stems(key))) and stems <= set(
         content_stems(f"{key} {project.summary}")

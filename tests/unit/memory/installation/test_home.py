@@ -17,8 +17,7 @@ from pydantic import SecretStr
 from memory.errors import DatabaseDown, FolderError, InputError
 from memory.installation.database import DATABASE_SCHEMA, Database, open_database
 from memory.installation.folder import DataFolder
-from memory.installation.opening import is_made, open_installation
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation, is_made, open_installation
 from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import Deployment
 from memory.storage.postgres.connections import address_of

@@ -18,7 +18,7 @@ from memory.errors import BusyError
 from memory.installation.database import open_database
 from memory.installation.folder import DataFolder, open_folder
 from memory.installation.locks import FolderAgentLock, FolderServerLock
-from memory.installation.protocol import Installation, WriterLock
+from memory.installation.opening import Installation, WriterLock
 from tests.support.homes import KINDS, home_of, is_database, url_of
 from tests.support.source_files import ROOT
 

@@ -167,7 +167,7 @@ async def test_a_wrong_configuration_is_one_line_that_names_the_variable(
     assert line.format(server.base_url) in told
     assert "gpt-test" in told
     for never in ("\n", "sk-for-tests-only", "<html", "418"):
-        assert never not in told
+        assert never not in told.replace(server.base_url, "")  # whose port may be any number
     assert len(server.requests) == 1
 
 

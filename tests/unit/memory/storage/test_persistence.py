@@ -18,8 +18,7 @@ from blockbuster import blockbuster_ctx
 
 from graph import persistence
 from memory.errors import BusyError, FolderError
-from memory.installation.opening import open_installation
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation, open_installation
 from memory.settings import Deployment
 from memory.storage.access import count_items, list_items
 from tests.support.homes import KINDS, folder_in, is_database, rows

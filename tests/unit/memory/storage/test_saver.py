@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graph.persistence import open_saver
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from tests.support.homes import KINDS, fetch, folder_in, home_of, rows
 from tests.support.saver_graph import DURABILITIES, Durability, Story, ask, pragma, thread
 

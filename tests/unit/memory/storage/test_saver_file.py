@@ -23,7 +23,7 @@ from graph.persistence import open_saver
 from memory.errors import FolderError, MemoryStoreError
 from memory.installation.database import Database
 from memory.installation.folder import DataFolder
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from tests.support.homes import KINDS, folder_in, home_of, refuse, rows
 from tests.support.saver_graph import Story, ask, pragma, stock_saver, thread
 

@@ -11,7 +11,7 @@ import pytest
 from langgraph.types import Command, StateSnapshot
 
 from graph.persistence import open_saver
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from tests.support.homes import KINDS, home_of
 from tests.support.saver_graph import (
     DURABILITIES,

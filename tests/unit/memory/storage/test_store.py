@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchOp
 
 from graph.persistence import open_store
 from memory.errors import FolderError, MemoryStoreError
-from memory.installation.protocol import Installation
+from memory.installation.opening import Installation
 from memory.storage.access import InsertingStore, ListingStore
 from memory.storage.sqlite.store import PUTS_PER_STATEMENT, CircadianSqliteStore
 from tests.support.homes import KINDS, folder_in, home_of, refuse, variables

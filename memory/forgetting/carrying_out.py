@@ -1,4 +1,4 @@
-"""A forget in progress: what a second attempt needs after a crash, and the cleaning of the disk.
+"""Carrying out a forget: what a second attempt needs after a crash, the facts, and the disk.
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
 until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
@@ -12,15 +12,18 @@ are the operator's.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import aiosqlite
+from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from memory.errors import MemoryStoreError
-from memory.records import Scope
+from memory.facts import SemanticMemory, scope_filters, user_filters
+from memory.forgetting.erasure import Erasure, fact_after
+from memory.records import Fact, Scope
 from memory.storage import write_batch
 
 FORGETTING, OPEN, RESIDUE = "forgetting", "open", "residue"
@@ -80,13 +83,10 @@ async def ended(store: BaseStore, scope: Scope) -> None:
 
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
-
 STORE_TABLES = ("store", "memory_history")
-
 
 MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
 """Semantic memory rewrites these itself; only their statistics are cleared here."""
-
 
 _CLEARS_STATISTICS = 180_000
 """First version of PostgreSQL in which a table's owner can clear its statistics."""
@@ -141,3 +141,93 @@ async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
                     ([*tables, *MEMORY_TABLES],),
                 )
             await conn.execute("VACUUM (FULL) pg_catalog.pg_statistic")
+
+
+# Facts, their history, and the rows of journal entries
+
+
+BATCH = 200
+"""Facts removed in one transaction."""
+
+
+class Found(NamedTuple):
+    """Rows of journal entries that contain erased words."""
+
+    gone: list[str]
+    """Ids of the rows of entries that go."""
+    stale: set[str]
+    """Entries that stay and whose rows are made again: a row also holds the entries before it."""
+
+
+async def erase(
+    semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
+) -> None:
+    """Remove facts with Mem0's history of them, and `rows`. Missing facts are skipped."""
+    if facts:
+        filters = {**scope_filters(scope), "kind": "fact", "id": list(facts)}
+        await semantic.run(_delete_facts, semantic, filters)
+    if rows:
+        await semantic.drop_episodes(scope, rows)
+
+
+async def mend(
+    semantic: SemanticMemory, scope: Scope, staying: Sequence[Fact], erasure: Erasure
+) -> None:
+    """Update the facts that stay, and drop their history where it names the person."""
+    for fact in staying:
+        if changes := fact_after(fact, erasure):
+            await semantic.update(scope, fact["id"], changes)
+    ids = [fact["id"] for fact in staying]
+    await semantic.run(_mend_history, semantic, scope, ids, erasure)
+
+
+async def erase_memories(semantic: SemanticMemory, user: str) -> int:
+    """Remove every row of a user, in all agents; return how many."""
+    count = await semantic.run(_erase_user, semantic, user)
+    await semantic.scrub()
+    return count
+
+
+def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
+    """The rows made from any entry that goes or changes. Blocking."""
+    changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
+    filters = {**scope_filters(scope), "kind": "episode"}
+    found = Found([], set())
+    for row in semantic.open_table().select(filters):
+        op, payload = row.payload["op"], row.payload
+        made_of = (op, *payload["source_entries"], *payload["source_events"])
+        if changed.isdisjoint(made_of):
+            continue
+        if erasure.entries.get(op) is not None:
+            found.stale.add(op)
+        else:
+            found.gone.append(op)
+            found.stale.update(one for one in made_of if erasure.entries.get(one) is not None)
+    return found
+
+
+def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> int:
+    """Delete through Mem0, which keeps a history of each fact; return how many."""
+    ids = [row.id for row in semantic.open_table().select(dict(filters))]
+    for batch in batch_iterate(BATCH, ids):
+        with semantic.writing() as mem0:
+            for id_ in batch:
+                mem0.delete(id_)
+    return len(ids)
+
+
+def _erase_user(semantic: SemanticMemory, user: str) -> int:
+    filters = user_filters(Scope(user, ""))
+    facts = _delete_facts(semantic, {**filters, "kind": "fact"})
+    return facts + semantic.open_table().delete(filters)
+
+
+def _mend_history(
+    semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
+) -> None:
+    history = semantic.open_mem0().history
+    for id_ in ids:
+        rows = history.get_history(id_)
+        told = [row[key] or "" for row in rows for key in ("old_memory", "new_memory")]
+        if any(map(erasure.names.within, told)):
+            history.add_history(id_, None, None, "DELETE")
