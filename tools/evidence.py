@@ -199,12 +199,18 @@ class FactCheck:
         return shown(self.runtime)
 
     @cached_property
-    def _known(self) -> list[str]:
-        """The texts of the facts that a night's prompt shows as known."""
+    def _known(self) -> list[Source]:
+        """The facts that a night's prompt shows as known."""
         exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
         shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
         lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
-        return [line.text for line in map(prompt_lines.read_shown, lines) if line]
+        read = [line for line in map(prompt_lines.read_shown, lines) if line]
+        # What is disputed, past or inferred says what a fact is about, and is nobody's word.
+        own = (one.speaker if prompt_lines.unmarked(one) == one else None for one in read)
+        return [
+            Source(line.text, speaker, line.at.partition(" ")[2])
+            for line, speaker in zip(read, own, strict=True)
+        ]
 
 
 def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ _HOUR = re.compile(
     r"|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
-_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d:/]|[.,]\d)")
+_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d/]|[.,:]\d)")
 _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )

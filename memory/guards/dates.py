@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -41,7 +41,7 @@ _MONTH_OF = {
     for number, listed in enumerate(names.split(), 1)
     for name in listed.split("|")
 }
-_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _AMBIGUOUS = word_set(
     """
     may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
@@ -79,9 +79,9 @@ _LOOSE = word_set(
     """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
-_WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
+WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
 _WEEKDAYS_IN = re.compile(
-    rf"(?<![^\W\d_])({_WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
+    rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
     r"|-feira)?(?![^\W\d_])"
 )
@@ -186,9 +186,24 @@ _OPEN = re.compile(
 """Words for days that the rules do not know."""
 
 
+_DAY_WORDS = (
+    "eve|day|days|morning|evening|night|week|weeks|weekend|time|season|break|holidays?|monday|sunday"
+    "|is|was|and|or|we|i|the|at|in|on|to|for|with|this|next|last|until|till|but|if|so|he|she|they|you"
+    "|ferien|tage?|abend|montag|sonntag|zeit|woche\\w*"
+)
+_FEAST = "christmas|xmas|easter|halloween|thanksgiving|carnival|new year"
+_EVENT = re.compile(
+    rf"(?<!\w)(?:{_FEAST}) (?!(?:{_DAY_WORDS})(?!\w))[a-z]{{3,}}"
+    rf"|(?<!\w)(?:weihnachts|oster|faschings|karnevals|advents|silvester)(?!{_DAY_WORDS})[a-z]{{4,}}"
+    r"|(?<!\w)(?!(?:dia|jour|vacaciones|vacances|lunes|lundi|semana|semaine|antes|avant|despues|apres)"
+    r"(?!\w))\w{4,} de (?:navidad|noel|paques|pascua|carnaval)(?!\w)"
+)
+"""What is called after a feast need not be on it: a Christmas market, mercado de Navidad."""
+
+
 def is_feast(digits: str) -> bool:
     """Whether a text names a day that the rules cannot resolve, such as Easter."""
-    return _OPEN.search(digits) is not None
+    return _OPEN.search(_EVENT.sub(" ", digits)) is not None
 
 
 @dataclass
@@ -239,11 +254,11 @@ _YEAR = r"(?:,? ?(?:de |del |di )?((?:19|20)\d\d)(?!\d))?"
 _EXPLICIT = (
     re.compile(r"(?<![\d.])((?:19|20)\d\d)[-/.](\d\d?)[-/.](\d\d?)(?!\d)"),
     re.compile(r"(?:((?:19|20)?\d\d)年)?(\d{1,2})月(?:(\d{1,2})[日号]?)?"),
-    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({_MONTH}){_CASE}{_YEAR}"),
+    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({MONTH}){_CASE}{_YEAR}"),
     re.compile(
-        rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
+        rf"(?<![a-z])({MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
         rf"|[.,]\d){_YEAR}"),
-    re.compile(rf"(?<![a-z])({_MONTH}){_CASE}\.?{_YEAR}"),
+    re.compile(rf"(?<![a-z])({MONTH}){_CASE}\.?{_YEAR}"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?!\d|[/.]\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?!\d|[/.,]\d)"),
@@ -255,14 +270,14 @@ _RANGE = re.compile(
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
 _AFTER_RANGE = re.compile(
-    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{_MONTH}))"
+    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{MONTH}))"
 )
-_SPACED_MONTH = rf" (?:{_MONTH})"
+_SPACED_MONTH = rf" (?:{MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
-    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{_MONTH}))"
+    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     rf"|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
@@ -306,7 +321,8 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     elif kind == 4:
         if strict and match[1] in _AMBIGUOUS and not match[2]:
             before = match.string[max(0, start - 12) : start]
-            if not _MONTH_PLACE.search(before) and not match.string[end:].startswith("'"):
+            placed = _MONTH_PLACE.search(before) or match.string.startswith("'", end)
+            if not placed or "'s" in text:
                 return None
         year, month, day = match[2], _MONTH_OF[match[1]], None
     else:
@@ -378,12 +394,17 @@ def days_of(digits: str, said: Iterable[date]) -> Days:
 def _days_of(digits: str, today: date) -> Days:
     made = Days(today={today})
     _add_named(made, digits, today)
+    named = frozenset(made.days)
     _add_alone(made, digits, today)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
+        # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
+        made.days |= {
+            one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named
+        }
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
@@ -391,6 +412,37 @@ def _days_of(digits: str, today: date) -> Days:
     _add_ordinals(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
+
+
+def replaced(digits: str, said: Collection[date]) -> Iterator[tuple[Days, Days]]:
+    """The days that a sentence says are not meant, or no longer, each with the days that are.
+
+    "It moves from Friday to Sunday", "on the 24th, not on the 17th".
+    """
+    for pattern in _REPLACED:
+        for found in pattern.finditer(digits):
+            if pattern is _REPLACED[0] and not _MOVES.search(digits):
+                continue
+            rest = f"{digits[: found.start(1)]} ; {digits[found.end(1) :]}"
+            old, new = days_of(found[1], said), days_of(rest, said)
+            if old.spoken and new.spoken:
+                yield old, new
+
+
+_MOVES = re.compile(
+    r"mov|postpon|shift|chang|push|brought|bring|switch|resched|put (?:off|back)|delay|verschob"
+    r"|verleg|verlegt|wechsel|vorgezog|cambi|pasa|paso|mueve|movi|traslad|adelant|retras|aplaz|deplac"
+    r"|repouss|report|avanc|decal|ertele|kayd|alind|aldi|spost|rinvi|adia|antecip|verplaats"
+)
+_REPLACED = (
+    re.compile(r"(?<!\w)(?:from|von|vom|del?|du|da|van) (.{3,26}?) (?:to|till|auf|al?|au|naar|para)(?!\w)"),
+    re.compile(
+        r"(?<!\w)(?:not|instead of|rather than|nicht|statt|anstatt|no|en vez del?|en lugar del?|pas"
+        r"|au lieu d[eu]|non|invece d\w+|niet|nao|em vez d\w) ((?:on |am |el |le |il |a )?[^.,;:!?]{3,26})"
+    ),
+    re.compile(r"(?<!\w)((?:\d+ )?\w+) (?:degil|yerine)(?!\w)"),
+    re.compile(r"(?:[从由]|不是|而非)(.{2,9}?)(?=[改挪推提延调移到至，,]|$)"),
+)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -471,7 +523,7 @@ _NTH = re.compile(
     r"(?<!\w)(?P<n>first|1st|1\.?|erste\w*|primer\w*|premier\w*|ilk|2\w{0,5}\.?|second|zweite\w*|segundo"
     r"|deuxieme|ikinci|3\w{0,5}\.?|third|dritte\w*|tercer\w*|troisieme|ucuncu|4\w{0,5}\.?|fourth|vierte\w*"
     r"|cuarto|quatrieme|dorduncu|last|letzte\w*|ultimo|dernier|son) "
-    rf"(?P<day>{_WEEKDAY})(?:si|nin)?(?! ?\d)"
+    rf"(?P<day>{WEEKDAY})(?:si|nin)?(?! ?\d)"
     rf"|第(?P<n2>[一1234])个?(?:周|星期)(?P<day2>[一二三四五六日天1-6])"
 )
 _NTHS = (
@@ -550,6 +602,8 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
 
 
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
+_WEEK = re.compile(r" week(?![\w-]| ?\d)")
+"""Wednesday week is the Wednesday after the next one."""
 
 
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
@@ -562,7 +616,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
         return {week + timedelta(7)}
     if named.written.startswith("上"):
         return {week - timedelta(7)}
-    if _WEEK_ON.search(digits[: named.start]):
+    if _WEEK_ON.search(digits[: named.start]) or _WEEK.match(digits, named.end):
         return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
     made = {coming, past}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 
-from memory.guards import arithmetic, clock, dates, numbers
+from memory.guards import arithmetic, clock, dates, mood, numbers
 from memory.guards.lexicon import FUNCTION_WORDS, alike, content, fold, word_set
+from memory.guards.mood import sentences
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 
@@ -19,8 +20,12 @@ def other_day(fact: ProposedFact) -> str | None:
         if named.swapped and not dates.holds(fact.evidence.days, named):
             continue
         if _is_open(fact, named) or (
-            dates.holds(fact.evidence.days, named) and not _said_of_another(fact, named)
+            dates.holds(fact.evidence.days, named)
+            and not _said_of_another(fact, named)
+            and not _is_replaced(fact, named)
         ):
+            continue
+        if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
             continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
@@ -42,7 +47,30 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
         today = {one.weekday() for one in days.today}
         return named.weekday in today and not days.weekdays
     if dates.holds(dates.Days(days=days.today, today=days.today), named):
-        return named.day is None or not _said_of_another(fact, named)
+        return named.day is None or not _said_of_another(fact, named, today=True)
+    eve = dates.Days(days={one - timedelta(1) for one in days.today})
+    return bool(_NIGHT.search(fact.digits)) and dates.holds(eve, named) and not days.spoken
+
+
+_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|gece\w*|notte|noite)(?!\w)|夜")
+"""A night begins on the day before."""
+
+
+def _is_left_out(fact: ProposedFact) -> bool:
+    """Whether the sources name no day, so that an earlier statement may say which."""
+    return not fact.evidence.days.spoken
+
+
+def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether a source says that it is not this day, or no longer, and the fact names no other."""
+    others = [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]
+    if _NO_LONGER.search(fact.digits) or mood.denies(fact.text, fact.codes):
+        return False
+    for source, digits in fact.evidence.readings:
+        for _, sentence in sentences(digits):
+            for old, new in dates.replaced(sentence, fact.evidence.said(source.at)):
+                if dates.holds(old, named) and not any(dates.holds(new, one) for one in others):
+                    return True
     return False
 
 
@@ -55,27 +83,33 @@ def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
     return any(said.search(fold(one.text)) for one in fact.evidence.sources)
 
 
-def _said_of_another(fact: ProposedFact, named: dates.Named) -> bool:
+def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = False) -> bool:
     """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
 
-    Only clauses that share no word with the fact name its day.
+    Only clauses that share no word with the fact name its day. What names none may be said of the
+    day on which it was said (`today`), and so may a fact that has the other day as well.
     """
     if fact.translated or any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
         return False
-    best: tuple[int, bool] = (0, False)
+    others = [
+        one
+        for one in (*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True))
+        if one != named
+    ]
+    best, silent = 0, 0
     for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
         days = dates.Days()
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
+        near = fact.nearness(content(_DAY_NAMES.sub(" ", fold(sentence))))
         if not days.spoken:
-            continue
-        near = fact.nearness(content(sentence))
-        if dates.holds(days, named):
+            silent = max(silent, near)
+        elif dates.holds(days, named):
             if near:
                 return False
-        else:
-            best = max(best, (near, True))
-    return best[1] and best[0] >= 1
+        elif not (today and any(dates.holds(days, one) for one in others)):
+            best = max(best, near)
+    return best > (silent if today else 0)
 
 
 def _as_before(fact: ProposedFact, written: str) -> bool:
@@ -84,6 +118,7 @@ def _as_before(fact: ProposedFact, written: str) -> bool:
     return bool(_SAME.search(told)) and fact.is_known(written)
 
 
+_DAY_NAMES = re.compile(rf"(?<![^\W\d_])(?:{dates.MONTH}|{dates.WEEKDAY})(?![^\W\d_])")
 _SAME = re.compile(
     r"(?<!\w)(?:same|selben?|gleichen?|misma|meme|ayni)(?!\w)|同|原来|照旧", re.IGNORECASE
 )
@@ -150,6 +185,14 @@ _AT_TIME = re.compile(
 )
 
 
+def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether an earlier statement of the same speaker has it, and the sources count no such."""
+    told = fact.told_before.numbers
+    return _stands(number, told, ()) and not any(
+        _is_of(one, number) for one in fact.evidence.numbers
+    )
+
+
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
     text = _without_days(fact)
@@ -164,7 +207,7 @@ def other_number(fact: ProposedFact) -> str | None:
             continue
         if _stands(number, theirs, mine) or arithmetic.is_an_example(number, mine, theirs):
             pass
-        elif not _follows(number, fact, text):
+        elif not (_follows(number, fact, text) or _is_from_before(number, fact)):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
@@ -555,6 +598,11 @@ _REPLACED = (
     ),
     re.compile(r"(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"),
     re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
+)
+_NO_LONGER = re.compile(
+    r"(?<!\w)(?:from|instead|was|were|had|before|previous\w*|former\w*|originally|put off|put back"
+    r"|bisher|vorher|fruher|war|waren|ursprunglich|antes|era|avant|etait|onceki|eskiden|once"
+    r"|yerine)(?!\w)|从|原|之前"
 )
 _CONTRASTS = re.compile(
     r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old"

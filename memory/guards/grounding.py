@@ -43,7 +43,7 @@ def ungrounded(
     *,
     before: Sequence[Source] = (),
     people: Collection[str] = (),
-    known: Sequence[str] = (),
+    known: Sequence[Source] = (),
     zone: tzinfo = UTC,
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
@@ -54,8 +54,8 @@ def ungrounded(
         cited: its sources.
         before: what was said around them, to which their pronouns may refer.
         people: everybody known by name, so that a name is seen to be one.
-        known: facts of memory that were shown. Their names may say what the fact is about; their
-            numbers and claims bear nothing out.
+        known: facts of memory that were shown. Their names may say what the fact is about; a day
+            or a number that what is cited leaves out may come from those of the same speaker.
         zone: the people's time zone.
     """
     evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known))

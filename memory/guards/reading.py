@@ -57,7 +57,7 @@ class Evidence:
     """The people's time zone, in which "tomorrow" counts, too."""
     before: tuple[Source, ...] = ()
     """What was said before, to which a pronoun of a source may refer."""
-    known: tuple[str, ...] = ()
+    known: tuple[Source, ...] = ()
     """Facts that memory holds and that were shown: a new fact may call its subject as they do."""
 
     @cached_property
@@ -225,12 +225,24 @@ class ProposedFact:
         """
         part = re.escape(_POSSESSIVE.sub("", fold(written).strip(" .,;:")))
         said = re.compile(rf"(?<!\w){part}(?!\d)")
-        return any(said.search(fold(text)) for text in self._related)
+        return any(said.search(fold(one.text)) for one in self._related)
 
     @cached_property
-    def _related(self) -> list[str]:
+    def _related(self) -> list[Source]:
         """The known facts that share two words with this one."""
-        return [one for one in self.evidence.known if len(shared(self.words, content(one))) > 1]
+        known = self.evidence.known
+        return [one for one in known if len(shared(self.words, content(one.text))) > 1]
+
+    @cached_property
+    def told_before(self) -> Evidence:
+        """What the speakers of the sources said before, as known facts about the same have it.
+
+        A day or a number that a source leaves out may come from there. What others said bears
+        nothing out: else anybody's claim would come back as the speaker's own word.
+        """
+        own = self.evidence.speakers
+        told = [one for one in self._related if one.speaker in own]
+        return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
     def tongue(self) -> str | None:
