@@ -162,7 +162,11 @@ class FactCheck:
         `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
         """
         first = min(one["timestamp"] for one in cited)
-        earlier = [one for one in beside if one["timestamp"] <= first]
+        channels = {one["channel"] for one in cited}
+        earlier = sorted(
+            (one for one in beside if one["timestamp"] <= first and one["channel"] in channels),
+            key=lambda one: one["timestamp"],
+        )
         people = [*(one["source_entity"] or "" for one in (*cited, *beside)), *self._senders]
         if self._is_copy(text, cited):
             return f"{RECALLED}, and what it cites says nothing of it"

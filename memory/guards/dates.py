@@ -319,6 +319,8 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     elif kind == 3:
         year, month, day = match[3], _MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
+        if match[1] in _AMBIGUOUS and re.fullmatch(r"[a-z]+", text) and text != match[1]:
+            return None  # "Marin" is no March.
         if strict and match[1] in _AMBIGUOUS and not match[2]:
             before = match.string[max(0, start - 12) : start]
             placed = _MONTH_PLACE.search(before) or match.string.startswith("'", end)

@@ -14,7 +14,7 @@ from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 def other_day(fact: ProposedFact) -> str | None:
     """Why a day or a time of day of the fact does not follow from its sources."""
-    if not fact.evidence.familiar:
+    if not fact.familiar:
         return None
     for named in [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]:
         if named.swapped and not dates.holds(fact.evidence.days, named):
@@ -89,8 +89,9 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     Only clauses that share no word with the fact name its day. What names none may be said of the
     day on which it was said (`today`), and so may a fact that has the other day as well.
     """
-    if fact.translated or any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
+    if any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
         return False
+    figures = {*re.findall(r"\d+", _without_days(fact))}
     others = [
         one
         for one in (*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True))
@@ -102,6 +103,7 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
         near = fact.nearness(content(_DAY_NAMES.sub(" ", fold(sentence))))
+        near += len(figures & {*re.findall(r"\d+", sentence)})
         if not days.spoken:
             silent = max(silent, near)
         elif dates.holds(days, named):
@@ -198,11 +200,13 @@ def other_number(fact: ProposedFact) -> str | None:
     text = _without_days(fact)
     for time in clock.times_in(text):
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
+    if (score := _other_score(fact, text)) is not None:
+        return score
     mine = _whole(numbers.numbers_in(text))
     for number in mine:
         theirs = fact.evidence.numbers
         if number.unit == numbers.PART:
-            if fact.evidence.familiar and not _is_share(number, fact):
+            if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
         if _stands(number, theirs, mine) or arithmetic.is_an_example(number, mine, theirs):
@@ -228,6 +232,19 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
         value for one in theirs for value in one.readings
     }
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
+
+
+_SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
+
+
+def _other_score(fact: ProposedFact, text: str) -> str | None:
+    """Why a score of the fact, such as 6-2, is none of those that the sources give."""
+    said = [one for source in fact.evidence.sources for one in _SCORE.findall(fold(source.text))]
+    known = {frozenset(one) for one in said}
+    for found in _SCORE.finditer(text):
+        if known and frozenset(found.groups()) not in known:
+            return f"What it cites says {'-'.join(said[0])}, and the fact says {found.group()}"
+    return None
 
 
 def _whole(found: Sequence[numbers.Number]) -> list[numbers.Number]:
@@ -272,7 +289,7 @@ def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
     evidence = fact.evidence
     values = number.readings | number.bases()
-    if not evidence.familiar or len(number.readings) > 2:
+    if not fact.familiar or len(number.readings) > 2:
         return True
     if number.unit and any(
         one.unit and one.unit[0] != number.unit[0] and one.readings & number.readings
@@ -340,7 +357,8 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     sums, products = arithmetic.sums(said, number.unit), arithmetic.products(said, number.unit)
     if any(_is_slip(number, one) and _is_of(one, number) for one in said):
         return bool(_MORE.search(fact.digits) and values & sums)
-    if not same and _PERIOD.search(fact.digits) and any(map(_PERIOD.search, texts)):
+    mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
+    if not same and mine and theirs and not mine <= theirs:
         rates = {one * factor for one in told for factor in _PERIODS}
         rates |= {one / factor for one in told for factor in _PERIODS}
         rates |= {factor / one for one in told for factor in _PERIODS if one}
@@ -364,6 +382,12 @@ _PERIOD = re.compile(
     r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
     r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一[天周月年]"
 )
+
+
+def _periods(digits: str) -> set[str]:
+    """The lengths of time by which a text counts: "a day", "every 3 hrs"."""
+    words = (re.split(r"[\W\d]+", one.group())[-1] for one in _PERIOD.finditer(digits))
+    return {str(numbers.unit_of(word) or word) for word in words}
 
 
 def _is_slip(number: numbers.Number, other: numbers.Number) -> bool:

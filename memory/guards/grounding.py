@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
-from memory.guards.attribution import exchanged, of_another, other_subject, refers_back
+from memory.guards.attribution import exchanged, is_left_out, of_another, other_subject, refers_back
 from memory.guards.figures import other_day, other_number
 from memory.guards.lexicon import (
     HAN,
@@ -122,12 +122,12 @@ def _other_name(fact: ProposedFact) -> str | None:
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
-        if name.key not in fact.people and not fact.evidence.familiar:
+        if name.key not in fact.people and not fact.familiar:
             continue
         unsure = fact.translated or (fact.tongue == "tr" and not name.sure)
         if not unsure and (other := names.mistaken(name, fact.text, heard)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if refers_back(name, fact) or fact.is_known(name.written):
+        if refers_back(name, fact) or fact.is_known(name.written) or is_left_out(name, fact):
             continue
         if name.sure:
             return (
@@ -157,7 +157,7 @@ _SAID_AS = {
 def _other_mood(fact: ProposedFact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
     told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
-    if not fact.evidence.familiar:
+    if not fact.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
     own = any(mood.is_own(one.text) and not lost[id(one)] for one in told)
@@ -205,7 +205,7 @@ def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
 
 def _turned(fact: ProposedFact) -> str | None:
     """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or not fact.evidence.familiar or not fact.words:
+    if fact.translated or not fact.familiar or not fact.words:
         return None
     parts = [
         Part(text, content(text, one.codes), one, mood.negates(text, one.codes))

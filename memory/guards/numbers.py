@@ -256,9 +256,14 @@ def _composed(folded: str, language: str, known: Mapping[str, float]) -> str:
     made, done = "", 0
     for start, end, values in _runs(folded, language, known):
         if values != [1]:
-            made += folded[done:start] + " ".join(map(_plain, _joined(values, language)))
+            made += folded[done:start]
+            made += " " if _BEHIND_DIGIT.search(made) else ""  # "Ward 6 one hundred" is no 6 100.
+            made += " ".join(map(_plain, _joined(values, language)))
             done = end
     return made + folded[done:]
+
+
+_BEHIND_DIGIT = re.compile(r"\d $")
 
 
 def _runs(
@@ -444,7 +449,7 @@ def unit_of(word: str) -> tuple[str, float] | None:
     for form in [*forms, _CASES.sub("", word)]:
         if form in _CURRENCIES:
             return _CURRENCIES[form], 1.0
-        if form in _UNITS and (form == word or len(form) > 2 or HAN.match(form)):
+        if form in _UNITS and (form == word or len(form) > 1 or HAN.match(form)):
             return _UNITS[form]
     return None
 
@@ -539,4 +544,4 @@ _OF = re.compile(r"(?: ?of an? | ?of one | an? | d'| d'une |-| de | )?([a-z]+|ä¸
 
 def rounded(value: float) -> float:
     """A value that compares equal to the same value computed in another way."""
-    return round(value, 6)
+    return float(f"{value:.9g}")

@@ -203,6 +203,10 @@ def _moods_of_clause(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
+_ECHO = 2
+"""So many words of a fact in a source show that the two are in one language."""
+
+
 @dataclass(frozen=True)
 class ProposedFact:
     """A proposed fact."""
@@ -217,21 +221,20 @@ class ProposedFact:
         """The text, folded."""
         return fold(self.text)
 
-    def is_known(self, written: str) -> bool:
-        """Whether a known fact about the same says this name, or this day or time.
+    def is_known(self, written: str, least: int = 2) -> bool:
+        """Whether a known fact that shares words with this one says this name, or this time.
 
         "The professor fetches it on Thursday" may become "Dr Kranz fetches her cargo bike", where
         memory holds that Dr Kranz left a cargo bike.
         """
         part = re.escape(_POSSESSIVE.sub("", fold(written).strip(" .,;:")))
         said = re.compile(rf"(?<!\w){part}(?!\d)")
-        return any(said.search(fold(one.text)) for one in self._related)
+        return any(said.search(fold(one.text)) for one in self._related(least))
 
-    @cached_property
-    def _related(self) -> list[Source]:
-        """The known facts that share two words with this one."""
+    def _related(self, least: int = 2) -> list[Source]:
+        """The known facts that share so many words with this one."""
         known = self.evidence.known
-        return [one for one in known if len(shared(self.words, content(one.text))) > 1]
+        return [one for one in known if self.nearness(content(one.text)) >= least]
 
     @cached_property
     def told_before(self) -> Evidence:
@@ -241,7 +244,7 @@ class ProposedFact:
         nothing out: else anybody's claim would come back as the speaker's own word.
         """
         own = self.evidence.speakers
-        told = [one for one in self._related if one.speaker in own]
+        told = [one for one in self._related() if one.speaker in own]
         return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
@@ -272,6 +275,22 @@ class ProposedFact:
         """Whether some source is, or may be, in another language than the fact."""
         return self.tongue is None or any(
             self.tongue not in languages(one.text) for one in self.evidence.sources
+        )
+
+    @cached_property
+    def familiar(self) -> bool:
+        """Whether the rules know the languages of all sources: by their words, or by the fact's.
+
+        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language; if a fact
+        in a language that is known repeats its words, it is in that language.
+        """
+        return self.evidence.familiar or (
+            is_familiar(self.text)
+            and all(
+                is_familiar(one.text)
+                or len(shared([w for w in self.words if len(w) > 3], content(one.text))) >= _ECHO
+                for one in self.evidence.sources
+            )
         )
 
     @cached_property
