@@ -202,7 +202,7 @@ def other_number(fact: ProposedFact) -> str | None:
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     if (score := _other_score(fact, text)) is not None:
         return score
-    mine = _whole(numbers.numbers_in(text))
+    mine = _whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
         theirs = fact.evidence.numbers
         if number.unit == numbers.PART:
@@ -232,6 +232,25 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
         value for one in theirs for value in one.readings
     }
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
+
+
+_CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
+"""A letter and a number: a name such as lukas88, a place such as N4."""
+
+
+def _without_names(fact: ProposedFact, text: str) -> str:
+    """The text with blanks for the numbers in names of people and things that were named."""
+    evidence = fact.evidence
+    told = (one for part in (evidence.sources, evidence.before) for one in part)
+    said = fold(" ".join(f"{one.speaker or ''} {one.text}" for one in told))
+
+    def blank(found: re.Match[str]) -> str:
+        is_name = found.group() in fact.people or re.search(
+            rf"(?<!\w){re.escape(found.group())}(?!\w)", said
+        )
+        return " " * len(found.group()) if is_name else found.group()
+
+    return _CODE.sub(blank, text)
 
 
 _SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")

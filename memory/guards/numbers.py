@@ -38,7 +38,7 @@ _WORDS: dict[str, dict[str, float]] = {
         "fifteen sixteen seventeen eighteen nineteen "
         + _tens("twenty thirty forty|fourty fifty sixty seventy eighty ninety")
         + " hundred|hundreds=100 thousand|thousands=1000 million|millions=1e6 billion=1e9"
-        " dozen|dozens=12"
+        " dozen|dozens=12 twenties=20 fifties=50"
     ),
     "de": _values(
         "null eins zwei|zwo drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn "

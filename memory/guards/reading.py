@@ -159,6 +159,14 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
         general |= {Mood.REPORT}
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
     asked = sentence[mood.asks_from(sentence) :]
+    if Mood.CONDITION in general and len(parts) > 1:
+        # "I take eight, the room is big enough if you move it": what stands before is certain.
+        own = [mood.is_conditional(part, codes) for part in parts]
+        place = own.index(True) if any(own) else 0
+        certain = parts[: place if place and mood.has_condition_behind(parts[place], codes) else 0]
+    else:
+        certain = []
+    is_asked = Mood.QUESTION in general
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
@@ -166,6 +174,8 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     told: list[tuple[str, frozenset[Mood], bool]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
+        if part in certain or (is_answered and is_asked):
+            moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         if mood.is_own(part) and not mood.is_claim(part, codes):
