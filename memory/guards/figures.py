@@ -107,7 +107,7 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
         if not days.spoken:
             silent = max(silent, near)
         elif dates.holds(days, named):
-            if near:
+            if near or fact.nearness(content(sentence)):
                 return False
         elif not (today and any(dates.holds(days, one) for one in others)):
             best = max(best, near)
