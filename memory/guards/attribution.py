@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from memory.guards.dates import WEEKDAY, weekdays_in
 from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, confusable, labels, mentions, names_in
@@ -349,7 +350,11 @@ def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: Propose
 
 
 def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
-    return [*content(text, codes), *re.findall(r"\d+", text)]
+    days = (f"{one.weekday}." for one in weekdays_in(fold(text), strict=False))
+    return [*content(_DAYS.sub(" ", fold(text)), codes), *re.findall(r"\d+", text), *days]
+
+
+_DAYS = re.compile(rf"(?<![^\W\d_])(?:{WEEKDAY})s?(?![^\W\d_])")
 
 
 def _turned_round(

@@ -253,6 +253,19 @@ def _without_names(fact: ProposedFact, text: str) -> str:
     return _CODE.sub(blank, text)
 
 
+def other_code(fact: ProposedFact) -> str | None:
+    """A letter with a number, such as the square N4, that the sources lack while they give such."""
+    told = _PLACES.findall(" ".join(source.text for source in fact.evidence.sources))
+    said = re.sub(r"[\W_]", "", fold(" ".join(source.text for source in fact.evidence.sources)))
+    for code in _PLACES.findall(fact.text):
+        if told and fold(re.sub(r"\W", "", code)) not in said:
+            return f"What it cites says {', '.join(dict.fromkeys(told))}, and the fact says {code}"
+    return None
+
+
+_PLACES = re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])")
+
+
 _SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import exchanged, is_left_out, of_another, other_subject, refers_back
-from memory.guards.figures import other_day, other_number
+from memory.guards.figures import other_code, other_day, other_number
 from memory.guards.lexicon import (
     HAN,
     OPPOSITES,
@@ -66,6 +66,7 @@ def ungrounded(
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
         lambda: other_number(fact),
+        lambda: other_code(fact),
         lambda: _other_name(fact),
         lambda: other_subject(fact),
         lambda: exchanged(fact),
@@ -100,6 +101,7 @@ def _known(people: Collection[str]) -> frozenset[str]:
 
 _QUOTED = re.compile(
     r"[\u00ab\u201c\u201e\"\u300a]([^\u00bb\u201d\"\u300b]{3,40})[\u00bb\u201d\u201c\"\u300b]"
+    r"|\u300a([^\u300b]{1,40})\u300b"
 )
 
 
@@ -108,7 +110,7 @@ def _other_title(fact: ProposedFact) -> str | None:
     heard = fact.evidence.heard
     if fact.translated or not _QUOTED.search(heard.text):
         return None
-    titles = (one.strip() for one in _QUOTED.findall(fact.text))
+    titles = ("".join(one).strip() for one in _QUOTED.findall(fact.text))
     return next(
         (one for one in titles if re.sub(r"[\W_]+", "", fold(one)) not in heard.joined), None
     )
@@ -156,7 +158,9 @@ _SAID_AS = {
 
 def _other_mood(fact: ProposedFact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
-    told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
+    told = [
+        one for one in fact.evidence.clauses if one.words or _digits(one.text)
+    ] or fact.evidence.clauses
     if not fact.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
@@ -208,7 +212,7 @@ def _turned(fact: ProposedFact) -> str | None:
     if fact.translated or not fact.familiar or not fact.words:
         return None
     parts = [
-        Part(text, content(text, one.codes), one, mood.negates(text, one.codes))
+        Part(text, content(text, one.codes), one, _denies_it(text, fact, one.codes))
         for one in fact.evidence.clauses
         for text in _AND.split(one.text)
     ]
@@ -216,6 +220,19 @@ def _turned(fact: ProposedFact) -> str | None:
         return "What it cites leaves this out: keep the negation"
     pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
     return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+
+
+def _denies_it(text: str, fact: ProposedFact, codes: tuple[str, ...]) -> bool:
+    """Whether a part denies something, and not only that it costs or takes anything."""
+    found = _NOTHING.search(fold(text))
+    rest = text if found is None else text[: found.start()] + " " + text[found.end() :]
+    if found is None or mood.negates(rest, codes):
+        return mood.negates(text, codes)
+    verb = content(found[1], codes)
+    return not verb or bool(fact.nearness(verb))
+
+
+_NOTHING = re.compile(r"(\w{3,}) (?:nothing|nichts|nada|rien|niente)(?!\w)")
 
 
 class Part(NamedTuple):

@@ -162,7 +162,7 @@ zh 想|希望|盼|愿|梦想|期待
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
- |word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
+ |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
  |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort

@@ -146,7 +146,11 @@ class Evidence:
 
 def in_all_digits(text: str) -> list[str]:
     """A text with digits for number words, in each language that it may be in."""
-    codes = languages(text) or numbers.LANGUAGES
+    codes = languages(text)
+    for _, one in sentences(text) if codes else ():
+        # A word in another language stands alone: "¿Diecinueve? Half of our members ...".
+        codes += () if " " in one or set(languages(one)) & set(codes) else numbers.LANGUAGES
+    codes = tuple(dict.fromkeys(codes)) or numbers.LANGUAGES
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
