@@ -200,7 +200,7 @@ def _said_of(subject: Name, piece: str, fact: ProposedFact) -> str | None:
     for weight, clause in ranked:
         if weight == best:
             other = _subject_of(clause, wanted, fact.people)
-            if other is None or bare(other) == subject.key or is_same(other, subject.written):
+            if other is None or alike(bare(other), subject.key) or is_same(other, subject.written):
                 return None
             if bare(other) in fold(piece) or subject.key in fold(clause.text):
                 return None

@@ -442,7 +442,7 @@ _REPLACED = (
         r"(?<!\w)(?:not|instead of|rather than|nicht|statt|anstatt|no|en vez del?|en lugar del?|pas"
         r"|au lieu d[eu]|non|invece d\w+|niet|nao|em vez d\w) ((?:on |am |el |le |il |a )?[^.,;:!?]{3,26})"
     ),
-    re.compile(r"(?<!\w)((?:\d+ )?\w+) (?:degil|yerine)(?!\w)"),
+    re.compile(r"(?<!\w)((?:\w+ )?\w+) (?:degil|yerine)(?!\w)"),
     re.compile(r"(?:[从由]|不是|而非)(.{2,9}?)(?=[改挪推提延调移到至，,]|$)"),
 )
 

@@ -64,7 +64,8 @@ def _is_left_out(fact: ProposedFact) -> bool:
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
     others = [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]
-    if _NO_LONGER.search(fact.digits) or mood.denies(fact.text, fact.codes):
+    plain = _TAKES_PLACE.sub(" ", fact.text)
+    if _NO_LONGER.search(fact.digits) or mood.denies(plain, fact.codes):
         return False
     for source, digits in fact.evidence.readings:
         for _, sentence in sentences(digits):
@@ -227,8 +228,10 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     said = any(one.unit and one.unit[0] in ("part", "share") for one in theirs)
     if not said and len(plain) != 2:
         return True
-    rest = _MORE.search(fact.digits) is not None
-    made = arithmetic.shares(theirs, rest=rest) | {
+    rest = {*_MORE.findall(fact.digits)} - {
+        found for _, digits in fact.evidence.readings for found in _MORE.findall(digits)
+    }
+    made = arithmetic.shares(theirs, rest=bool(rest)) | {
         value for one in theirs for value in one.readings
     }
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
@@ -655,6 +658,7 @@ _REPLACED = (
     re.compile(r"(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"),
     re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
 )
+_TAKES_PLACE = re.compile(r"\bstatt(?=\W*$|find|ge)")
 _NO_LONGER = re.compile(
     r"(?<!\w)(?:from|instead|was|were|had|before|previous\w*|former\w*|originally|put off|put back"
     r"|bisher|vorher|fruher|war|waren|ursprunglich|antes|era|avant|etait|onceki|eskiden|once"

@@ -121,6 +121,8 @@ def _other_name(fact: ProposedFact) -> str | None:
     heard = fact.evidence.heard
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
+    if (why := _other_subject_name(fact)) is not None:
+        return why
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
@@ -140,6 +142,38 @@ def _other_name(fact: ProposedFact) -> str | None:
         if other is not None and not unsure:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
+
+
+def _other_subject_name(fact: ProposedFact) -> str | None:
+    """A name at the beginning of an English fact, in place of one that its sources give.
+
+    A capital proves nothing there, but a singular without an article before its verb does: "Leo is
+    off today".
+    """
+    found = _SUBJECT.match(fact.text)
+    if found is None or fact.translated or fact.tongue != "en":
+        return None
+    name = names.Name(found[1], names.bare(found[1]), True)
+    context = fact.evidence.heard_before
+    if fact.evidence.heard.has(name) or context.has(name) or fact.is_known(name.written):
+        return None
+    if fact.nearness(content(fact.evidence.heard.text, fact.codes)) and shared(
+        [name.key], content(fact.evidence.heard.text, ())
+    ):
+        return None
+    best = max((fact.nearness(one.words) for one in fact.evidence.clauses), default=0)
+    for clause in fact.evidence.clauses:
+        if best and fact.nearness(clause.words) >= max(1, best - 1):
+            for other in names.names_in(f". {clause.text}", fact.people, "en"):
+                if other.sure and other.key not in fact.folded:
+                    return f"What it cites says {other.written}, and the fact says {found[1]}"
+    return None
+
+
+_SUBJECT = re.compile(
+    r"((?!\w*(?:ing|ion|ment|ness|ity|ance|ence|[^aeiou]s|ship|ure|age|al|ch)\b)[A-Z][a-z]{2,}) "
+    r"(?:is|was|has|had|will|can|can't|cannot|does|doesn't|did|isn't|wasn't|won't|[a-z]{2,}[^s\W]s)\b"
+)
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
@@ -294,6 +328,12 @@ def _goes_on(fact: ProposedFact, clause: Clause) -> bool:
 _EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
 
 
+_HAS_ONE = re.compile(
+    r"(?<!\w)(?:has|have|got|'ve|hat|hab[et]n?|tiene\w?|tengo|ha|ho) (?:one|eine[nrs]?|un[ao])(?!\w| \w)"
+)
+"""Somebody else has what one has not: "I have no table. My father has one."."""
+
+
 def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
     """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
     for one in parts:
@@ -304,6 +344,8 @@ def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
         elif not one.negated:
             continue
         others = [each for each in parts if each is not one and not each.negated]
+        if any(_HAS_ONE.search(fold(each.text)) for each in others):
+            continue
         yield bool(
             (2 <= len(words) <= 4 or (except_for and words))
             and len(shared(words, fact.words)) == len(words)

@@ -37,7 +37,7 @@ class Clause(NamedTuple):
 
 
 _CLAUSES = re.compile(
-    r"[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
+    r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
@@ -302,7 +302,7 @@ class ProposedFact:
             is_familiar(self.text)
             and all(
                 is_familiar(one.text)
-                or len(shared([w for w in self.words if len(w) > 3], content(one.text))) >= _ECHO
+                or len(shared(self.words, content(one.text))) >= _ECHO
                 for one in self.evidence.sources
             )
         )
