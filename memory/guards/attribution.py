@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from memory.guards.dates import WEEKDAY, weekdays_in
-from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
+from memory.guards.dates import weekdays_in
+from memory.guards.lexicon import WEEKDAY, alike, content, fold, shared, word_set, words_of
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, confusable, labels, mentions, names_in
 from memory.guards.reading import Clause, ProposedFact
@@ -148,7 +148,7 @@ def _is_subject(name: Name, fact: ProposedFact) -> bool:
     for piece in _PIECES.split(fact.text):
         folded = fold(piece).strip()
         at = folded.find(name.key)
-        if 0 <= at and not _owns(name.key, piece) and len(content(folded[:at], fact.codes)) == 0:
+        if at >= 0 and not _owns(name.key, piece) and len(content(folded[:at], fact.codes)) == 0:
             return True
     return False
 

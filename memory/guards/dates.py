@@ -8,40 +8,12 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from memory.guards.lexicon import HAN, word_set
+from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, word_set
 
-_MONTHS = """
-january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
-september|sept|sep october|oct november|nov december|dec
-
-januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
-september|sept oktober|okt november|nov dezember|dez
-
-enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
-noviembre diciembre|dic
-
-janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
-decembre
-
-ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
-
-gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
-
-janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
-
-januari februari maart april mei juni juli augustus september oktober november december
-"""
-_MONTH_OF = {
-    name: number
-    for names in _MONTHS.strip().split("\n\n")
-    for number, listed in enumerate(names.split(), 1)
-    for name in listed.split("|")
-}
-MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _AMBIGUOUS = word_set(
     """
     may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
@@ -49,37 +21,12 @@ _AMBIGUOUS = word_set(
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
 
-_WEEKDAYS = r"""
-monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
-sunday|sun
-
-montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
-
-lunes martes miercoles jueves viernes sabado domingo
-
-lundi mardi mercredi jeudi vendredi samedi dimanche
-
-pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
-
-lunedi martedi mercoledi giovedi venerdi sabato domenica
-
-segunda terca quarta quinta sexta sabado domingo
-
-maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
-"""
-_WEEKDAY_OF = {
-    name: number
-    for names in _WEEKDAYS.strip().split("\n\n")
-    for number, listed in enumerate(names.replace("\\ ", "_").split())
-    for name in listed.replace("_", " ").split("|")
-}
 _LOOSE = word_set(
     """
     mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
     """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
-WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
@@ -315,9 +262,9 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     if kind in (0, 1):
         year, month, day = match[1], int(match[2]), int(match[3]) if match[3] else None
     elif kind == 2:
-        year, month, day = match[3], _MONTH_OF[match[2]], int(match[1])
+        year, month, day = match[3], MONTH_OF[match[2]], int(match[1])
     elif kind == 3:
-        year, month, day = match[3], _MONTH_OF[match[1]], int(match[2])
+        year, month, day = match[3], MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
         if match[1] in _AMBIGUOUS and re.fullmatch(r"[a-z]+", text) and text != match[1]:
             return None  # "Marin" is no March.
@@ -326,7 +273,7 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
             placed = _MONTH_PLACE.search(before) or match.string.startswith("'", end)
             if not placed or "'s" in text:
                 return None
-        year, month, day = match[2], _MONTH_OF[match[1]], None
+        year, month, day = match[2], MONTH_OF[match[1]], None
     else:
         year = match[3] if kind == 5 else None
         day, month = int(match[1]), int(match[2])
@@ -379,7 +326,7 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     found = []
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
-            found.append(Named(match.group(), *match.span(), weekday=_WEEKDAY_OF[match[1]]))
+            found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
@@ -404,9 +351,7 @@ def _days_of(digits: str, today: date) -> Days:
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        made.days |= {
-            one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named
-        }
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
@@ -414,37 +359,6 @@ def _days_of(digits: str, today: date) -> Days:
     _add_ordinals(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
-
-
-def replaced(digits: str, said: Collection[date]) -> Iterator[tuple[Days, Days]]:
-    """The days that a sentence says are not meant, or no longer, each with the days that are.
-
-    "It moves from Friday to Sunday", "on the 24th, not on the 17th".
-    """
-    for pattern in _REPLACED:
-        for found in pattern.finditer(digits):
-            if pattern is _REPLACED[0] and not _MOVES.search(digits):
-                continue
-            rest = f"{digits[: found.start(1)]} ; {digits[found.end(1) :]}"
-            old, new = days_of(found[1], said), days_of(rest, said)
-            if old.spoken and new.spoken:
-                yield old, new
-
-
-_MOVES = re.compile(
-    r"mov|postpon|shift|chang|push|brought|bring|switch|resched|put (?:off|back)|delay|verschob"
-    r"|verleg|verlegt|wechsel|vorgezog|cambi|pasa|paso|mueve|movi|traslad|adelant|retras|aplaz|deplac"
-    r"|repouss|report|avanc|decal|ertele|kayd|alind|aldi|spost|rinvi|adia|antecip|verplaats"
-)
-_REPLACED = (
-    re.compile(r"(?<!\w)(?:from|von|vom|del?|du|da|van) (.{3,26}?) (?:to|till|auf|al?|au|naar|para)(?!\w)"),
-    re.compile(
-        r"(?<!\w)(?:not|instead of|rather than|nicht|statt|anstatt|no|en vez del?|en lugar del?|pas"
-        r"|au lieu d[eu]|non|invece d\w+|niet|nao|em vez d\w) ((?:on |am |el |le |il |a )?[^.,;:!?]{3,26})"
-    ),
-    re.compile(r"(?<!\w)((?:\w+ )?\w+) (?:degil|yerine)(?!\w)"),
-    re.compile(r"(?:[从由]|不是|而非)(.{2,9}?)(?=[改挪推提延调移到至，,]|$)"),
-)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -541,7 +455,7 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
     for found in _NTH.finditer(digits):
         word = found["n"] or found["n2"]
         nth = next((at for at, row in enumerate(_NTHS) if word.startswith(tuple(row.split()))), -1)
-        day = _WEEKDAY_OF[found["day"]] if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
+        day = WEEKDAY_OF[found["day"]] if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
         for shift in range(-12, 13):
             first = _shifted(today.replace(day=1), shift, 30)
             if abs(shift) > 2 and first.month not in made.months:

@@ -1,155 +1,14 @@
-"""Days, times and numbers of a fact that its sources do not bear out. Pure."""
+"""Numbers of a fact that its sources do not bear out. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator, Sequence
 
-from memory.guards import arithmetic, clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, alike, content, fold, word_set
-from memory.guards.mood import sentences
+from memory.guards import clock, numbers
+from memory.guards.days import without_days
+from memory.guards.lexicon import FUNCTION_WORDS, alike, fold, word_set
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
-
-
-def other_day(fact: ProposedFact) -> str | None:
-    """Why a day or a time of day of the fact does not follow from its sources."""
-    if not fact.familiar:
-        return None
-    for named in [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]:
-        if named.swapped and not dates.holds(fact.evidence.days, named):
-            continue
-        if _is_open(fact, named) or (
-            dates.holds(fact.evidence.days, named)
-            and not _said_of_another(fact, named)
-            and not _is_replaced(fact, named)
-        ):
-            continue
-        if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
-            continue
-        same = len(fact.digits) == len(fact.text)
-        shown = fact.text[named.start : named.end] if same else named.written
-        if _as_before(fact, shown) or _by_its_number(fact, named):
-            continue
-        return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
-    for time in clock.times_in(_without_days(fact)):
-        if not clock.holds(fact.evidence.times, time) and not _as_before(fact, time.written):
-            return f'The fact says "{time.written.strip()}", and what it cites names no such time'
-    return None
-
-
-def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the rules cannot tell: a feast day, or the day on which it was said."""
-    days = fact.evidence.days
-    if days.vague or dates.is_feast(fact.digits):
-        return True
-    if named.weekday is not None:
-        today = {one.weekday() for one in days.today}
-        return named.weekday in today and not days.weekdays
-    if dates.holds(dates.Days(days=days.today, today=days.today), named):
-        return named.day is None or not _said_of_another(fact, named, today=True)
-    eve = dates.Days(days={one - timedelta(1) for one in days.today})
-    return bool(_NIGHT.search(fact.digits)) and dates.holds(eve, named) and not days.spoken
-
-
-_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|gece\w*|notte|noite)(?!\w)|夜")
-"""A night begins on the day before."""
-
-
-def _is_left_out(fact: ProposedFact) -> bool:
-    """Whether the sources name no day, so that an earlier statement may say which."""
-    return not fact.evidence.days.spoken
-
-
-def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    others = [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]
-    plain = _TAKES_PLACE.sub(" ", fact.text)
-    if _NO_LONGER.search(fact.digits) or mood.denies(plain, fact.codes):
-        return False
-    for source, digits in fact.evidence.readings:
-        for _, sentence in sentences(digits):
-            for old, new in dates.replaced(sentence, fact.evidence.said(source.at)):
-                if dates.holds(old, named) and not any(dates.holds(new, one) for one in others):
-                    return True
-    return False
-
-
-def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
-    if named.day is None:
-        return False
-    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
-    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
-    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
-
-
-def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = False) -> bool:
-    """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
-
-    Only clauses that share no word with the fact name its day. What names none may be said of the
-    day on which it was said (`today`), and so may a fact that has the other day as well.
-    """
-    if any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
-        return False
-    figures = {*re.findall(r"\d+", _without_days(fact))}
-    others = [
-        one
-        for one in (*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True))
-        if one != named
-    ]
-    best, silent = 0, 0
-    for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
-        days = dates.Days()
-        for digits in in_all_digits(sentence):
-            days.join(dates.days_of(digits, fact.evidence.said(at)))
-        near = fact.nearness(content(_DAY_NAMES.sub(" ", fold(sentence))))
-        near += len(figures & {*re.findall(r"\d+", sentence)})
-        if not days.spoken:
-            silent = max(silent, near)
-        elif dates.holds(days, named):
-            if near or fact.nearness(content(sentence)):
-                return False
-        elif not (today and any(dates.holds(days, one) for one in others)):
-            best = max(best, near)
-    return best > (silent if today else 0)
-
-
-def _as_before(fact: ProposedFact, written: str) -> bool:
-    """Whether a source says "same hour", and a known fact says which."""
-    told = fold(" ".join(one.text for one in fact.evidence.sources))
-    return bool(_SAME.search(told)) and fact.is_known(written)
-
-
-_DAY_NAMES = re.compile(rf"(?<![^\W\d_])(?:{dates.MONTH}|{dates.WEEKDAY})(?![^\W\d_])")
-_SAME = re.compile(
-    r"(?<!\w)(?:same|selben?|gleichen?|misma|meme|ayni)(?!\w)|同|原来|照旧", re.IGNORECASE
-)
-"""Points to a time that was said before."""
-
-_CORRECTS = re.compile(
-    r"(?<!\w)(?:ah+|eh|er|uh|i mean|no wait|wait|scrap that|correction|quatsch|nee|nein|ach|moment"
-    r"|quiero decir|perdon|digo|pardon|euh|enfin|non|yani|yok|sey|hayir|sorry)(?!\w)|不对|哦不|说错"
-)
-"""Who corrects a day says two; any of them may be meant."""
-
-
-def _days_said(fact: ProposedFact) -> str:
-    said = sorted({source.at[:10] for source in fact.evidence.sources})
-    on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
-    return f"does not follow from what it cites, said on {on}: count from there"
-
-
-def _without_days(fact: ProposedFact) -> str:
-    """The fact's digits with blanks for the days that it names."""
-    text = fact.digits
-    for named in dates.named_in(text):
-        if not named.swapped or dates.holds(fact.evidence.days, named):
-            text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
-    return text
-
-
-# Numbers.
 
 _MORE = re.compile(
     r"(?<!\w)(?:by|more|less|above|below|over|ahead|behind|smaller|bigger|larger|taller|heavier|lighter|cheaper|older|younger"
@@ -198,7 +57,7 @@ def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
 
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
-    text = _without_days(fact)
+    text = without_days(fact)
     for time in clock.times_in(text):
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     if (score := _other_score(fact, text)) is not None:
@@ -210,7 +69,7 @@ def other_number(fact: ProposedFact) -> str | None:
             if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
-        if _stands(number, theirs, mine) or arithmetic.is_an_example(number, mine, theirs):
+        if _stands(number, theirs, mine) or _is_an_example(number, mine, theirs):
             pass
         elif not (_follows(number, fact, text) or _is_from_before(number, fact)):
             return _number_said(number, theirs)
@@ -219,6 +78,30 @@ def other_number(fact: ProposedFact) -> str | None:
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
     return _outdated(mine, fact)
+
+
+def _is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
+    """Whether `value` is within a tenth, or another part, of one of `others`."""
+    return any(abs(value - one) <= part * abs(one) for one in others)
+
+
+def _is_an_example(
+    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
+) -> bool:
+    """Whether it is a count, or the price for a count that follows from a cited price."""
+    for other in mine:
+        for a, b in ((number, other), (other, number)):
+            made = {
+                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
+            }
+            if (
+                a is not b
+                and b.readings & made
+                and a.readings != b.readings
+                and max(b.readings) > 10
+            ):
+                return True
+    return False
 
 
 def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -231,7 +114,7 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     rest = {*_MORE.findall(fact.digits)} - {
         found for _, digits in fact.evidence.readings for found in _MORE.findall(digits)
     }
-    made = arithmetic.shares(theirs, rest=bool(rest)) | {
+    made = numbers.shares(theirs, rest=bool(rest)) | {
         value for one in theirs for value in one.readings
     }
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
@@ -375,7 +258,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     about = _ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
-    if about and any(arithmetic.is_near(one, told, part) for one in values):
+    if about and any(_is_near(one, told, part) for one in values):
         return True
     if values & _ages(evidence) or (number.unit and _is_converted(number, said)):
         return True
@@ -383,13 +266,13 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         return True
     if number.unit and number.unit[0] == "share":
         rest = _MORE.search(fact.digits) is not None
-        made = {100 * one for one in arithmetic.shares(said, rest=rest)}
+        made = {100 * one for one in numbers.shares(said, rest=rest)}
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
     texts = [digits for _, digits in evidence.readings]
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
-    sums, products = arithmetic.sums(said, number.unit), arithmetic.products(said, number.unit)
+    sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
     if any(_is_slip(number, one) and _is_of(one, number) for one in said):
         return bool(_MORE.search(fact.digits) and values & sums)
     mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
@@ -428,7 +311,7 @@ def _periods(digits: str) -> set[str]:
 def _is_slip(number: numbers.Number, other: numbers.Number) -> bool:
     """Whether two numbers differ in one digit or in the order of their digits alone."""
     mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
-    if len(mine) != len(theirs) or len(mine) < 2 or not arithmetic.comparable(other, number.unit):
+    if len(mine) != len(theirs) or len(mine) < 2 or not numbers.comparable(other, number.unit):
         return False
     return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
 
@@ -657,12 +540,6 @@ _REPLACED = (
     ),
     re.compile(r"(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"),
     re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
-)
-_TAKES_PLACE = re.compile(r"\bstatt(?=\W*$|find|ge)")
-_NO_LONGER = re.compile(
-    r"(?<!\w)(?:from|instead|was|were|had|before|previous\w*|former\w*|originally|put off|put back"
-    r"|bisher|vorher|fruher|war|waren|ursprunglich|antes|era|avant|etait|onceki|eskiden|once"
-    r"|yerine)(?!\w)|从|原|之前"
 )
 _CONTRASTS = re.compile(
     r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old"

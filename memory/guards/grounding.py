@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import exchanged, is_left_out, of_another, other_subject, refers_back
-from memory.guards.figures import other_code, other_day, other_number
+from memory.guards.days import other_day
+from memory.guards.figures import other_code, other_number
 from memory.guards.lexicon import (
     HAN,
     OPPOSITES,
@@ -164,7 +165,8 @@ def _other_subject_name(fact: ProposedFact) -> str | None:
     best = max((fact.nearness(one.words) for one in fact.evidence.clauses), default=0)
     for clause in fact.evidence.clauses:
         if best and fact.nearness(clause.words) >= max(1, best - 1):
-            for other in names.names_in(f". {clause.text}", fact.people, "en"):
+            lead = "so " if _SUBJECT.match(clause.text) else ""
+            for other in names.names_in(lead + clause.text, fact.people, "en"):
                 if other.sure and other.key not in fact.folded:
                     return f"What it cites says {other.written}, and the fact says {found[1]}"
     return None
@@ -329,7 +331,8 @@ _EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?
 
 
 _HAS_ONE = re.compile(
-    r"(?<!\w)(?:has|have|got|'ve|hat|hab[et]n?|tiene\w?|tengo|ha|ho) (?:one|eine[nrs]?|un[ao])(?!\w| \w)"
+    r"(?<!\w)(?:has|have|got|'ve|hat|hab[et]n?|tiene\w?|tengo|ha|ho)"
+    r" (?:one|eine[nrs]?|un[ao])(?!\w| \w)"
 )
 """Somebody else has what one has not: "I have no table. My father has one."."""
 

@@ -277,3 +277,57 @@ tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik
 """
 )
 """Words in whose place the other says the opposite."""
+
+_MONTHS = """
+january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
+september|sept|sep october|oct november|nov december|dec
+
+januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
+september|sept oktober|okt november|nov dezember|dez
+
+enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
+noviembre diciembre|dic
+
+janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
+decembre
+
+ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
+
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+
+janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
+
+januari februari maart april mei juni juli augustus september oktober november december
+"""
+MONTH_OF = {
+    name: number
+    for names in _MONTHS.strip().split("\n\n")
+    for number, listed in enumerate(names.split(), 1)
+    for name in listed.split("|")
+}
+MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
+_WEEKDAYS = r"""
+monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
+sunday|sun
+
+montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
+
+lunes martes miercoles jueves viernes sabado domingo
+
+lundi mardi mercredi jeudi vendredi samedi dimanche
+
+pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
+
+lunedi martedi mercoledi giovedi venerdi sabato domenica
+
+segunda terca quarta quinta sexta sabado domingo
+
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+WEEKDAY_OF = {
+    name: number
+    for names in _WEEKDAYS.strip().split("\n\n")
+    for number, listed in enumerate(names.replace("\\ ", "_").split())
+    for name in listed.replace("_", " ").split("|")
+}
+WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))

@@ -33,8 +33,9 @@ _ABBREVIATION = re.compile(
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
 _TAG = re.compile(
-    r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar|entendido"
-    r"|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne|nicht wahr|verdad|no|cierto|n'est-ce pas"
+    r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
+    r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
+    r"|nicht wahr|verdad|no|cierto|n'est-ce pas"
     r"|hein|degil mi|vero|ok|okay)\W*$|[,，]?(?:对吧|是吧|好吗)\W*$"
 )
 """A statement may end in one of these and a question mark."""
@@ -98,7 +99,8 @@ zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 _CONDITIONS = _by_language(r"""
 en if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)|unless|suppose
  |supposing|provided|assuming|^in case|in case of|otherwise|as long as|depending|depends
-de (?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern|angenommen|es sei denn|vorausgesetzt
+de (?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern|angenommen
+ |es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
@@ -110,8 +112,8 @@ zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 
 _POSSIBILITIES = _by_language(r"""
 en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))
- |(?:i|we|he|she|they|you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer|like|love
- |better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come
+ |(?:i|we|he|she|they|you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer
+ |like|love|better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come
  |become|written|eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we
  |thinking (?:of|about)|considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
@@ -122,9 +124,10 @@ tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*
- |potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*
- |idea|option|fallback|otherwise|should|intend\w*|until|only (?:if|when|once|after)|hop\w*|whether|as long as|when
+en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*
+ |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
+ |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
+ |only (?:if|when|once|after)|hop\w*|whether|as long as|when
  |want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
  |will not
 de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
@@ -162,7 +165,8 @@ zh 想|希望|盼|愿|梦想|期待
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
- |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
+ |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))
+ |people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
  |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort

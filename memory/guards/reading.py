@@ -301,8 +301,7 @@ class ProposedFact:
         return self.evidence.familiar or (
             is_familiar(self.text)
             and all(
-                is_familiar(one.text)
-                or len(shared(self.words, content(one.text))) >= _ECHO
+                is_familiar(one.text) or len(shared(self.words, content(one.text))) >= _ECHO
                 for one in self.evidence.sources
             )
         )
