@@ -435,11 +435,12 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
 _HOURS = re.compile(
     r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
 )
+_WEEKENDS = "weekend|wochenende|fin de semana|week-end|finde|hafta sonu|fine settimana"
 _NTH = re.compile(
     r"(?<!\w)(?P<n>first|1st|1\.?|erste\w*|primer\w*|premier\w*|ilk|2\w{0,5}\.?|second|zweite\w*|segundo"
     r"|deuxieme|ikinci|3\w{0,5}\.?|third|dritte\w*|tercer\w*|troisieme|ucuncu|4\w{0,5}\.?|fourth|vierte\w*"
     r"|cuarto|quatrieme|dorduncu|last|letzte\w*|ultimo|dernier|son) "
-    rf"(?P<day>{WEEKDAY})(?:si|nin)?(?! ?\d)"
+    rf"(?P<day>{WEEKDAY}|{_WEEKENDS})(?:si|nin)?(?! ?\d)"
     rf"|第(?P<n2>[一1234])个?(?:周|星期)(?P<day2>[一二三四五六日天1-6])"
 )
 _NTHS = (
@@ -455,7 +456,8 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
     for found in _NTH.finditer(digits):
         word = found["n"] or found["n2"]
         nth = next((at for at, row in enumerate(_NTHS) if word.startswith(tuple(row.split()))), -1)
-        day = WEEKDAY_OF[found["day"]] if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
+        ends = found["day"] is not None and found["day"] not in WEEKDAY_OF
+        day = WEEKDAY_OF.get(found["day"], 5) if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
         for shift in range(-12, 13):
             first = _shifted(today.replace(day=1), shift, 30)
             if abs(shift) > 2 and first.month not in made.months:
@@ -465,7 +467,7 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
                 for one in range(1, monthrange(first.year, first.month)[1] + 1)
                 if first.replace(day=one).weekday() == day
             ]
-            made.days.add(all_days[nth])
+            made.days |= {all_days[nth] + timedelta(one) for one in range(2 if ends else 1)}
 
 
 DAY_AFTER = re.compile(
@@ -490,6 +492,9 @@ def _shifted(today: date, count: int, length: int) -> date:
     return date(year, month, min(today.day, monthrange(year, month)[1]))
 
 
+_END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
+
+
 def _add_periods(made: Days, digits: str, today: date) -> None:
     """Any day of this, the next or the last week, or the month's ends."""
     monday = today - timedelta(today.weekday())
@@ -504,6 +509,8 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
             plain = len(shifts) == 1
             if name == "year":
                 made.years |= {today.year + shift for shift in shifts if shift}
+                if _END.search(around):
+                    made.days |= {date(today.year + shift, 12, 31) for shift in shifts}
             elif name == "month":
                 for shift in shifts:
                     first = _shifted(today.replace(day=1), shift, 30)

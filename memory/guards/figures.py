@@ -125,10 +125,13 @@ _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
 
 
 def _without_names(fact: ProposedFact, text: str) -> str:
-    """The text with blanks for the numbers in names of people and things that were named."""
+    """The text with blanks for the numbers in names of people, and of things that it cites.
+
+    What others said before vouches for nothing: only that somebody is called so counts of it.
+    """
     evidence = fact.evidence
-    told = (one for part in (evidence.sources, evidence.before) for one in part)
-    said = fold(" ".join(f"{one.speaker or ''} {one.text}" for one in told))
+    told = [*(one.text for one in evidence.sources), *evidence.speakers]
+    said = fold(" ".join([*told, *(one.speaker or "" for one in evidence.before)]))
 
     def blank(found: re.Match[str]) -> str:
         is_name = found.group() in fact.people or re.search(
@@ -298,7 +301,7 @@ _PERIOD = re.compile(
     r"|la|her|bir|in) ?(?:\d+ )?|/ ?)(?:h|hr|min|hour|day|week|month|year|stunde|tag|woche|monat"
     r"|jahr|hora|dia|semana|mes|ano|heure|jour|semaine|mois|an|annee|saat|gun|hafta|ay|yil)\w{0,3}"
     r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
-    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一[天周月年]"
+    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一个?[天周月年]"
 )
 
 
@@ -521,10 +524,23 @@ def _of_another(
                 return None
         elif near < least or (best is not None and near <= best[0]):
             continue
-        elif said and not any(a.readings & b.readings for a in said for b in mine):
+        elif (
+            said
+            and not any(a.readings & b.readings for a in said for b in mine)
+            and not _adds_up(number, said, mine)
+        ):
             best = near, clause
     found = any(one.readings & number.readings for one in fact.evidence.numbers)
     return best[1] if best and found else None
+
+
+def _adds_up(
+    number: numbers.Number, said: Sequence[numbers.Number], mine: Sequence[numbers.Number]
+) -> bool:
+    """Whether another number of the fact is this one with what a clause adds: 640, 25 more, 665."""
+    made = {a + b for a in number.readings for one in said for b in one.readings}
+    made |= {a - b for a in number.readings for one in said for b in one.readings}
+    return any(one.readings & made for one in mine if one is not number)
 
 
 _REPLACED = (

@@ -124,6 +124,15 @@ _SIGNS = {
     "nl": r"(?:en|ij|lijk|heid|je|isch)\b|ij|aa|uu|oe|\bge|sch",
 }
 _COMPILED = {code: re.compile(signs) for code, signs in _SIGNS.items()}
+_OWN = {
+    "tr": re.compile(
+        r"(?<!\w)(?:[a-z\u00e7\u00f6\u00fc]+[\u011f\u015f\u0131]|[\u015f\u0131][a-z])\w*"
+    ),
+    "es": re.compile(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
+    "de": re.compile(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
+    "pt": re.compile(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
+}
+"""Letters that no other known language has, in words that are no names."""
 _SIGN = 0.35
 """Weight of a spelling that is usual in a language, against a function word's 1."""
 
@@ -134,7 +143,9 @@ def _scores(text: str) -> dict[str, float]:
     found = words_of(fold(text))
     lower = text.replace("I", "ı").lower() if "İ" in text else text.lower()
     return {
-        code: sum(word in known for word in found) + _SIGN * len(_COMPILED[code].findall(lower))
+        code: sum(word in known for word in found)
+        + _SIGN * len(_COMPILED[code].findall(lower))
+        + (len(_OWN[code].findall(text)) if code in _OWN else 0)
         for code, known in FUNCTION_WORDS.items()
     }
 

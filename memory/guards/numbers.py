@@ -51,7 +51,10 @@ _KEPT = {
         "dizaine=10 douzaine=12 quinzaine=15 vingtaine=20 trentaine=30 quarantaine=40"
         " cinquantaine=50 soixantaine=60 centaine=100"
     ),
-    "de": _values("dutzend=12 anderthalb|eineinhalb=1.5"),
+    "de": _values(
+        "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
+        " sechseinhalb siebeneinhalb"
+    ),
     "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
     "es": _values("veintena=20 centenar=100 docena|docenas=12"),
     "it": _values("dozzina=12"),
