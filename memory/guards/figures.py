@@ -125,18 +125,15 @@ _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
 
 
 def _without_names(fact: ProposedFact, text: str) -> str:
-    """The text with blanks for the numbers in names of people, and of things that it cites.
+    """The text with blanks for the numbers in names of people and things that it cites.
 
-    What others said before vouches for nothing: only that somebody is called so counts of it.
+    Names of others do not count: a stranger's name may be a message.
     """
     evidence = fact.evidence
-    told = [*(one.text for one in evidence.sources), *evidence.speakers]
-    said = fold(" ".join([*told, *(one.speaker or "" for one in evidence.before)]))
+    said = fold(" ".join([*(one.text for one in evidence.sources), *evidence.speakers]))
 
     def blank(found: re.Match[str]) -> str:
-        is_name = found.group() in fact.people or re.search(
-            rf"(?<!\w){re.escape(found.group())}(?!\w)", said
-        )
+        is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", said)
         return " " * len(found.group()) if is_name else found.group()
 
     return _CODE.sub(blank, text)

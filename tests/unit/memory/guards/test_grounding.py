@@ -198,7 +198,7 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("I take eight, the room is big enough if you clear it.", "Ana takes eight."),
         ("Saturdays Be locks up.", "Benedikt locks up on Saturdays."),
         ("Siamo in ventidue.", "Sono in 22."),
-        ("I have never met this person.", "Ana has never met rider88."),
+        ("I have never met rider88.", "Ana has never met rider88."),
         ("Friday 23 October at ten, home on Saturday.", "Ana is home on 24 October."),
     ],
 )
