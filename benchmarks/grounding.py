@@ -137,7 +137,8 @@ async def judge(scene: Scene) -> list[Outcome]:
         clock=lambda: _night(scene),
     )
     configurable = {"thread_id": scene["id"], runtime.KEY: resources}
-    await graph.ainvoke({"mode": "sleep"}, {"configurable": configurable}, context=Settings())
+    settings = Settings(time_zone=_zone(scene))
+    await graph.ainvoke({"mode": "sleep"}, {"configurable": configurable}, context=settings)
     return outcomes
 
 
@@ -166,6 +167,13 @@ def _call(proposal: Proposal) -> Any:
 def _night(scene: Scene) -> datetime:
     newest = max(datetime.fromisoformat(one["at"]) for one in scene["entries"])
     return newest + timedelta(hours=8)
+
+
+def _zone(scene: Scene) -> str:
+    """The time zone of a scene's people, as far as the times of its entries tell."""
+    offset = _night(scene).utcoffset() or timedelta()
+    hours, rest = divmod(int(offset.total_seconds()), 3600)
+    return "UTC" if rest or not hours else f"Etc/GMT{-hours:+d}"
 
 
 def _side(scene: Scene) -> State:

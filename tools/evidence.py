@@ -162,7 +162,11 @@ class FactCheck:
         `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
         """
         first = min(one["timestamp"] for one in cited)
-        earlier = [one for one in beside if one["timestamp"] <= first]
+        channels = {one["channel"] for one in cited}
+        earlier = sorted(
+            (one for one in beside if one["timestamp"] <= first and one["channel"] in channels),
+            key=lambda one: one["timestamp"],
+        )
         people = [*(one["source_entity"] or "" for one in (*cited, *beside)), *self._senders]
         if self._is_copy(text, cited):
             return f"{RECALLED}, and what it cites says nothing of it"
@@ -199,12 +203,18 @@ class FactCheck:
         return shown(self.runtime)
 
     @cached_property
-    def _known(self) -> list[str]:
-        """The texts of the facts that a night's prompt shows as known."""
+    def _known(self) -> list[Source]:
+        """The facts that a night's prompt shows as known."""
         exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
         shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
         lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
-        return [line.text for line in map(prompt_lines.read_shown, lines) if line]
+        read = [line for line in map(prompt_lines.read_shown, lines) if line]
+        # What is disputed, past or inferred says what a fact is about, and is nobody's word.
+        own = (one.speaker if prompt_lines.unmarked(one) == one else None for one in read)
+        return [
+            Source(line.text, speaker, line.at.partition(" ")[2])
+            for line, speaker in zip(read, own, strict=True)
+        ]
 
 
 def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str:

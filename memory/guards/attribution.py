@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from memory.guards.lexicon import alike, content, fold, shared, word_set, words_of
+from memory.guards.dates import weekdays_in
+from memory.guards.lexicon import WEEKDAY, alike, content, fold, shared, word_set, words_of
 from memory.guards.mood import Mood
-from memory.guards.names import Name, bare, confusable, labels, mentions, names_in
+from memory.guards.names import HeardNames, Name, bare, confusable, labels, mentions, names_in
 from memory.guards.reading import Clause, ProposedFact
 from memory.text import name_key
 
@@ -88,6 +89,70 @@ def refers_back(name: Name, fact: ProposedFact) -> bool:
     )
 
 
+_NEAR = 6
+"""So many entries before the first one cited are what was being talked of."""
+_SHORT = re.compile(r"(?<![^\W_])([^\W\d_]{1,6})(?![^\W_])")
+
+
+def is_left_out(name: Name, fact: ProposedFact) -> bool:
+    """Whether the sources shorten a name, or leave out whose thing it is as everybody knows.
+
+    "Bo locks up" may become "Bogdan locks up", and "The editor gives us a week" a week for "Nela's
+    manuscript", of which somebody spoke just before. Who does it is never left out so, and nobody
+    takes the place of somebody whom the sources name.
+    """
+    if _is_short_for(name, fact):
+        return True
+    if _is_subject(name, fact):
+        return False
+    near = HeardNames(f"{one.speaker or ''}: {one.text}" for one in fact.evidence.before[-_NEAR:])
+    if not near.has(name) and not fact.is_known(name.written, least=1):
+        return False
+    speakers = {part for one in fact.evidence.speakers for part in fold(one).split()}
+    is_of_speaker = any(part in fact.folded for part in speakers)
+    clauses = fact.evidence.clauses
+    best = max((fact.nearness(one.words) for one in clauses), default=0)
+    nearest = [one for one in clauses if fact.nearness(one.words) == best]
+    return not any(
+        one.sure and one.key not in fact.folded and one.key != name.key
+        for clause in nearest
+        for one in names_in(clause.text, fact.people, fact.tongue)
+    ) and (is_of_speaker or not any(map(_is_of_oneself, nearest)))
+
+
+def _is_of_oneself(clause: Clause) -> bool:
+    folded = fold(clause.text)
+    suffixed = clause.codes[:1] == ("tr",) and _MY_TURKISH.search(folded)
+    return bool(_I_ANYWHERE.search(folded) or suffixed)
+
+
+_MY_TURKISH = re.compile(r"\w{2,}[aiu]m(?:[ae]|[iu]n?|[dt][ae]n?|l[ae])?(?!\w)")
+"""Arabam, sirtim: my car, my back."""
+
+
+def _is_short_for(name: Name, fact: ProposedFact) -> bool:
+    """Whether a source has the beginning of a name that is known: "Bo", "T.", "Frau W"."""
+    known = name.key in fact.people or fact.is_known(name.written)
+    if not known and not fact.evidence.heard_before.has(name):
+        return False
+    return any(
+        found[1][0].isupper()
+        and name.key.startswith(fold(found[1]))
+        and (len(found[1]) > 1 or found[1] != "I")
+        for found in _SHORT.finditer(fact.evidence.heard.text)
+    )
+
+
+def _is_subject(name: Name, fact: ProposedFact) -> bool:
+    """Whether a part of the fact begins with a name, and not with what is somebody's."""
+    for piece in _PIECES.split(fact.text):
+        folded = fold(piece).strip()
+        at = folded.find(name.key)
+        if at >= 0 and not _owns(name.key, piece) and len(content(folded[:at], fact.codes)) == 0:
+            return True
+    return False
+
+
 def _means_another(clause: Clause, fact: ProposedFact) -> bool:
     """Whether the sentence names somebody else before its pronoun: "found by Sule, he picked"."""
     folded = fold(clause.sentence)
@@ -135,7 +200,7 @@ def _said_of(subject: Name, piece: str, fact: ProposedFact) -> str | None:
     for weight, clause in ranked:
         if weight == best:
             other = _subject_of(clause, wanted, fact.people)
-            if other is None or bare(other) == subject.key or is_same(other, subject.written):
+            if other is None or alike(bare(other), subject.key) or is_same(other, subject.written):
                 return None
             if bare(other) in fold(piece) or subject.key in fold(clause.text):
                 return None
@@ -285,7 +350,11 @@ def _tells_all(count: float, wanted: Collection[str], one: _Owned, fact: Propose
 
 
 def _anchors(text: str, codes: tuple[str, ...]) -> list[str]:
-    return [*content(text, codes), *re.findall(r"\d+", text)]
+    days = (f"{one.weekday}." for one in weekdays_in(fold(text), strict=False))
+    return [*content(_DAYS.sub(" ", fold(text)), codes), *re.findall(r"\d+", text), *days]
+
+
+_DAYS = re.compile(rf"(?<![^\W\d_])(?:{WEEKDAY})s?(?![^\W\d_])")
 
 
 def _turned_round(

@@ -34,7 +34,7 @@ _HOUR = re.compile(
     r"|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
-_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d:/]|[.,]\d)")
+_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d/]|[.,:]\d)")
 _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
@@ -167,7 +167,8 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
 
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(?<![\d:.,])(\d+|an?|eine?r?|una|une|bir|一) ?(hours?|stunden?|horas?|heures?|saat|小时"
+    r"|(?<![\d:.,])(\d+(?:[.,]5)?|an?|eine?r?|una|une|bir|一)"
+    r" ?(hours?|stunden?|horas?|heures?|saat|小时"
     r"|min\w*"
     r"|dakika|分钟)"
 )
@@ -186,8 +187,8 @@ def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
         elif match[3] == "heures" and _OCLOCK.match(digits, match.end()):
             continue
         else:
-            count = int(match[2]) if match[2].isdigit() else 1
-            length = count * (1 if match[3].startswith(("min", "dakika", "分钟")) else 60)
+            count = float(match[2].replace(",", ".")) if match[2][0].isdigit() else 1
+            length = int(count * (1 if match[3].startswith(("min", "dakika", "分钟")) else 60))
         for one in times:
             made += [one._replace(minutes=(one.minutes + sign * length) % 1440) for sign in (1, -1)]
     return made

@@ -12,36 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from memory.guards.lexicon import HAN, word_set
+from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, word_set
 
-_MONTHS = """
-january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
-september|sept|sep october|oct november|nov december|dec
-
-januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
-september|sept oktober|okt november|nov dezember|dez
-
-enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
-noviembre diciembre|dic
-
-janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
-decembre
-
-ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
-
-gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
-
-janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
-
-januari februari maart april mei juni juli augustus september oktober november december
-"""
-_MONTH_OF = {
-    name: number
-    for names in _MONTHS.strip().split("\n\n")
-    for number, listed in enumerate(names.split(), 1)
-    for name in listed.split("|")
-}
-_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _AMBIGUOUS = word_set(
     """
     may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
@@ -49,39 +21,14 @@ _AMBIGUOUS = word_set(
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
 
-_WEEKDAYS = r"""
-monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
-sunday|sun
-
-montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
-
-lunes martes miercoles jueves viernes sabado domingo
-
-lundi mardi mercredi jeudi vendredi samedi dimanche
-
-pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
-
-lunedi martedi mercoledi giovedi venerdi sabato domenica
-
-segunda terca quarta quinta sexta sabado domingo
-
-maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
-"""
-_WEEKDAY_OF = {
-    name: number
-    for names in _WEEKDAYS.strip().split("\n\n")
-    for number, listed in enumerate(names.replace("\\ ", "_").split())
-    for name in listed.replace("_", " ").split("|")
-}
 _LOOSE = word_set(
     """
     mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
     """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
-_WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
 _WEEKDAYS_IN = re.compile(
-    rf"(?<![^\W\d_])({_WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
+    rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
     r"|-feira)?(?![^\W\d_])"
 )
@@ -186,9 +133,24 @@ _OPEN = re.compile(
 """Words for days that the rules do not know."""
 
 
+_DAY_WORDS = (
+    "eve|day|days|morning|evening|night|week|weeks|weekend|time|season|break|holidays?|monday|sunday"
+    "|is|was|and|or|we|i|the|at|in|on|to|for|with|this|next|last|until|till|but|if|so|he|she|they|you"
+    "|ferien|tage?|abend|montag|sonntag|zeit|woche\\w*"
+)
+_FEAST = "christmas|xmas|easter|halloween|thanksgiving|carnival|new year"
+_EVENT = re.compile(
+    rf"(?<!\w)(?:{_FEAST}) (?!(?:{_DAY_WORDS})(?!\w))[a-z]{{3,}}"
+    rf"|(?<!\w)(?:weihnachts|oster|faschings|karnevals|advents|silvester)(?!{_DAY_WORDS})[a-z]{{4,}}"
+    r"|(?<!\w)(?!(?:dia|jour|vacaciones|vacances|lunes|lundi|semana|semaine|antes|avant|despues|apres)"
+    r"(?!\w))\w{4,} de (?:navidad|noel|paques|pascua|carnaval)(?!\w)"
+)
+"""What is called after a feast need not be on it: a Christmas market, mercado de Navidad."""
+
+
 def is_feast(digits: str) -> bool:
     """Whether a text names a day that the rules cannot resolve, such as Easter."""
-    return _OPEN.search(digits) is not None
+    return _OPEN.search(_EVENT.sub(" ", digits)) is not None
 
 
 @dataclass
@@ -239,11 +201,11 @@ _YEAR = r"(?:,? ?(?:de |del |di )?((?:19|20)\d\d)(?!\d))?"
 _EXPLICIT = (
     re.compile(r"(?<![\d.])((?:19|20)\d\d)[-/.](\d\d?)[-/.](\d\d?)(?!\d)"),
     re.compile(r"(?:((?:19|20)?\d\d)年)?(\d{1,2})月(?:(\d{1,2})[日号]?)?"),
-    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({_MONTH}){_CASE}{_YEAR}"),
+    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({MONTH}){_CASE}{_YEAR}"),
     re.compile(
-        rf"(?<![a-z])({_MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
+        rf"(?<![a-z])({MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
         rf"|[.,]\d){_YEAR}"),
-    re.compile(rf"(?<![a-z])({_MONTH}){_CASE}\.?{_YEAR}"),
+    re.compile(rf"(?<![a-z])({MONTH}){_CASE}\.?{_YEAR}"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?!\d|[/.]\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?!\d|[/.,]\d)"),
@@ -255,14 +217,14 @@ _RANGE = re.compile(
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
 _AFTER_RANGE = re.compile(
-    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{_MONTH}))"
+    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{MONTH}))"
 )
-_SPACED_MONTH = rf" (?:{_MONTH})"
+_SPACED_MONTH = rf" (?:{MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
-    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{_MONTH}))"
+    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     rf"|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
@@ -300,15 +262,18 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     if kind in (0, 1):
         year, month, day = match[1], int(match[2]), int(match[3]) if match[3] else None
     elif kind == 2:
-        year, month, day = match[3], _MONTH_OF[match[2]], int(match[1])
+        year, month, day = match[3], MONTH_OF[match[2]], int(match[1])
     elif kind == 3:
-        year, month, day = match[3], _MONTH_OF[match[1]], int(match[2])
+        year, month, day = match[3], MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
+        if match[1] in _AMBIGUOUS and re.fullmatch(r"[a-z]+", text) and text != match[1]:
+            return None  # "Marin" is no March.
         if strict and match[1] in _AMBIGUOUS and not match[2]:
             before = match.string[max(0, start - 12) : start]
-            if not _MONTH_PLACE.search(before) and not match.string[end:].startswith("'"):
+            placed = _MONTH_PLACE.search(before) or match.string.startswith("'", end)
+            if not placed or "'s" in text:
                 return None
-        year, month, day = match[2], _MONTH_OF[match[1]], None
+        year, month, day = match[2], MONTH_OF[match[1]], None
     else:
         year = match[3] if kind == 5 else None
         day, month = int(match[1]), int(match[2])
@@ -361,7 +326,7 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     found = []
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
-            found.append(Named(match.group(), *match.span(), weekday=_WEEKDAY_OF[match[1]]))
+            found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
@@ -378,12 +343,15 @@ def days_of(digits: str, said: Iterable[date]) -> Days:
 def _days_of(digits: str, today: date) -> Days:
     made = Days(today={today})
     _add_named(made, digits, today)
+    named = frozenset(made.days)
     _add_alone(made, digits, today)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
+        # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
@@ -467,11 +435,12 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
 _HOURS = re.compile(
     r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
 )
+_WEEKENDS = "weekend|wochenende|fin de semana|week-end|finde|hafta sonu|fine settimana"
 _NTH = re.compile(
     r"(?<!\w)(?P<n>first|1st|1\.?|erste\w*|primer\w*|premier\w*|ilk|2\w{0,5}\.?|second|zweite\w*|segundo"
     r"|deuxieme|ikinci|3\w{0,5}\.?|third|dritte\w*|tercer\w*|troisieme|ucuncu|4\w{0,5}\.?|fourth|vierte\w*"
     r"|cuarto|quatrieme|dorduncu|last|letzte\w*|ultimo|dernier|son) "
-    rf"(?P<day>{_WEEKDAY})(?:si|nin)?(?! ?\d)"
+    rf"(?P<day>{WEEKDAY}|{_WEEKENDS})(?:si|nin)?(?! ?\d)"
     rf"|第(?P<n2>[一1234])个?(?:周|星期)(?P<day2>[一二三四五六日天1-6])"
 )
 _NTHS = (
@@ -487,7 +456,8 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
     for found in _NTH.finditer(digits):
         word = found["n"] or found["n2"]
         nth = next((at for at, row in enumerate(_NTHS) if word.startswith(tuple(row.split()))), -1)
-        day = _WEEKDAY_OF[found["day"]] if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
+        ends = found["day"] is not None and found["day"] not in WEEKDAY_OF
+        day = WEEKDAY_OF.get(found["day"], 5) if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
         for shift in range(-12, 13):
             first = _shifted(today.replace(day=1), shift, 30)
             if abs(shift) > 2 and first.month not in made.months:
@@ -497,7 +467,7 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
                 for one in range(1, monthrange(first.year, first.month)[1] + 1)
                 if first.replace(day=one).weekday() == day
             ]
-            made.days.add(all_days[nth])
+            made.days |= {all_days[nth] + timedelta(one) for one in range(2 if ends else 1)}
 
 
 DAY_AFTER = re.compile(
@@ -522,6 +492,9 @@ def _shifted(today: date, count: int, length: int) -> date:
     return date(year, month, min(today.day, monthrange(year, month)[1]))
 
 
+_END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
+
+
 def _add_periods(made: Days, digits: str, today: date) -> None:
     """Any day of this, the next or the last week, or the month's ends."""
     monday = today - timedelta(today.weekday())
@@ -536,6 +509,8 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
             plain = len(shifts) == 1
             if name == "year":
                 made.years |= {today.year + shift for shift in shifts if shift}
+                if _END.search(around):
+                    made.days |= {date(today.year + shift, 12, 31) for shift in shifts}
             elif name == "month":
                 for shift in shifts:
                     first = _shifted(today.replace(day=1), shift, 30)
@@ -550,6 +525,8 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
 
 
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
+_WEEK = re.compile(r" week(?![\w-]| ?\d)")
+"""Wednesday week is the Wednesday after the next one."""
 
 
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
@@ -562,7 +539,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
         return {week + timedelta(7)}
     if named.written.startswith("上"):
         return {week - timedelta(7)}
-    if _WEEK_ON.search(digits[: named.start]):
+    if _WEEK_ON.search(digits[: named.start]) or _WEEK.match(digits, named.end):
         return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
     made = {coming, past}

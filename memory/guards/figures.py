@@ -1,117 +1,14 @@
-"""Days, times and numbers of a fact that its sources do not bear out. Pure."""
+"""Numbers of a fact that its sources do not bear out. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Sequence
 
-from memory.guards import arithmetic, clock, dates, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, alike, content, fold, word_set
+from memory.guards import clock, numbers
+from memory.guards.days import without_days
+from memory.guards.lexicon import FUNCTION_WORDS, alike, fold, word_set
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
-
-
-def other_day(fact: ProposedFact) -> str | None:
-    """Why a day or a time of day of the fact does not follow from its sources."""
-    if not fact.evidence.familiar:
-        return None
-    for named in [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]:
-        if named.swapped and not dates.holds(fact.evidence.days, named):
-            continue
-        if _is_open(fact, named) or (
-            dates.holds(fact.evidence.days, named) and not _said_of_another(fact, named)
-        ):
-            continue
-        same = len(fact.digits) == len(fact.text)
-        shown = fact.text[named.start : named.end] if same else named.written
-        if _as_before(fact, shown) or _by_its_number(fact, named):
-            continue
-        return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
-    for time in clock.times_in(_without_days(fact)):
-        if not clock.holds(fact.evidence.times, time) and not _as_before(fact, time.written):
-            return f'The fact says "{time.written.strip()}", and what it cites names no such time'
-    return None
-
-
-def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the rules cannot tell: a feast day, or the day on which it was said."""
-    days = fact.evidence.days
-    if days.vague or dates.is_feast(fact.digits):
-        return True
-    if named.weekday is not None:
-        today = {one.weekday() for one in days.today}
-        return named.weekday in today and not days.weekdays
-    if dates.holds(dates.Days(days=days.today, today=days.today), named):
-        return named.day is None or not _said_of_another(fact, named)
-    return False
-
-
-def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
-    if named.day is None:
-        return False
-    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
-    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
-    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
-
-
-def _said_of_another(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
-
-    Only clauses that share no word with the fact name its day.
-    """
-    if fact.translated or any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
-        return False
-    best: tuple[int, bool] = (0, False)
-    for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
-        days = dates.Days()
-        for digits in in_all_digits(sentence):
-            days.join(dates.days_of(digits, fact.evidence.said(at)))
-        if not days.spoken:
-            continue
-        near = fact.nearness(content(sentence))
-        if dates.holds(days, named):
-            if near:
-                return False
-        else:
-            best = max(best, (near, True))
-    return best[1] and best[0] >= 1
-
-
-def _as_before(fact: ProposedFact, written: str) -> bool:
-    """Whether a source says "same hour", and a known fact says which."""
-    told = fold(" ".join(one.text for one in fact.evidence.sources))
-    return bool(_SAME.search(told)) and fact.is_known(written)
-
-
-_SAME = re.compile(
-    r"(?<!\w)(?:same|selben?|gleichen?|misma|meme|ayni)(?!\w)|同|原来|照旧", re.IGNORECASE
-)
-"""Points to a time that was said before."""
-
-_CORRECTS = re.compile(
-    r"(?<!\w)(?:ah+|eh|er|uh|i mean|no wait|wait|scrap that|correction|quatsch|nee|nein|ach|moment"
-    r"|quiero decir|perdon|digo|pardon|euh|enfin|non|yani|yok|sey|hayir|sorry)(?!\w)|不对|哦不|说错"
-)
-"""Who corrects a day says two; any of them may be meant."""
-
-
-def _days_said(fact: ProposedFact) -> str:
-    said = sorted({source.at[:10] for source in fact.evidence.sources})
-    on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
-    return f"does not follow from what it cites, said on {on}: count from there"
-
-
-def _without_days(fact: ProposedFact) -> str:
-    """The fact's digits with blanks for the days that it names."""
-    text = fact.digits
-    for named in dates.named_in(text):
-        if not named.swapped or dates.holds(fact.evidence.days, named):
-            text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
-    return text
-
-
-# Numbers.
 
 _MORE = re.compile(
     r"(?<!\w)(?:by|more|less|above|below|over|ahead|behind|smaller|bigger|larger|taller|heavier|lighter|cheaper|older|younger"
@@ -150,27 +47,61 @@ _AT_TIME = re.compile(
 )
 
 
+def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether an earlier statement of the same speaker has it, and the sources count no such."""
+    told = fact.told_before.numbers
+    return _stands(number, told, ()) and not any(
+        _is_of(one, number) for one in fact.evidence.numbers
+    )
+
+
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
-    text = _without_days(fact)
+    text = without_days(fact)
     for time in clock.times_in(text):
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
-    mine = _whole(numbers.numbers_in(text))
+    if (score := _other_score(fact, text)) is not None:
+        return score
+    mine = _whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
         theirs = fact.evidence.numbers
         if number.unit == numbers.PART:
-            if fact.evidence.familiar and not _is_share(number, fact):
+            if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
-        if _stands(number, theirs, mine) or arithmetic.is_an_example(number, mine, theirs):
+        if _stands(number, theirs, mine) or _is_an_example(number, mine, theirs):
             pass
-        elif not _follows(number, fact, text):
+        elif not (_follows(number, fact, text) or _is_from_before(number, fact)):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
     return _outdated(mine, fact)
+
+
+def _is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
+    """Whether `value` is within a tenth, or another part, of one of `others`."""
+    return any(abs(value - one) <= part * abs(one) for one in others)
+
+
+def _is_an_example(
+    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
+) -> bool:
+    """Whether it is a count, or the price for a count that follows from a cited price."""
+    for other in mine:
+        for a, b in ((number, other), (other, number)):
+            made = {
+                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
+            }
+            if (
+                a is not b
+                and b.readings & made
+                and a.readings != b.readings
+                and max(b.readings) > 10
+            ):
+                return True
+    return False
 
 
 def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -180,11 +111,58 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     said = any(one.unit and one.unit[0] in ("part", "share") for one in theirs)
     if not said and len(plain) != 2:
         return True
-    rest = _MORE.search(fact.digits) is not None
-    made = arithmetic.shares(theirs, rest=rest) | {
+    rest = {*_MORE.findall(fact.digits)} - {
+        found for _, digits in fact.evidence.readings for found in _MORE.findall(digits)
+    }
+    made = numbers.shares(theirs, rest=bool(rest)) | {
         value for one in theirs for value in one.readings
     }
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
+
+
+_CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
+"""A letter and a number: a name such as lukas88, a place such as N4."""
+
+
+def _without_names(fact: ProposedFact, text: str) -> str:
+    """The text with blanks for the numbers in names of people and things that it cites.
+
+    Names of others do not count: a stranger's name may be a message.
+    """
+    evidence = fact.evidence
+    said = fold(" ".join([*(one.text for one in evidence.sources), *evidence.speakers]))
+
+    def blank(found: re.Match[str]) -> str:
+        is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", said)
+        return " " * len(found.group()) if is_name else found.group()
+
+    return _CODE.sub(blank, text)
+
+
+def other_code(fact: ProposedFact) -> str | None:
+    """A letter with a number, such as the square N4, that the sources lack while they give such."""
+    told = _PLACES.findall(" ".join(source.text for source in fact.evidence.sources))
+    said = re.sub(r"[\W_]", "", fold(" ".join(source.text for source in fact.evidence.sources)))
+    for code in _PLACES.findall(fact.text):
+        if told and fold(re.sub(r"\W", "", code)) not in said:
+            return f"What it cites says {', '.join(dict.fromkeys(told))}, and the fact says {code}"
+    return None
+
+
+_PLACES = re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])")
+
+
+_SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
+
+
+def _other_score(fact: ProposedFact, text: str) -> str | None:
+    """Why a score of the fact, such as 6-2, is none of those that the sources give."""
+    said = [one for source in fact.evidence.sources for one in _SCORE.findall(fold(source.text))]
+    known = {frozenset(one) for one in said}
+    for found in _SCORE.finditer(text):
+        if known and frozenset(found.groups()) not in known:
+            return f"What it cites says {'-'.join(said[0])}, and the fact says {found.group()}"
+    return None
 
 
 def _whole(found: Sequence[numbers.Number]) -> list[numbers.Number]:
@@ -229,7 +207,7 @@ def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
     evidence = fact.evidence
     values = number.readings | number.bases()
-    if not evidence.familiar or len(number.readings) > 2:
+    if not fact.familiar or len(number.readings) > 2:
         return True
     if number.unit and any(
         one.unit and one.unit[0] != number.unit[0] and one.readings & number.readings
@@ -280,7 +258,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     about = _ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
-    if about and any(arithmetic.is_near(one, told, part) for one in values):
+    if about and any(_is_near(one, told, part) for one in values):
         return True
     if values & _ages(evidence) or (number.unit and _is_converted(number, said)):
         return True
@@ -288,16 +266,17 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         return True
     if number.unit and number.unit[0] == "share":
         rest = _MORE.search(fact.digits) is not None
-        made = {100 * one for one in arithmetic.shares(said, rest=rest)}
+        made = {100 * one for one in numbers.shares(said, rest=rest)}
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
     texts = [digits for _, digits in evidence.readings]
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
-    sums, products = arithmetic.sums(said, number.unit), arithmetic.products(said, number.unit)
+    sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
     if any(_is_slip(number, one) and _is_of(one, number) for one in said):
         return bool(_MORE.search(fact.digits) and values & sums)
-    if not same and _PERIOD.search(fact.digits) and any(map(_PERIOD.search, texts)):
+    mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
+    if not same and mine and theirs and not mine <= theirs:
         rates = {one * factor for one in told for factor in _PERIODS}
         rates |= {one / factor for one in told for factor in _PERIODS}
         rates |= {factor / one for one in told for factor in _PERIODS if one}
@@ -319,14 +298,20 @@ _PERIOD = re.compile(
     r"|la|her|bir|in) ?(?:\d+ )?|/ ?)(?:h|hr|min|hour|day|week|month|year|stunde|tag|woche|monat"
     r"|jahr|hora|dia|semana|mes|ano|heure|jour|semaine|mois|an|annee|saat|gun|hafta|ay|yil)\w{0,3}"
     r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
-    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一[天周月年]"
+    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一个?[天周月年]"
 )
+
+
+def _periods(digits: str) -> set[str]:
+    """The lengths of time by which a text counts: "a day", "every 3 hrs"."""
+    words = (re.split(r"[\W\d]+", one.group())[-1] for one in _PERIOD.finditer(digits))
+    return {str(numbers.unit_of(word) or word) for word in words}
 
 
 def _is_slip(number: numbers.Number, other: numbers.Number) -> bool:
     """Whether two numbers differ in one digit or in the order of their digits alone."""
     mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
-    if len(mine) != len(theirs) or len(mine) < 2 or not arithmetic.comparable(other, number.unit):
+    if len(mine) != len(theirs) or len(mine) < 2 or not numbers.comparable(other, number.unit):
         return False
     return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
 
@@ -536,10 +521,23 @@ def _of_another(
                 return None
         elif near < least or (best is not None and near <= best[0]):
             continue
-        elif said and not any(a.readings & b.readings for a in said for b in mine):
+        elif (
+            said
+            and not any(a.readings & b.readings for a in said for b in mine)
+            and not _adds_up(number, said, mine)
+        ):
             best = near, clause
     found = any(one.readings & number.readings for one in fact.evidence.numbers)
     return best[1] if best and found else None
+
+
+def _adds_up(
+    number: numbers.Number, said: Sequence[numbers.Number], mine: Sequence[numbers.Number]
+) -> bool:
+    """Whether another number of the fact is this one with what a clause adds: 640, 25 more, 665."""
+    made = {a + b for a in number.readings for one in said for b in one.readings}
+    made |= {a - b for a in number.readings for one in said for b in one.readings}
+    return any(one.readings & made for one in mine if one is not number)
 
 
 _REPLACED = (

@@ -14,8 +14,9 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
-from memory.guards.attribution import exchanged, of_another, other_subject, refers_back
-from memory.guards.figures import other_day, other_number
+from memory.guards.attribution import exchanged, is_left_out, of_another, other_subject, refers_back
+from memory.guards.days import other_day
+from memory.guards.figures import other_code, other_number
 from memory.guards.lexicon import (
     HAN,
     OPPOSITES,
@@ -43,7 +44,7 @@ def ungrounded(
     *,
     before: Sequence[Source] = (),
     people: Collection[str] = (),
-    known: Sequence[str] = (),
+    known: Sequence[Source] = (),
     zone: tzinfo = UTC,
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
@@ -54,8 +55,8 @@ def ungrounded(
         cited: its sources.
         before: what was said around them, to which their pronouns may refer.
         people: everybody known by name, so that a name is seen to be one.
-        known: facts of memory that were shown. Their names may say what the fact is about; their
-            numbers and claims bear nothing out.
+        known: facts of memory that were shown. Their names may say what the fact is about; a day
+            or a number that what is cited leaves out may come from those of the same speaker.
         zone: the people's time zone.
     """
     evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known))
@@ -66,6 +67,7 @@ def ungrounded(
         lambda: of_another(fact, speaker),
         lambda: other_day(fact),
         lambda: other_number(fact),
+        lambda: other_code(fact),
         lambda: _other_name(fact),
         lambda: other_subject(fact),
         lambda: exchanged(fact),
@@ -100,6 +102,7 @@ def _known(people: Collection[str]) -> frozenset[str]:
 
 _QUOTED = re.compile(
     r"[\u00ab\u201c\u201e\"\u300a]([^\u00bb\u201d\"\u300b]{3,40})[\u00bb\u201d\u201c\"\u300b]"
+    r"|\u300a([^\u300b]{1,40})\u300b"
 )
 
 
@@ -108,7 +111,7 @@ def _other_title(fact: ProposedFact) -> str | None:
     heard = fact.evidence.heard
     if fact.translated or not _QUOTED.search(heard.text):
         return None
-    titles = (one.strip() for one in _QUOTED.findall(fact.text))
+    titles = ("".join(one).strip() for one in _QUOTED.findall(fact.text))
     return next(
         (one for one in titles if re.sub(r"[\W_]+", "", fold(one)) not in heard.joined), None
     )
@@ -119,15 +122,17 @@ def _other_name(fact: ProposedFact) -> str | None:
     heard = fact.evidence.heard
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
+    if (why := _other_subject_name(fact)) is not None:
+        return why
     for name in names.names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (heard.foreign and not HAN.search(name.key)):
             continue
-        if name.key not in fact.people and not fact.evidence.familiar:
+        if name.key not in fact.people and not fact.familiar:
             continue
         unsure = fact.translated or (fact.tongue == "tr" and not name.sure)
         if not unsure and (other := names.mistaken(name, fact.text, heard)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if refers_back(name, fact) or fact.is_known(name.written):
+        if refers_back(name, fact) or fact.is_known(name.written) or is_left_out(name, fact):
             continue
         if name.sure:
             return (
@@ -138,6 +143,39 @@ def _other_name(fact: ProposedFact) -> str | None:
         if other is not None and not unsure:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
+
+
+def _other_subject_name(fact: ProposedFact) -> str | None:
+    """A name at the beginning of an English fact, in place of one that its sources give.
+
+    A capital proves nothing there, but a singular without an article before its verb does: "Leo is
+    off today".
+    """
+    found = _SUBJECT.match(fact.text)
+    if found is None or fact.translated or fact.tongue != "en":
+        return None
+    name = names.Name(found[1], names.bare(found[1]), True)
+    context = fact.evidence.heard_before
+    if fact.evidence.heard.has(name) or context.has(name) or fact.is_known(name.written):
+        return None
+    if fact.nearness(content(fact.evidence.heard.text, fact.codes)) and shared(
+        [name.key], content(fact.evidence.heard.text, ())
+    ):
+        return None
+    best = max((fact.nearness(one.words) for one in fact.evidence.clauses), default=0)
+    for clause in fact.evidence.clauses:
+        if best and fact.nearness(clause.words) >= max(1, best - 1):
+            lead = "so " if _SUBJECT.match(clause.text) else ""
+            for other in names.names_in(lead + clause.text, fact.people, "en"):
+                if other.sure and other.key not in fact.folded:
+                    return f"What it cites says {other.written}, and the fact says {found[1]}"
+    return None
+
+
+_SUBJECT = re.compile(
+    r"((?!\w*(?:ing|ion|ment|ness|ity|ance|ence|[^aeiou]s|ship|ure|age|al|ch)\b)[A-Z][a-z]{2,}) "
+    r"(?:is|was|has|had|will|can|can't|cannot|does|doesn't|did|isn't|wasn't|won't|[a-z]{2,}[^s\W]s)\b"
+)
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
@@ -156,8 +194,10 @@ _SAID_AS = {
 
 def _other_mood(fact: ProposedFact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
-    told = [one for one in fact.evidence.clauses if one.words] or fact.evidence.clauses
-    if not fact.evidence.familiar:
+    told = [
+        one for one in fact.evidence.clauses if one.words or _digits(one.text)
+    ] or fact.evidence.clauses
+    if not fact.familiar:
         return None
     lost = {id(one): _lost(one, fact) for one in told}
     own = any(mood.is_own(one.text) and not lost[id(one)] for one in told)
@@ -205,10 +245,10 @@ def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
 
 def _turned(fact: ProposedFact) -> str | None:
     """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or not fact.evidence.familiar or not fact.words:
+    if fact.translated or not fact.familiar or not fact.words:
         return None
     parts = [
-        Part(text, content(text, one.codes), one, mood.negates(text, one.codes))
+        Part(text, content(text, one.codes), one, _denies_it(text, fact, one.codes))
         for one in fact.evidence.clauses
         for text in _AND.split(one.text)
     ]
@@ -216,6 +256,19 @@ def _turned(fact: ProposedFact) -> str | None:
         return "What it cites leaves this out: keep the negation"
     pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
     return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+
+
+def _denies_it(text: str, fact: ProposedFact, codes: tuple[str, ...]) -> bool:
+    """Whether a part denies something, and not only that it costs or takes anything."""
+    found = _NOTHING.search(fold(text))
+    rest = text if found is None else text[: found.start()] + " " + text[found.end() :]
+    if found is None or mood.negates(rest, codes):
+        return mood.negates(text, codes)
+    verb = content(found[1], codes)
+    return not verb or bool(fact.nearness(verb))
+
+
+_NOTHING = re.compile(r"(\w{3,}) (?:nothing|nichts|nada|rien|niente)(?!\w)")
 
 
 class Part(NamedTuple):
@@ -277,6 +330,13 @@ def _goes_on(fact: ProposedFact, clause: Clause) -> bool:
 _EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
 
 
+_HAS_ONE = re.compile(
+    r"(?<!\w)(?:has|have|got|'ve|hat|hab[et]n?|tiene\w?|tengo|ha|ho)"
+    r" (?:one|eine[nrs]?|un[ao])(?!\w| \w)"
+)
+"""Somebody else has what one has not: "I have no table. My father has one."."""
+
+
 def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
     """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
     for one in parts:
@@ -287,6 +347,8 @@ def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
         elif not one.negated:
             continue
         others = [each for each in parts if each is not one and not each.negated]
+        if any(_HAS_ONE.search(fold(each.text)) for each in others):
+            continue
         yield bool(
             (2 <= len(words) <= 4 or (except_for and words))
             and len(shared(words, fact.words)) == len(words)

@@ -124,6 +124,15 @@ _SIGNS = {
     "nl": r"(?:en|ij|lijk|heid|je|isch)\b|ij|aa|uu|oe|\bge|sch",
 }
 _COMPILED = {code: re.compile(signs) for code, signs in _SIGNS.items()}
+_OWN = {
+    "tr": re.compile(
+        r"(?<!\w)(?:[a-z\u00e7\u00f6\u00fc]+[\u011f\u015f\u0131]|[\u015f\u0131][a-z])\w*"
+    ),
+    "es": re.compile(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
+    "de": re.compile(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
+    "pt": re.compile(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
+}
+"""Letters that no other known language has, in words that are no names."""
 _SIGN = 0.35
 """Weight of a spelling that is usual in a language, against a function word's 1."""
 
@@ -134,7 +143,9 @@ def _scores(text: str) -> dict[str, float]:
     found = words_of(fold(text))
     lower = text.replace("I", "ı").lower() if "İ" in text else text.lower()
     return {
-        code: sum(word in known for word in found) + _SIGN * len(_COMPILED[code].findall(lower))
+        code: sum(word in known for word in found)
+        + _SIGN * len(_COMPILED[code].findall(lower))
+        + (len(_OWN[code].findall(text)) if code in _OWN else 0)
         for code, known in FUNCTION_WORDS.items()
     }
 
@@ -277,3 +288,57 @@ tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik
 """
 )
 """Words in whose place the other says the opposite."""
+
+_MONTHS = """
+january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
+september|sept|sep october|oct november|nov december|dec
+
+januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
+september|sept oktober|okt november|nov dezember|dez
+
+enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
+noviembre diciembre|dic
+
+janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
+decembre
+
+ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
+
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+
+janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
+
+januari februari maart april mei juni juli augustus september oktober november december
+"""
+MONTH_OF = {
+    name: number
+    for names in _MONTHS.strip().split("\n\n")
+    for number, listed in enumerate(names.split(), 1)
+    for name in listed.split("|")
+}
+MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
+_WEEKDAYS = r"""
+monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
+sunday|sun
+
+montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
+
+lunes martes miercoles jueves viernes sabado domingo
+
+lundi mardi mercredi jeudi vendredi samedi dimanche
+
+pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
+
+lunedi martedi mercoledi giovedi venerdi sabato domenica
+
+segunda terca quarta quinta sexta sabado domingo
+
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+WEEKDAY_OF = {
+    name: number
+    for names in _WEEKDAYS.strip().split("\n\n")
+    for number, listed in enumerate(names.replace("\\ ", "_").split())
+    for name in listed.replace("_", " ").split("|")
+}
+WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))

@@ -33,7 +33,9 @@ _ABBREVIATION = re.compile(
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
 _TAG = re.compile(
-    r"[,;] ?(?:right|correct|yes|no|isn't it|oder|gell|ne|nicht wahr|verdad|no|cierto|n'est-ce pas"
+    r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
+    r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
+    r"|nicht wahr|verdad|no|cierto|n'est-ce pas"
     r"|hein|degil mi|vero|ok|okay)\W*$|[,，]?(?:对吧|是吧|好吗)\W*$"
 )
 """A statement may end in one of these and a question mark."""
@@ -95,8 +97,10 @@ tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin deg
 zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 """)
 _CONDITIONS = _by_language(r"""
-en if|unless|suppose|supposing|provided|assuming|in case|otherwise|as long as|depending|depends
-de wenn|falls|sofern|angenommen|es sei denn|vorausgesetzt
+en if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)|unless|suppose
+ |supposing|provided|assuming|^in case|in case of|otherwise|as long as|depending|depends
+de (?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern|angenommen
+ |es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
@@ -108,7 +112,9 @@ zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 
 _POSSIBILITIES = _by_language(r"""
 en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))
- |(?:i|we|he|she|they|you)'d(?! (?:rather|prefer|like|love|better))|possibly|should we
+ |(?:i|we|he|she|they|you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer
+ |like|love|better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come
+ |become|written|eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we
  |thinking (?:of|about)|considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
 es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
@@ -118,9 +124,10 @@ tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*|plan\w*
- |potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*|propos\w*|offer\w*
- |idea|option|fallback|otherwise|should|intend\w*|until|only|hop\w*|whether|as long as|when
+en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*
+ |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
+ |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
+ |only (?:if|when|once|after)|hop\w*|whether|as long as|when
  |want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
  |will not
 de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
@@ -158,7 +165,8 @@ zh 想|希望|盼|愿|梦想|期待
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
- |word is|they say|people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
+ |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))
+ |people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
  |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
@@ -335,6 +343,12 @@ def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
     return bool(codes) and _says(_CONDITIONS, _read(sentence, codes), codes[:1])
 
 
+def has_condition_behind(clause: str, codes: tuple[str, ...]) -> bool:
+    """Whether it says something before its condition: "the room is big enough if you move it"."""
+    found = _CONDITIONS[codes[0]].search(_read(clause, codes)) if codes[0] in _CONDITIONS else None
+    return found is not None and len(clause[: found.start()].split()) >= 3
+
+
 def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what may be, or might have been. "I would like" is a wish alone."""
     if not codes or is_wish(clause, codes):
@@ -403,7 +417,10 @@ def asks_in(fact: str, codes: tuple[str, ...]) -> bool:
 
 def hedges_in(fact: str, codes: tuple[str, ...]) -> bool:
     """Whether a fact says that something is possible or planned."""
-    return _says(_HEDGES, fold(fact), codes)
+    return _says(_HEDGES, fold(_IN_MAY.sub(" ", fact)), codes)
+
+
+_IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
 
 
 def wishes_in(fact: str, codes: tuple[str, ...]) -> bool:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
 from typing import NamedTuple
 
-from memory.guards.lexicon import HAN, fold
+from text_to_num import find_numbers
+
+from memory.guards.lexicon import HAN, WEEKDAY_OF, fold
 
 
 def _values(table: str) -> dict[str, float]:
@@ -25,96 +28,50 @@ def _values(table: str) -> dict[str, float]:
     return made
 
 
-_TENS = "{}=20 {}=30 {}=40 {}=50 {}=60 {}=70 {}=80 {}=90"
+_TURKISH = _values(
+    "sifir bir iki uc dort bes alti yedi sekiz dokuz on yirmi=20 otuz=30 kirk=40 elli=50 altmis=60 "
+    "yetmis=70 seksen=80 doksan=90 yuz=100 bin=1000 milyon=1e6 duzine=12"
+)
+LANGUAGES = ("en", "de", "es", "fr", "tr", "it", "pt", "nl")
+"""The languages whose number words are known, Chinese aside."""
 
-
-def _tens(words: str) -> str:
-    return _TENS.format(*words.split())
-
-
-_WORDS: dict[str, dict[str, float]] = {
-    "en": _values(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen "
-        + _tens("twenty thirty forty|fourty fifty sixty seventy eighty ninety")
-        + " hundred|hundreds=100 thousand|thousands=1000 million|millions=1e6 billion=1e9"
-        " dozen|dozens=12"
-    ),
-    "de": _values(
-        "null eins zwei|zwo drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn "
-        "funfzehn sechzehn siebzehn achtzehn neunzehn "
-        + _tens("zwanzig dreisig vierzig funfzig sechzig siebzig achtzig neunzig")
-        + " hundert=100 tausend=1000 million|millionen|mio=1e6 dutzend=12 anderthalb=1.5"
-    ),
-    "es": _values(
-        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
-        "dieciseis diecisiete dieciocho diecinueve veinte|veintena veintiuno|veintiun|veintiuna "
-        "veintidos veintitres veinticuatro veinticinco veintiseis veintisiete veintiocho "
-        "veintinueve treinta=30 cuarenta=40 cincuenta=50 sesenta=60 setenta=70 ochenta=80 "
-        "noventa=90 cien|ciento|centenar=100 doscientos|doscientas=200 trescientos|trescientas=300 "
-        "cuatrocientos|cuatrocientas=400 quinientos|quinientas=500 seiscientos|seiscientas=600 "
-        "setecientos|setecientas=700 ochocientos|ochocientas=800 novecientos|novecientas=900 "
-        "mil=1000 millon|millones=1e6 docena|docenas=12"
-    ),
-    "fr": _values(
-        "zero un deux trois quatre cinq six sept huit neuf dix|dizaine onze douze|douzaine treize "
-        "quatorze quinze|quinzaine seize "
-        + "vingt|vingts|vingtaine=20 trente|trentaine=30 quarante|quarantaine=40 "
-        "cinquante|cinquantaine=50 soixante|soixantaine=60 septante=70 huitante=80 nonante=90 "
-        "cent|cents|centaine=100 mille=1000 million|millions=1e6"
-    ),
-    "tr": _values(
-        "sifir bir iki uc dort bes alti yedi sekiz dokuz on "
-        + _tens("yirmi otuz kirk elli altmis yetmis seksen doksan")
-        + " yuz=100 bin=1000 milyon=1e6 duzine=12"
-    ),
-    "it": _values(
-        "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici "
-        "quattordici quindici sedici diciassette diciotto diciannove "
-        + _tens("venti trenta quaranta cinquanta sessanta settanta ottanta novanta")
-        + " cento=100 mille|mila=1000 milione|milioni=1e6 dozzina=12"
-    ),
-    "pt": _values(
-        "zero um dois|duas tres quatro cinco seis sete oito nove dez onze doze treze "
-        "catorze|quatorze quinze dezasseis|dezesseis dezassete|dezessete dezoito "
-        "dezanove|dezenove "
-        + _tens("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa")
-        + " cem|cento=100 duzentos=200 trezentos=300 mil=1000 milhao|milhoes=1e6 duzia=12"
-    ),
-    "nl": _values(
-        "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien"
-        " zestien zeventien achttien negentien "
-        + _tens("twintig dertig veertig vijftig zestig zeventig tachtig negentig")
-        + " honderd=100 duizend=1000 miljoen=1e6 dozijn=12 anderhalf=1.5"
-    ),
+_RESPELLED = {
+    **dict.fromkeys(("veintiun", "veintiuna"), "veintiuno"),
+    "veintidos": "veintid\u00f3s",
+    "veintitres": "veintitr\u00e9s",
+    "veintiseis": "veintis\u00e9is",
+    "dieciseis": "diecis\u00e9is",
+    "millon": "mill\u00f3n",
+    "funf": "f\u00fcnf",
+    "zwolf": "zw\u00f6lf",
 }
-_LOOSE: dict[str, dict[str, float]] = {
-    "en": _values(
-        "third=3 fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
-        "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth thirtieth=30 "
-        "both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"
+"""Number words that people write without their accents."""
+_KEPT = {
+    "fr": _values(
+        "dizaine=10 douzaine=12 quinzaine=15 vingtaine=20 trentaine=30 quarantaine=40"
+        " cinquantaine=50 soixantaine=60 centaine=100"
     ),
     "de": _values(
-        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|dritte|dritten|drilling=3 "
-        "viermal funfmal siebte|siebten|siebter=7"
+        "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
+        " sechseinhalb siebeneinhalb"
     ),
-    "es": _values(
-        "ambos|ambas|par|segundo|segunda|gemelos|doble=2 tercer|tercero|tercera=3 cuarta=4 "
-        "quinto|quinta sexto|sexta septimo|septima octavo|octava noveno|novena decimo|decena"
+    "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
+    "es": _values("veintena=20 centenar=100 docena|docenas=12"),
+    "it": _values("dozzina=12"),
+    "pt": _values("duzia=12"),
+    "nl": _values("dozijn=12 anderhalf=1.5"),
+}
+"""Words for numbers that are nouns, and halves."""
+_LOOSE: dict[str, dict[str, float]] = {
+    "en": _values("both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"),
+    "de": _values(
+        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|drilling=3 viermal funfmal"
     ),
-    "fr": _values(
-        "paire|jumeaux|deuxieme|seconde|double=2 troisieme quatrieme cinquieme sixieme septieme "
-        "huitieme neuvieme dixieme onzieme douzieme treizieme quatorzieme quinzieme"
-    ),
+    "es": _values("ambos|ambas|par|segundo|segunda|gemelos|doble=2 tercer=3"),
+    "fr": _values("paire|jumeaux|deuxieme|seconde|double=2"),
     "tr": _values("ikisi|cift|ikiz|ikizler=2"),
 }
 """Words that name a number and may mean something else: they count in sources alone."""
-
-LANGUAGES = tuple(_WORDS)
-"""The languages whose number words are known."""
-
-_BETWEEN = {"en": "and", "es": "y", "fr": "et", "pt": "e"}
-"""The word inside a number: two hundred and five, treinta y uno, vingt et un."""
 
 _TURKISH_CASE = re.compile(
     r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si"
@@ -131,12 +88,16 @@ _CHINESE = re.compile("[零〇一二两俩三四五六七八九十百千万亿]+
 _CHINESE_PERCENT = re.compile(
     "百分之([零〇一二两三四五六七八九十百\\d]+)(?:[点.]([零〇一二三四五六七八九\\d]+))?"
 )
-_PERCENT = re.compile(r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)")
+_PERCENT = re.compile(
+    r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
+)
 _HALF_DOZEN = re.compile(
-    r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim duzine|mezza dozzina"
+    r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim d.zine"
+    r"|mezza dozzina",
+    re.IGNORECASE,
 )
 _NO_NUMBERS = re.compile(
-    "十分|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
+    "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
 
 
@@ -145,26 +106,86 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    folded = fold(_VULGAR.sub(_vulgar, text))
-    folded = _HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", folded)))
+    text = _HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
+    if language in _KEPT:
+        text = _read(text, language, strict=strict)
+    folded = fold(text)
     if HAN.search(folded):
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
-        folded = _NO_NUMBERS.sub(lambda found: "·" * len(found.group()), folded)
+        folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
         folded = _TENTHS.sub(lambda found: f"{found[1]}{found[2] or 0}%", folded)
         folded = _SPLIT.sub(r"\1.\3\2", folded)
-    if language == "de":
-        return _WORD.sub(_german if strict else _german_loose, folded)
     if language == "tr":
-        folded = _AT_TEN.sub("10", folded)
-    if language not in _WORDS:
-        return folded
-    known = _WORDS[language] if strict else _WORDS[language] | _LOOSE.get(language, {})
-    return _composed(folded, language, known)
+        return _turkish(_AT_TEN.sub("10", folded), {} if strict else _LOOSE["tr"])
+    return folded
+
+
+class _Word(NamedTuple):
+    """A word, or a number in digits, as the reader of number words takes it."""
+
+    written: str
+    gap: str
+    """What stands between it and the word before."""
+    start: int
+    end: int
+
+    def text(self) -> str:
+        """How it is spelled."""
+        plain = fold(self.written)
+        return _RESPELLED.get(plain, self.written.lower())
+
+    def nt_separated(self, previous: _Word) -> bool:
+        """Whether it begins another number."""
+        return self.gap not in (" ", "-")
+
+    def not_a_number_part(self) -> bool:
+        """Whether it is no word of a number."""
+        return self.written.isdigit()
+
+
+_TOKEN = re.compile(r"(?<![\w'\u2019])[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+")
+
+
+def _read(text: str, language: str, *, strict: bool) -> str:
+    """`text` with digits for its number words; ordinals from 3 on count unless `strict`."""
+    words: list[_Word] = []
+    for found in _TOKEN.finditer(text):
+        gap = text[words[-1].end if words else 0 : found.start()]
+        words.append(_Word(found.group(), gap, *found.span()))
+    others = _KEPT[language] | ({} if strict else _LOOSE.get(language, {}))
+    values = {
+        at: (at + 1, others[plain])
+        for at, word in enumerate(words)
+        if (plain := fold(word.written)) in others
+    }
+    for one in find_numbers(words, language, 0):
+        behind_digits = one.start and words[one.start - 1].written.isdigit()
+        is_scale = one.value in _SCALES.values() and behind_digits and words[one.start].gap == " "
+        first = fold(words[one.start].written)
+        if first in _QUARTERS or first in WEEKDAY_OF:  # "Na sexta" is Friday, and no sixth.
+            continue
+        if one.value != 1 and not is_scale and not (one.is_ordinal and (strict or one.value < 3)):
+            values[one.start] = (one.end, one.value)
+    made, done = "", 0
+    for at in sorted(values):
+        last, value = values[at]
+        if at and at - 1 in values and values[at - 1][0] == at and value in (12.0, 1.5):
+            value *= values[at - 1][1]  # Two dozen.
+            made = made.rstrip()[: -len(_plain(values[at - 1][1]))]
+            done = words[at].start
+        made += text[done : words[at].start]
+        made += " " if _BEHIND_DIGIT.search(made) else ""  # "Ward 6 one hundred" is no 6 100.
+        made, done = made + _plain(value), words[last - 1].end
+    return made + text[done:]
+
+
+_QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
+_BEHIND_DIGIT = re.compile(r"\d $")
 
 
 _VULGAR = re.compile(r"(\d+)?\s?([¼½¾⅓⅔⅕⅛])|(?<![\d/.,])(\d+) ([1-7])/([2-8])(?![\d/.])")
-_SCORE = re.compile(r"(?<!\w)an? score (?=of )")
+_SCORE = re.compile(r"(?<!\w)an? score (?=of )", re.IGNORECASE)
 _TENTHS = re.compile(r"(?<![\d.])([1-9])成([1-9])?")
 _SPLIT = re.compile(r"(?<![\d.])(\d+)(度|米|块)(\d{1,2})(?![\d.%]|分|厘米|公分|号|月|年|个|点)")
 """37度2 is 37.2度, and 2米65 is 2.65米."""
@@ -216,80 +237,37 @@ def _chinese_digits(run: str) -> str:
     return str(total + section + digit * (last // 10 if last > 10 else 1))
 
 
-def _german_loose(found: re.Match[str]) -> str:
-    loose = _LOOSE["de"].get(found.group())
-    return _german(found) if loose is None else _plain(loose)
-
-
-def _german(found: re.Match[str]) -> str:
-    value = _german_value(found.group())
-    return _plain(value) if value is not None and value != 1 else found.group()
-
-
-def _german_value(word: str) -> float | None:
-    known = _WORDS["de"]
-    if word in known:
-        return known[word]
-    if len(word) < 6 or not any(unit in word for unit in _GERMAN_PARTS):
-        return None
-    if half := re.fullmatch(r"(\w+)einhalb\w{0,2}", word):
-        value = _german_value(half[1]) if half[1] != "e" else 1
-        return value + 0.5 if value is not None else None
-    for scale, name in ((1000, "tausend"), (100, "hundert")):
-        head, found, tail = word.partition(name)
-        if found:
-            times = 1.0 if head in ("", "ein") else _german_value(head)
-            rest = _german_value(tail.removeprefix("und")) if tail else 0.0
-            return None if times is None or rest is None else times * scale + rest
-    if tens := re.fullmatch(r"(ein|\w+?)und(\w+zig|\w*dreisig)(?:s?te\w?)?", word):
-        units = 1.0 if tens[1] == "ein" else known.get(tens[1])
-        return units + known[tens[2]] if units and tens[2] in known else None
-    ordinal = re.fullmatch(r"(\w+?)s?te[nrsm]?", word)
-    return known.get(ordinal[1]) if ordinal else None
-
-
-_GERMAN_PARTS = ("zig", "hundert", "tausend", "einhalb", "dreisig", "te", "zehn", "elf", "zwolf")
-
-
-def _composed(folded: str, language: str, known: Mapping[str, float]) -> str:
-    """The number words of `folded` put together: "two hundred and five" is 205."""
+def _turkish(folded: str, loose: dict[str, float]) -> str:
+    """The Turkish number words of a folded text put together: "iki yuz bes" is 205."""
     made, done = "", 0
-    for start, end, values in _runs(folded, language, known):
+    for start, end, values in _runs(folded, _TURKISH | loose):
         if values != [1]:
-            made += folded[done:start] + " ".join(map(_plain, _joined(values, language)))
-            done = end
+            made += folded[done:start]
+            made += " " if _BEHIND_DIGIT.search(made) else ""
+            made, done = made + " ".join(map(_plain, _joined(values))), end
     return made + folded[done:]
 
 
-def _runs(
-    folded: str, language: str, known: Mapping[str, float]
-) -> Iterator[tuple[int, int, list[float]]]:
+def _runs(folded: str, known: Mapping[str, float]) -> Iterator[tuple[int, int, list[float]]]:
     """Words of numbers that stand together: where, and their values."""
-    between = _BETWEEN.get(language)
     start = end = 0
     values: list[float] = []
-    joined = False
     for found in _WORD.finditer(folded):
-        value = _value(found.group(), known, language)
-        gap = folded[end : found.start()]
-        near = bool(values) and (gap in (" ", "-") or (joined and gap == f" {between} "))
-        if near and found.group() == between:
-            joined = True
-            continue
+        value = _value(found.group(), known)
+        near = bool(values) and folded[end : found.start()] in (" ", "-")
         if values and not (near and value is not None):
             yield start, end, values
             values = []
         if value is not None:
             start = start if values else found.start()
             values, end = [*values, value], found.end()
-        joined = False
     if values:
         yield start, end, values
 
 
-def _value(word: str, known: Mapping[str, float], language: str) -> float | None:
-    if word in known or language != "tr":
-        return known.get(word)
+def _value(word: str, known: Mapping[str, float]) -> float | None:
+    if word in known:
+        return known[word]
     for length in range(len(word) - 1, 1, -1):
         root, suffix = word[:length], word[length:].lstrip("'")
         if root in known and root not in ("on", "bin") and _TURKISH_CASE.fullmatch(suffix):
@@ -297,7 +275,7 @@ def _value(word: str, known: Mapping[str, float], language: str) -> float | None
     return None
 
 
-def _joined(values: Sequence[float], language: str) -> list[float]:
+def _joined(values: Sequence[float]) -> list[float]:
     """The numbers that a run of words stands for: twenty, five is 25, and three, four stay."""
     done: list[float] = []
     total = current = 0.0
@@ -307,27 +285,13 @@ def _joined(values: Sequence[float], language: str) -> list[float]:
             total, current = total + max(current, 1) * value, 0
         elif value in (100, 12) and 0 < current < 100 and last < 100:
             current *= value
-        elif language == "fr" and value == 20 and last == 4:
-            current += 76
-        elif last < 0 or _adds(current, value, language):
+        elif last < 0 or (value < 100 if current % 100 == 0 else current % 10 == 0 and value < 10):
             current += value
         else:
             done.append(total + current)
             total, current = 0.0, value
         last = value
     return [*done, total + current]
-
-
-def _adds(current: float, value: float, language: str) -> bool:
-    if current == 0:
-        return value < 1000
-    if current % 100 == 0:
-        return value < 100
-    if language == "fr" and current % 100 in (60, 80) and 10 <= value < 20:
-        return True
-    if current % 100 == 10 and language in ("fr", "tr"):
-        return value <= 9 and (language == "tr" or value >= 7)
-    return current % 10 == 0 and current % 100 >= 20 and value < 10
 
 
 def _plain(value: float) -> str:
@@ -444,7 +408,7 @@ def unit_of(word: str) -> tuple[str, float] | None:
     for form in [*forms, _CASES.sub("", word)]:
         if form in _CURRENCIES:
             return _CURRENCIES[form], 1.0
-        if form in _UNITS and (form == word or len(form) > 2 or HAN.match(form)):
+        if form in _UNITS and (form == word or len(form) > 1 or HAN.match(form)):
             return _UNITS[form]
     return None
 
@@ -539,4 +503,90 @@ _OF = re.compile(r"(?: ?of an? | ?of one | an? | d'| d'une |-| de | )?([a-z]+|�
 
 def rounded(value: float) -> float:
     """A value that compares equal to the same value computed in another way."""
-    return round(value, 6)
+    return float(f"{value:.9g}")
+
+
+# What follows from numbers by arithmetic: sums, differences, products, quotients, shares.
+
+
+def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
+    """The sums and differences of two numbers and the sums of runs of them, in base units.
+
+    Those that may have the dimension of `unit` count.
+    """
+    plain = [one for one in sources if one.unit != PART][:14]
+    made: set[float] = set()
+    same = [one for one in plain if comparable(one, unit)]
+    for one, other in combinations(same, 2):
+        for a, b in _pairs(one, other):
+            made |= {a + b, abs(a - b)}
+    for start, _ in enumerate(same):
+        totals = {0.0}
+        for count, one in enumerate(same[start:], 1):
+            totals = {total + value for total in totals for value in one.bases()}
+            if len(totals) > 8:
+                break
+            made |= totals if count > 1 else set()
+    return {rounded(one) for one in made}
+
+
+def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
+    """The products and quotients of two numbers, and parts and percentages of them.
+
+    Of few numbers the difference of two times a third counts, too: what is missing, at its price.
+    """
+    plain = [one for one in sources if one.unit != PART][:14]
+    same = [one for one in plain if comparable(one, unit)]
+    made: set[float] = set()
+    parts = {part for one in sources for part in _parts(one)}
+    made |= {value * part for one in same for value in one.bases() for part in parts}
+    for one, other in combinations(plain, 2):
+        if not _may_make(one, other, unit):
+            continue
+        for a, b in _pairs(one, other):
+            made |= {a * b, *(a * b * part for part in parts)}
+            made |= {x / y for x, y in ((a, b), (b, a)) if y}
+            if len(plain) <= 4:
+                made |= {abs(a - b) * value for third in same for value in third.bases()}
+    return {rounded(one) for one in made}
+
+
+def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
+    return product(one.bases() | one.readings, other.bases() | other.readings)
+
+
+def _may_make(one: Number, other: Number, unit: tuple[str, float] | None) -> bool:
+    """Whether two numbers may be multiplied to make one with a unit: lengths make an area."""
+    if (
+        unit
+        and unit[0] == "area"
+        and all(not each.unit or each.unit[0] == "length" for each in (one, other))
+    ):
+        return True
+    return comparable(one, unit) or comparable(other, unit)
+
+
+def comparable(one: Number, unit: tuple[str, float] | None) -> bool:
+    """Whether a number may be added to others to make one with a unit."""
+    return one.unit is None or unit is None or one.unit[0] == unit[0]
+
+
+def _parts(one: Number) -> set[float]:
+    """The part that a fraction or a percentage is, what it leaves, and what it adds up to."""
+    if one.unit == PART:
+        parts = set(one.readings)
+    elif one.unit and one.unit[0] == "share":
+        parts = {value / 100 for value in one.readings}
+    else:
+        return set()
+    return {made for part in parts for made in (part, 1 - part, 1 + part)}
+
+
+def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
+    """The parts of a whole that two numbers make, or that are named; with `rest`, what is left."""
+    named = [one for one in sources if one.unit and one.unit[0] in ("part", "share")]
+    made = {value / (1 if one.unit == PART else 100) for one in named for value in one.readings}
+    if not named:
+        for one, other in combinations(sources[:14], 2):
+            made |= {min(a, b) / max(a, b) for a, b in _pairs(one, other) if a and b}
+    return made | ({1 - one for one in made} if rest else set())

@@ -37,7 +37,7 @@ class Clause(NamedTuple):
 
 
 _CLAUSES = re.compile(
-    r"[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
+    r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
@@ -57,7 +57,7 @@ class Evidence:
     """The people's time zone, in which "tomorrow" counts, too."""
     before: tuple[Source, ...] = ()
     """What was said before, to which a pronoun of a source may refer."""
-    known: tuple[str, ...] = ()
+    known: tuple[Source, ...] = ()
     """Facts that memory holds and that were shown: a new fact may call its subject as they do."""
 
     @cached_property
@@ -146,7 +146,11 @@ class Evidence:
 
 def in_all_digits(text: str) -> list[str]:
     """A text with digits for number words, in each language that it may be in."""
-    codes = languages(text) or numbers.LANGUAGES
+    codes = languages(text)
+    for _, one in sentences(text) if codes else ():
+        # A word in another language stands alone: "¿Diecinueve? Half of our members ...".
+        codes += () if " " in one or set(languages(one)) & set(codes) else numbers.LANGUAGES
+    codes = tuple(dict.fromkeys(codes)) or numbers.LANGUAGES
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
@@ -159,6 +163,14 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
         general |= {Mood.REPORT}
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
     asked = sentence[mood.asks_from(sentence) :]
+    if Mood.CONDITION in general and len(parts) > 1:
+        # "I take eight, the room is big enough if you move it": what stands before is certain.
+        own = [mood.is_conditional(part, codes) for part in parts]
+        place = own.index(True) if any(own) else 0
+        certain = parts[: place if place and mood.has_condition_behind(parts[place], codes) else 0]
+    else:
+        certain = []
+    is_asked = Mood.QUESTION in general
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
@@ -166,6 +178,8 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     told: list[tuple[str, frozenset[Mood], bool]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
+        if part in certain or (is_answered and is_asked):
+            moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         if mood.is_own(part) and not mood.is_claim(part, codes):
@@ -203,6 +217,10 @@ def _moods_of_clause(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
+_ECHO = 2
+"""So many words of a fact in a source show that the two are in one language."""
+
+
 @dataclass(frozen=True)
 class ProposedFact:
     """A proposed fact."""
@@ -217,20 +235,31 @@ class ProposedFact:
         """The text, folded."""
         return fold(self.text)
 
-    def is_known(self, written: str) -> bool:
-        """Whether a known fact about the same says this name, or this day or time.
+    def is_known(self, written: str, least: int = 2) -> bool:
+        """Whether a known fact that shares words with this one says this name, or this time.
 
         "The professor fetches it on Thursday" may become "Dr Kranz fetches her cargo bike", where
         memory holds that Dr Kranz left a cargo bike.
         """
         part = re.escape(_POSSESSIVE.sub("", fold(written).strip(" .,;:")))
         said = re.compile(rf"(?<!\w){part}(?!\d)")
-        return any(said.search(fold(text)) for text in self._related)
+        return any(said.search(fold(one.text)) for one in self._related(least))
+
+    def _related(self, least: int = 2) -> list[Source]:
+        """The known facts that share so many words with this one."""
+        known = self.evidence.known
+        return [one for one in known if self.nearness(content(one.text)) >= least]
 
     @cached_property
-    def _related(self) -> list[str]:
-        """The known facts that share two words with this one."""
-        return [one for one in self.evidence.known if len(shared(self.words, content(one))) > 1]
+    def told_before(self) -> Evidence:
+        """What the speakers of the sources said before, as known facts about the same have it.
+
+        A day or a number that a source leaves out may come from there. What others said bears
+        nothing out: else anybody's claim would come back as the speaker's own word.
+        """
+        own = self.evidence.speakers
+        told = [one for one in self._related() if one.speaker in own]
+        return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
     def tongue(self) -> str | None:
@@ -260,6 +289,21 @@ class ProposedFact:
         """Whether some source is, or may be, in another language than the fact."""
         return self.tongue is None or any(
             self.tongue not in languages(one.text) for one in self.evidence.sources
+        )
+
+    @cached_property
+    def familiar(self) -> bool:
+        """Whether the rules know the languages of all sources: by their words, or by the fact's.
+
+        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language; if a fact
+        in a language that is known repeats its words, it is in that language.
+        """
+        return self.evidence.familiar or (
+            is_familiar(self.text)
+            and all(
+                is_familiar(one.text) or len(shared(self.words, content(one.text))) >= _ECHO
+                for one in self.evidence.sources
+            )
         )
 
     @cached_property

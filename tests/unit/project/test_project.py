@@ -37,6 +37,7 @@ MODULES = {
     "pydantic-settings": ("pydantic_settings",),
     "rich": ("rich",),
     "tenacity": ("tenacity",),
+    "text2num": ("text_to_num",),
     "typer": ("typer",),
     "typing-extensions": ("typing_extensions",),
     "tzlocal": ("tzlocal",),
