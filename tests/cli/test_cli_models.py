@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,9 @@ import pytest
 from memory.models import CUT_OFF
 from tests.support import openai_server as replies
 from tests.support.commandline import Done, circadian
-from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
+from tests.support.openai_server import KEY, Reply, Serve, text, tool_call
 
 Circadian = Callable[..., Done]
-Serve = Callable[..., OpenAIServer]
-KEY = "sk-for-tests-only"
 WRONG_KEY = replies.error(401, f"Incorrect API key provided: {KEY}")
 
 
@@ -33,18 +30,6 @@ def run(
         return circadian(capsys, *args, *more)
 
     return command
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    with ExitStack() as running:
-
-        def start(*script: Reply) -> OpenAIServer:
-            server = running.enter_context(OpenAIServer(*script))
-            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            return server
-
-        yield start
 
 
 def test_send_with_a_wrong_key_is_one_line_and_the_message_waits(

@@ -17,6 +17,9 @@ from typing import Any, Literal, Self
 
 import pytest
 
+KEY = "sk-for-tests-only"
+"""The key that clients of these servers are given."""
+
 DIMENSION = 8
 """Of the vectors that `/embeddings` gives."""
 
@@ -168,7 +171,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         def start(*replies: Reply) -> OpenAIServer:
             server = running.enter_context(OpenAIServer(*replies))
             monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-for-tests-only")
+            monkeypatch.setenv("OPENAI_API_KEY", KEY)
             return server
 
         yield start
