@@ -208,12 +208,15 @@ class FactCheck:
         exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
         shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
         lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
-        read = [line for line in map(prompt_lines.read_shown, lines) if line]
         # What is disputed, past or inferred says what a fact is about, and is nobody's word.
-        own = (one.speaker if prompt_lines.unmarked(one) == one else None for one in read)
         return [
-            Source(line.text, speaker, line.at.partition(" ")[2])
-            for line, speaker in zip(read, own, strict=True)
+            Source(
+                line.text,
+                line.speaker if prompt_lines.unmarked(line) == line else None,
+                line.at.partition(" ")[2],
+            )
+            for line in map(prompt_lines.read_shown, lines)
+            if line
         ]
 
 

@@ -16,7 +16,7 @@ def other_day(fact: ProposedFact) -> str | None:
     """Why a day or a time of day of the fact does not follow from its sources."""
     if not fact.familiar:
         return None
-    for named in [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]:
+    for named in fact.days:
         if named.swapped and not dates.holds(fact.evidence.days, named):
             continue
         holds = dates.holds(fact.evidence.days, named)
@@ -30,7 +30,7 @@ def other_day(fact: ProposedFact) -> str | None:
         if not replaced and (_as_before(fact, shown) or _by_its_number(fact, named)):
             continue
         return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
-    for time in clock.times_in(without_days(fact)):
+    for time in clock.times_in(fact.digits_without_days):
         if not clock.holds(fact.evidence.times, time) and not _as_before(fact, time.written):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
@@ -95,14 +95,13 @@ def _is_left_out(fact: ProposedFact) -> bool:
 
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    others = [*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True)]
     plain = _TAKES_PLACE.sub(" ", fact.text)
     if _NO_LONGER.search(fact.digits) or mood.denies(plain, fact.codes):
         return False
     for source, digits in fact.evidence.readings:
         for _, sentence in sentences(digits):
             for old, new in _replaced(sentence, fact.evidence.said(source.at)):
-                if dates.holds(old, named) and not any(dates.holds(new, one) for one in others):
+                if dates.holds(old, named) and not any(dates.holds(new, one) for one in fact.days):
                     return True
     return False
 
@@ -124,12 +123,8 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     """
     if any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
         return False
-    figures = {*re.findall(r"\d+", without_days(fact))}
-    others = [
-        one
-        for one in (*dates.named_in(fact.digits), *dates.weekdays_in(fact.digits, strict=True))
-        if one != named
-    ]
+    figures = {*re.findall(r"\d+", fact.digits_without_days)}
+    others = [one for one in fact.days if one != named]
     best, silent = 0, 0
     for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
         days = dates.Days()
@@ -170,15 +165,6 @@ def _days_said(fact: ProposedFact) -> str:
     said = sorted({source.at[:10] for source in fact.evidence.sources})
     on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
     return f"does not follow from what it cites, said on {on}: count from there"
-
-
-def without_days(fact: ProposedFact) -> str:
-    """The fact's digits with blanks for the days that it names."""
-    text = fact.digits
-    for named in dates.named_in(text):
-        if not named.swapped or dates.holds(fact.evidence.days, named):
-            text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
-    return text
 
 
 _TAKES_PLACE = re.compile(r"\bstatt(?=\W*$|find|ge)")

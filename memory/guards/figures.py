@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from memory.guards import clock, numbers
-from memory.guards.days import without_days
-from memory.guards.lexicon import FUNCTION_WORDS, alike, fold, word_set
+from memory.guards.lexicon import FUNCTION_WORDS, alike, fold, joined, word_set
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 _MORE = re.compile(
@@ -57,7 +56,7 @@ def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
 
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
-    text = without_days(fact)
+    text = fact.digits_without_days
     for time in clock.times_in(text):
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     if (score := _other_score(fact, text)) is not None:
@@ -129,8 +128,7 @@ def _without_names(fact: ProposedFact, text: str) -> str:
 
     Names of others do not count: a stranger's name may be a message.
     """
-    evidence = fact.evidence
-    said = fold(" ".join([*(one.text for one in evidence.sources), *evidence.speakers]))
+    said = fact.evidence.heard.folded
 
     def blank(found: re.Match[str]) -> str:
         is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", said)
@@ -141,10 +139,10 @@ def _without_names(fact: ProposedFact, text: str) -> str:
 
 def other_code(fact: ProposedFact) -> str | None:
     """A letter with a number, such as the square N4, that the sources lack while they give such."""
-    told = _PLACES.findall(" ".join(source.text for source in fact.evidence.sources))
-    said = re.sub(r"[\W_]", "", fold(" ".join(source.text for source in fact.evidence.sources)))
+    text = " ".join(source.text for source in fact.evidence.sources)
+    told, said = _PLACES.findall(text), joined(fold(text))
     for code in _PLACES.findall(fact.text):
-        if told and fold(re.sub(r"\W", "", code)) not in said:
+        if told and joined(fold(code)) not in said:
             return f"What it cites says {', '.join(dict.fromkeys(told))}, and the fact says {code}"
     return None
 
@@ -535,8 +533,8 @@ def _adds_up(
     number: numbers.Number, said: Sequence[numbers.Number], mine: Sequence[numbers.Number]
 ) -> bool:
     """Whether another number of the fact is this one with what a clause adds: 640, 25 more, 665."""
-    made = {a + b for a in number.readings for one in said for b in one.readings}
-    made |= {a - b for a in number.readings for one in said for b in one.readings}
+    added = [value for one in said for value in one.readings]
+    made = {a + sign * b for a in number.readings for b in added for sign in (1, -1)}
     return any(one.readings & made for one in mine if one is not number)
 
 

@@ -22,6 +22,7 @@ from memory.guards.lexicon import (
     OPPOSITES,
     content,
     fold,
+    joined,
     languages,
     shared,
     word_set,
@@ -112,9 +113,7 @@ def _other_title(fact: ProposedFact) -> str | None:
     if fact.translated or not _QUOTED.search(heard.text):
         return None
     titles = ("".join(one).strip() for one in _QUOTED.findall(fact.text))
-    return next(
-        (one for one in titles if re.sub(r"[\W_]+", "", fold(one)) not in heard.joined), None
-    )
+    return next((one for one in titles if joined(fold(one)) not in heard.joined), None)
 
 
 def _other_name(fact: ProposedFact) -> str | None:

@@ -35,6 +35,11 @@ def fold(text: str) -> str:
     return "".join(map(_folded, unicodedata.normalize("NFC", text)))
 
 
+def joined(folded: str) -> str:
+    """A folded text without blanks and punctuation."""
+    return re.sub(r"[\W_]+", "", folded)
+
+
 @lru_cache(maxsize=4_096)
 def _folded(character: str) -> str:
     plain = character.translate(_PLAIN)

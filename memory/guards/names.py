@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, word_set
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, word_set
 from memory.guards.mood import sentences
 from memory.text import cached_by_text
 
@@ -247,7 +247,7 @@ class HeardNames:
         self.folded = fold(self.text)
         self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
         self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
-        self.joined = re.sub(r"[\W_]+", "", self.folded)
+        self.joined = joined(self.folded)
         self.foreign = bool(re.search(r"[\u0370-\u1fff\u3040-\u9fff\uac00-\ud7af]", self.text))
 
     def has(self, name: Name) -> bool:

@@ -243,12 +243,12 @@ class ProposedFact:
         """
         part = re.escape(_POSSESSIVE.sub("", fold(written).strip(" .,;:")))
         said = re.compile(rf"(?<!\w){part}(?!\d)")
-        return any(said.search(fold(one.text)) for one in self._related(least))
+        return any(said.search(fold(one.text)) for one, near in self._known if near >= least)
 
-    def _related(self, least: int = 2) -> list[Source]:
-        """The known facts that share so many words with this one."""
-        known = self.evidence.known
-        return [one for one in known if self.nearness(content(one.text)) >= least]
+    @cached_property
+    def _known(self) -> list[tuple[Source, int]]:
+        """The known facts, each with the number of words that it shares with this one."""
+        return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
 
     @cached_property
     def told_before(self) -> Evidence:
@@ -258,7 +258,7 @@ class ProposedFact:
         nothing out: else anybody's claim would come back as the speaker's own word.
         """
         own = self.evidence.speakers
-        told = [one for one in self._related() if one.speaker in own]
+        told = [one for one, near in self._known if near >= 2 and one.speaker in own]
         return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
@@ -310,6 +310,20 @@ class ProposedFact:
     def digits(self) -> str:
         """The text with digits for its number words."""
         return numbers.in_digits(self.text, self.tongue, strict=True)
+
+    @cached_property
+    def days(self) -> list[dates.Named]:
+        """The dates and weekdays that it names."""
+        return [*dates.named_in(self.digits), *dates.weekdays_in(self.digits, strict=True)]
+
+    @cached_property
+    def digits_without_days(self) -> str:
+        """The digits with blanks for the dates that it names."""
+        text = self.digits
+        for named in dates.named_in(text):
+            if not named.swapped or dates.holds(self.evidence.days, named):
+                text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
+        return text
 
     @cached_property
     def words(self) -> list[str]:
