@@ -223,7 +223,7 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
         settings,
         found.now,
         direct=direct,
-        busy=not found.left.empty() or bool(state["parked"]),
+        busy=not found.left.empty(),
     )
     if cause is None:
         return None

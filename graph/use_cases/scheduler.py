@@ -188,8 +188,7 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
         return None
     if await approvals.answers(store, scope, state["parked"]):
         return None
-    busy = bool(items or state["parked"])
-    if own_sleep(state, settings, now, direct=bool(pending.people), busy=busy):
+    if own_sleep(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
         return None
     if hours_over(state, settings, now):
         return None

@@ -88,7 +88,8 @@ def own_sleep(
     """Why the agent falls asleep of its own accord now, or sleeps on at its hour; None if not.
 
     It stays awake while `direct` events wait or the emergency stop is on. Schedule and fatigue
-    apply only to runs that nobody waits for. `busy`: anything is pending.
+    apply only to runs that nobody waits for. `busy`: any event is pending; one whose tick waits
+    for a person's answer is not.
     """
     if direct or state["emergency_stop"] or not settings.enabled:
         return None

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from memory import audit, journal, telemetry
 from memory.audit import AuditEntry
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
-from memory.events import called_away, inbox, owners_of, wakes
+from memory.events import called_away, inbox, owners_of, parked_events, wakes
 from memory.messages import history_share
 from memory.models import ask_for, in_vain, total
 from memory.night import record as night
@@ -330,7 +330,8 @@ async def proceed(context: NightContext, *, compaction_done: bool = False) -> Ni
 async def _called_away(context: NightContext) -> str | None:
     """Why dreaming is cut short: a waking event or request (ruling 18) or the end of its hours.
 
-    Compacting is never cut short, nor is a preview, which does not put the agent to sleep.
+    Compacting is never cut short, nor is a preview, which does not put the agent to sleep. The
+    event of a parked tick stays in the inbox until a person answers, and cuts nothing short.
     """
     record, settings = context.record, context.settings
     dreaming = "compacting" in record["applied"] and "gate" not in record
@@ -340,7 +341,11 @@ async def _called_away(context: NightContext) -> str | None:
         return why
     items = await inbox.waiting(context.store, context.scope, context.state["handled"])
     owners = owners_of(settings, user=context.scope.user, served=False)
-    waits = any(wakes(item["event"], settings=settings, owners=owners) for item in items)
+    parked = parked_events(context.state)
+    waits = any(
+        item["event"]["id"] not in parked and wakes(item["event"], settings=settings, owners=owners)
+        for item in items
+    )
     return "a message waits" if waits else None
 
 
