@@ -5,6 +5,9 @@ Its node `delegate` is a subgraph too: a sub-agent works on one task, with messa
 
 from __future__ import annotations
 
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from memory.settings import Settings
@@ -82,3 +85,13 @@ builder.add_edge("record", "hand_back")
 builder.add_edge("hand_back", END)
 
 awake = builder.compile(name="awake")
+
+
+async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """One tick. Its steps are stored only where it does not end: it asks, fails or is stopped.
+
+    A tick that ends is stored by the parent, once. One that a crash interrupts begins anew: its
+    event is still in the inbox, and what it wrote has ids that come from the event.
+    """
+    ended: dict[str, Any] = await awake.ainvoke(state, config, durability="exit")
+    return ended

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.awake import awake
+from graph.awake import tick
 from graph.sleep import sleep
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
@@ -22,7 +22,7 @@ builder = StateGraph(
 )
 
 builder.add_node(intake)
-builder.add_node("awake", awake, error_handler=return_event)
+builder.add_node("awake", tick, error_handler=return_event)
 builder.add_node("sleep", sleep, error_handler=night_failed)
 builder.add_node(refuse)
 builder.add_edge(START, "intake")

@@ -43,7 +43,7 @@ class Story:
     ticks: int = 1
     calls: int = 2
     calls_at_a_time: int = 1
-    """Model calls at most between two questions: on a server they are done again together."""
+    """Model calls at most between two questions: they are done again together."""
 
     @property
     def answers(self) -> list[int]:
@@ -229,7 +229,6 @@ async def contains(
     agent: AsyncAgent, job: Job, story: Story, more: list[str], *, unknown: bool
 ) -> None:
     """What the agent knows and did is what the story brings, once each."""
-    repeated = story.calls_at_a_time if job.plain else 1
     events, said = (
         [*story.events, *more],
         Counter([*story.said, *(["Heard: And now?"] * len(more))]),
@@ -252,7 +251,8 @@ async def contains(
     assert await inbox.set_aside(agent.store, agent.scope) == []
     for kind in (approvals.ANSWERS, approvals.DEEDS, approvals.PASSED_OVER):
         assert await list_items(agent.store, agent.scope.namespace(kind)) == []
-    assert story.calls <= len(logged_calls(job.log)) - len(more) <= story.calls + repeated
+    made = len(logged_calls(job.log)) - len(more)
+    assert story.calls <= made <= story.calls + story.calls_at_a_time
     lines = await audit.read(agent.store, agent.scope)
     ran = [
         one["outcome"] for one in lines if (one["what"], one["target"]) == ("tool_call", "launch")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.test_crash_tick import BUILD, handled_once
+from tests.crash.test_crash_tick import BUILD, CALLS, handled_once
 from tests.support.crash_worker import Job, Point
 from tests.support.kills import points, workers
 from tests.support.postgres import Postgres
@@ -27,7 +27,7 @@ async def test_an_undisturbed_tick_writes_as_often_as_in_a_folder(job: Job) -> N
 async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
     point = Point("model", call, "before", hold=True)
     workers().kill_at_hold(replace(job, point=point))
-    await handled_once(job, point, repeated=1)
+    await handled_once(job, point, repeated=call)
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ async def test_killed_when_memory_is_written(
     for point in points(in_folder, kind, when=when, first=1 + edge, last=edge):
         own = replace(job, data=f"{job.data}{point.nth}", database=postgres.database(), point=point)
         workers().killed(own)
-        await handled_once(replace(own, point=None), point, repeated=edge)
+        await handled_once(replace(own, point=None), point, repeated=CALLS)
         postgres.drop(str(own.database))

@@ -53,17 +53,17 @@ async def test_an_undisturbed_tick_asks_the_model_three_times(job: Job) -> None:
 async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
     point = Point("model", call, "before", hold=True)
     workers().kill_at_hold(replace(job, point=point))
-    await handled_once(job, point, repeated=1)
+    await handled_once(job, point, repeated=call)
 
 
 @pytest.mark.parametrize("kind", ["puts", "facts"])
 async def test_killed_when_memory_is_written(job: Job, kind: str) -> None:
-    await kill_at_each(job, points(job, kind), partial(handled_once, repeated=0))
+    await kill_at_each(job, points(job, kind), partial(handled_once, repeated=CALLS))
 
 
 async def test_killed_before_a_checkpoint(job: Job) -> None:
     where = points(job, "checkpoint", when="before", first=2, part="1/6")
-    await kill_at_each(job, where, partial(handled_once, repeated=1))
+    await kill_at_each(job, where, partial(handled_once, repeated=CALLS))
 
 
 @pytest.mark.parametrize("durability", ["async", "exit"])
@@ -91,7 +91,7 @@ async def test_killed_on_a_server(chat: Job) -> None:
 async def test_killed_at_any_write(job: Job, when: str, given: str) -> None:
     # Before the first write nothing is accepted.
     where = points(job, "write", when=when, first=2 if when == "before" else 1, last=1)
-    await kill_at_each(job, where, partial(handled_once, repeated=1, given=given))
+    await kill_at_each(job, where, partial(handled_once, repeated=CALLS, given=given))
 
 
 @pytest.mark.slow
@@ -102,8 +102,9 @@ async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
 
 
 async def handled_once(job: Job, point: Point, *, repeated: int, given: str | None = None) -> None:
-    """Run once more in this process: everything is there once, and was paid for once.
+    """Run once more in this process: everything is there once.
 
+    `repeated`: model calls at most that are made again, those of the tick in hand.
     `given`: the next run's input; None: another one for each point.
     """
     given = given or list(NEXT)[point.nth % 3]

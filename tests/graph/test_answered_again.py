@@ -25,7 +25,7 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.crash_worker import Job, Point, Points, running
 from tests.support.dangerous import Launches
-from tests.support.kills import workers
+from tests.support.kills import counts, kill_at_each, points
 from tests.support.scripted import call, scripted
 from tools.registry import registered
 
@@ -131,22 +131,29 @@ async def test_while_its_tool_is_not_there_a_question_stands_and_can_only_be_ref
     assert launches.done == ["the moon"]
 
 
-@pytest.mark.parametrize("nth", [77, 93])
-async def test_killed_in_a_run_that_a_server_then_does_again(job: Job, nth: int) -> None:
-    await done_again(job, nth)
+async def test_killed_in_a_run_that_a_server_then_does_again(job: Job) -> None:
+    await kill_at_each(told_twice(job), while_answering(job, part="2/6"), done_again)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nth", range(75, 102))
-async def test_killed_anywhere_in_a_run_that_a_server_then_does_again(job: Job, nth: int) -> None:
-    await done_again(job, nth)
+async def test_killed_anywhere_in_a_run_that_a_server_then_does_again(job: Job) -> None:
+    await kill_at_each(told_twice(job), while_answering(job), done_again)
 
 
-async def done_again(job: Job, nth: int) -> None:
-    """Kill a run that answers the first of two questions, and do it again: the second one waits."""
-    job = replace(job, plain=True)
-    inputs = [{"events": [MOON]}, {"events": [MARS]}, AS_RUN]
-    workers().killed(replace(job, inputs=inputs, point=Point("write", nth)))
+def told_twice(job: Job) -> Job:
+    """A run that answers the first of two questions."""
+    return replace(job, plain=True, inputs=[{"events": [MOON]}, {"events": [MARS]}, AS_RUN])
+
+
+def while_answering(job: Job, part: str = "1/1") -> list[Point]:
+    """The writes of that run."""
+    job = told_twice(job)
+    asked = counts(replace(job, inputs=job.inputs[:2]))["write"]
+    return points(job, "write", first=asked + 1, part=part)
+
+
+async def done_again(job: Job, point: Point) -> None:
+    """Do the killed run again: the second question waits."""
     job = replace(job, now=LATER)
     async with running(job, Points(job)) as (agent, run):
         unknown = await left_open(agent)
