@@ -162,7 +162,12 @@ class ReferenceModel(ToolModel):
     def _dream(self, prompt: str) -> dict[str, Any]:
         shown = _shown(prompt, self._told.texts)
         pairs: list[dict[str, str]] = []
-        for one in self._told.given["relations"]:
+        dependent = [
+            {"first": one["fact"], "second": one["depends_on"], "kind": "depends_on"}
+            | {"reason": one["why"]}
+            for one in self._told.given["dependents"]
+        ]
+        for one in (*self._told.given["relations"], *dependent):
             if one["first"] not in shown or one["second"] not in shown:
                 continue
             ids, relation = [shown[one["first"]], shown[one["second"]]], one["kind"]

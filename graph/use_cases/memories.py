@@ -11,7 +11,7 @@ from memory.audit import AuditEntry, of_correction
 from memory.errors import InputError
 from memory.guards import persona
 from memory.journal import TRUST
-from memory.operations import apply_operations
+from memory.operations import apply_operations, dependents_of
 from memory.recall import recall as recall_memories
 from memory.records import (
     Fact,
@@ -21,6 +21,7 @@ from memory.records import (
     RecallHit,
     add_entry,
     add_fact,
+    doubt_fact,
     link,
     operation_id,
     supersede_fact,
@@ -142,8 +143,14 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         if old["text"] == said and earlier is None:
             return old
         at = earlier["created"] if earlier else context.now().isoformat()
-        operations = _operations(old, said, who, op, at)
         store, scope, semantic = context.store, context.scope, context.semantic
+        beside = await dependents_of([old], store=store, semantic=semantic, scope=scope)
+        operations = _operations(old, said, who, op, at)
+        operations += [
+            doubt_fact(one, old["op"], [op], f"corrected by {who}")
+            for one in beside
+            if one["op"] != op
+        ]
         await apply_operations(operations, store=store, semantic=semantic, scope=scope)
         new = (await semantic.by_op(scope, [op]))[op]
         await audit.write(store, scope, [_audit_entry(old, new, who)])

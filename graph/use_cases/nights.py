@@ -114,7 +114,8 @@ def _named(operations: Sequence[Operation]) -> Iterable[str]:
         elif operation["kind"] == "change_fact":
             for side in (operation["before"], operation["after"]):
                 yield from (op for op in [(side or {}).get("superseded_by")] if op)
-                yield from (side or {}).get("disputed", ())
+                for name in ("disputed", "depends_on", "doubtful"):
+                    yield from (side or {}).get(name, ())
 
 
 def _quoted(text: str) -> str:

@@ -392,7 +392,7 @@ _FACT = TypeAdapter(Fact)
 _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
 
 
-_BY_NIGHT = ("context", "tags", "earlier", "disputed")
+_BY_NIGHT = ("context", "tags", "earlier", "disputed", "depends_on", "doubtful")
 """Optional fields that nights add to a fact."""
 
 

@@ -208,8 +208,9 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     beside = not erasure.gone.isdisjoint(erasure.links.get(fact["id"], ()))
     if any(notes.values()) and (beside or erasure.scrubber.value(notes) != notes):
         after |= {"context": None, "tags": [], "earlier": []}
-    if "disputed" in fact:
-        after["disputed"] = [one for one in fact["disputed"] if one not in erasure.gone]
+    for name in ("disputed", "depends_on", "doubtful"):
+        if name in fact:
+            after[name] = [one for one in fact[name] if one not in erasure.gone]
     was: Mapping[str, Any] = dict(fact)
     return {key: one for key, one in after.items() if one != was.get(key, one and ())}
 

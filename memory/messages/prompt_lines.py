@@ -8,9 +8,9 @@ another format, and expect text as `unescaped` gives it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory.messages.trust import as_data, one_line, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
@@ -40,6 +40,7 @@ _NOBODY = "-"
 _ASKED = "    (answers the assistant's question) "
 
 DISPUTED, PAST, INFERENCE = " (disputed)", " (no longer holds)", " (an inference)"
+DOUBTFUL = " (in doubt)"
 """Marks of a memory, behind its speaker."""
 
 _DATED = re.compile(
@@ -133,12 +134,19 @@ def read_shown(line: str) -> DatedLine | None:
     return DatedLine(match["id"] or "", match["at"], speaker, match["text"].strip())
 
 
+def doubt_mark(memory: Mapping[str, Any]) -> str:
+    """The mark of a memory that is contradicted, or rests on something that changed."""
+    if memory.get("disputed"):
+        return DISPUTED
+    return DOUBTFUL if memory.get("doubtful") else ""
+
+
 def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
     """A memory under a night's question, `[3] Tue 2026-11-17 09:00 speaker: text`, with its marks.
 
     An inference is nobody's words, so it has no speaker.
     """
-    mark = PAST if hit.get("superseded") else DISPUTED if hit.get("disputed") else ""
+    mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
     marks = f"{INFERENCE if inferred else ''}{mark}"
     return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(hit['text'])}"
@@ -146,7 +154,7 @@ def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = Fals
 
 def fact_line(fact: Fact, handle: str, zone: tzinfo) -> str:
     """A fact of a dream: `[3] Tue 2026-11-17 09:00 speaker: text`."""
-    who = f"{one_line(fact['speaker'] or _NOBODY)}{DISPUTED if fact.get('disputed') else ''}"
+    who = f"{one_line(fact['speaker'] or _NOBODY)}{doubt_mark(fact)}"
     return f"[{handle}] {shown_time(fact['valid_from'], zone)} {who}: {one_line(fact['text'])}"
 
 
@@ -167,7 +175,7 @@ def read_dated(line: str) -> DatedLine | None:
 def unmarked(line: DatedLine) -> DatedLine:
     """The line without the marks behind its speaker."""
     who = line.speaker or _NOBODY
-    for mark in (DISPUTED, PAST, INFERENCE):
+    for mark in (DISPUTED, DOUBTFUL, PAST, INFERENCE):
         who = who.removesuffix(mark)
     return line._replace(speaker=None if who == _NOBODY else who)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
+from itertools import starmap
 from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp
@@ -57,6 +58,7 @@ async def briefing_of(
     operations = told(plans.operations())
     facts = await semantic.by_op(scope, _facts_named(operations))
     disputes = await pages.open_disputes(store, semantic, scope)
+    doubts = await pages.open_doubts(store, semantic, scope)
     dated = await pages.dated_within(store, semantic, scope, today, today + AHEAD, settings.zone)
     goals = [one["description"] for one in state["goals"].values() if one["status"] == "active"]
     return within(
@@ -64,7 +66,7 @@ async def briefing_of(
             "night": newest["id"],
             "at": newest["ended"] or newest["started"],
             "changed": changed(operations, facts),
-            "questions": [question(*pair) for pair in disputes],
+            "questions": [*starmap(question, disputes), *starmap(doubt, doubts)],
             "deadlines": deadlines(dated, goals, today, settings.zone),
             "waiting": waiting(
                 records,
@@ -120,6 +122,13 @@ def question(new: Fact, old: Fact) -> OpenQuestion:
     """A contradiction as a question."""
     text = f"{_claimed(new)} True? {_claimed(old)}"
     return {"text": text, "facts": [new["id"], old["id"]]}
+
+
+def doubt(fact: Fact, fallen: Fact) -> OpenQuestion:
+    """A doubtful fact as a question."""
+    rests_on = _cut(fallen["text"], WORDS_OF_A_CLAIM).rstrip(".")
+    text = f"{_claimed(fact)} Still so? It rests on what changed: {rests_on}."
+    return {"text": text, "facts": [fact["id"], fallen["id"]]}
 
 
 def deadlines(

@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore
 from memory import entities
 from memory.entities import Subject
 from memory.facts import Row, SemanticMemory, Vector
-from memory.operations import fact_from, facts_after
+from memory.operations import dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
 from memory.text import cached_by_text, terms
 
@@ -127,6 +127,27 @@ class PendingView:
         ]
         scored.sort(key=lambda pair: (-pair[0], pair[1]))
         return [after[op] for score, op in scored[:limit] if score > TIME]
+
+    async def dependents(self, facts: Sequence[Fact]) -> dict[str, Fact]:
+        """The facts that hold and depend on any of these, by operation id."""
+        if not facts:
+            return {}
+        ops = {fact["op"] for fact in facts}
+        stored = await dependents_of(
+            facts, store=self._store, semantic=self._semantic, scope=self._scope
+        )
+        planned = [
+            one["target"]
+            for one in told(self._operations)
+            if one["kind"] == "change_fact"
+            and not ops.isdisjoint(one["after"].get("depends_on", ()))
+        ]
+        found = await self.facts([*(fact["op"] for fact in stored), *planned])
+        return {
+            op: fact
+            for op, fact in found.items()
+            if fact["invalid_at"] is None and not ops.isdisjoint(fact.get("depends_on", ()))
+        }
 
     def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
         """Facts by operation id, changed by the operations on `ops`."""

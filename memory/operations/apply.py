@@ -24,7 +24,7 @@ from memory.recall import episodes
 from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
 from memory.storage import write_batch
 
-JOINED = ("source_entries", "source_events", "entities", "disputed")
+JOINED = ("source_entries", "source_events", "entities", "disputed", "depends_on", "doubtful")
 """List fields in which order has no meaning."""
 
 
@@ -80,6 +80,22 @@ def fact_from(draft: FactDraft) -> Fact:
     """The fact that a draft becomes."""
     blank = {"invalid_at": None, "superseded_by": None, "access_count": 0, "last_access": None}
     return cast(Fact, {**draft, "id": draft["op"], **blank})
+
+
+async def dependents_of(
+    facts: Iterable[Fact], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[Fact]:
+    """The stored facts that hold and depend on any of these, found by their links."""
+    given = {fact["id"]: fact["op"] for fact in facts}
+    ends = await links.read(store, scope, given)
+    linked = {other for end in ends.values() for other in end["linked_to"]}
+    found = await semantic.by_id(scope, sorted(linked)) if linked else {}
+    ops = {*given.values()}
+    return [
+        fact
+        for fact in found.values()
+        if fact["invalid_at"] is None and not ops.isdisjoint(fact.get("depends_on", ()))
+    ]
 
 
 async def cited_ids(

@@ -68,6 +68,8 @@ class ShownLine(NamedTuple):
     sources: tuple[str, ...]
     """Ids of the entries and events behind them."""
     disputed: bool
+    doubtful: bool
+    """It rests on something that changed."""
 
 
 class ShownPage(NamedTuple):
@@ -89,6 +91,12 @@ DISPUTES = "disputes"
 MOST_DISPUTES = 10
 """Contradictions on that page, the newest."""
 
+DOUBTS = "doubts"
+"""Id of the page of doubtful facts: each line names one, and what it depends on that fell."""
+
+MOST_DOUBTS = 10
+"""Facts on that page, the newest."""
+
 
 DATED = "dated"
 """Id of the page of the facts that name a day."""
@@ -108,6 +116,38 @@ async def open_disputes(
     facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
     pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
     return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and _in_dispute(*pair)]
+
+
+async def open_doubts(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[tuple[Fact, Fact]]:
+    """The facts that are still in doubt, the newest first, each with what fell."""
+    page = (await read(store, scope, [DOUBTS])).get(DOUBTS)
+    if page is None:
+        return []
+    ops = [op for line in page["lines"] for op in line["facts"]]
+    facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
+    pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
+    return [
+        (pair[0], pair[1])
+        for pair in pairs
+        if len(pair) == 2 and _in_doubt(pair[0]) and pair[1]["op"] in pair[0]["doubtful"]
+    ]
+
+
+def doubts_made(facts: Iterable[Fact]) -> Page | None:
+    """The page of the doubtful facts among `facts`; None without any. Pure."""
+    doubtful = [fact for fact in facts if _in_doubt(fact)]
+    newest = sorted(doubtful, key=lambda one: (one["valid_from"], one["op"]), reverse=True)
+    lines = [
+        PageLine(attribute=None, facts=[fact["op"], fact["doubtful"][-1]])
+        for fact in newest[:MOST_DOUBTS]
+    ]
+    return Page(id=DOUBTS, lines=lines) if lines else None
+
+
+def _in_doubt(fact: Fact) -> bool:
+    return fact["invalid_at"] is None and bool(fact.get("doubtful"))
 
 
 def disputes_made(facts: Iterable[Fact]) -> Page | None:
@@ -231,7 +271,7 @@ def text_of(page: ShownPage, zone: tzinfo) -> str:
 
 def _told(line: ShownLine, zone: tzinfo) -> str:
     ids = [id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:]]
-    doubt = ", disputed" if line.disputed else ""
+    doubt = ", disputed" if line.disputed else ", in doubt" if line.doubtful else ""
     return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
 
 
@@ -275,6 +315,7 @@ def _line(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),
         disputed=any(fact.get("disputed") for fact in holding),
+        doubtful=any(fact.get("doubtful") for fact in holding),
     )
 
 

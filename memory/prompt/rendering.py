@@ -169,7 +169,7 @@ def _doubt(hit: RecallHit) -> str:
         return prompt_lines.PAST
     if hit.get("partly_superseded"):
         return " (holds only in part)"
-    return prompt_lines.DISPUTED if hit.get("disputed") else ""
+    return prompt_lines.doubt_mark(hit)
 
 
 def context_buffer(

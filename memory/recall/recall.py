@@ -180,6 +180,8 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
         return {**gone, "superseded_by": by} if by else gone
     if "partly_superseded" in candidate.marks:
         hit = {**hit, "partly_superseded": True}
+    if payload.get("doubtful"):
+        hit = {**hit, "doubtful": True}
     return {**hit, "disputed": True} if disputed else hit
 
 

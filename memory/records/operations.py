@@ -16,7 +16,13 @@ from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operati
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were last stored."""
 
-BLANK: Mapping[str, Any] = {"tags": [], "earlier": [], "disputed": []}
+BLANK: Mapping[str, Any] = {
+    "tags": [],
+    "earlier": [],
+    "disputed": [],
+    "depends_on": [],
+    "doubtful": [],
+}
 """The values of a fact's fields that were never written."""
 
 
@@ -78,6 +84,12 @@ def supersede_fact(
     """Supersede a fact by the fact `by_op`, from the time `at` on."""
     after = {"invalid_at": at, "superseded_by": by_op}
     return change_fact(fact, after, sources, reason, place=by_op)
+
+
+def doubt_fact(fact: Fact, fallen: str, sources: Sequence[str], reason: str) -> Operation:
+    """Mark a fact as doubtful, because the fact `fallen` that it depends on no longer holds."""
+    doubts = list(dict.fromkeys([*fact.get("doubtful", []), fallen]))
+    return change_fact(fact, {"doubtful": doubts}, sources, reason, place=f"doubtful {fallen}")
 
 
 def settle_fact(op: str, reason: str) -> Operation:

@@ -247,6 +247,10 @@ class Fact(FactDraft):
     """Replaced contexts and tags: {context, tags, until, night}, oldest first."""
     disputed: NotRequired[list[str]]
     """Operation ids of contradicting facts, unsettled."""
+    depends_on: NotRequired[list[str]]
+    """Operation ids of the facts that it was reckoned from, planned for or bought because of."""
+    doubtful: NotRequired[list[str]]
+    """Those of them that no longer hold: nobody has said since whether it still does."""
     access_count: NotRequired[int]
     """Times that the agent recalled it."""
     last_access: NotRequired[str | None]
@@ -414,3 +418,5 @@ class RecallHit(TypedDict):
     """An entry of which some facts no longer hold."""
     disputed: NotRequired[bool]
     """Another memory contradicts it, unsettled."""
+    doubtful: NotRequired[bool]
+    """It rests on something that no longer holds, and nobody has said whether it still does."""

@@ -107,11 +107,11 @@ class ModeChange(TypedDict):
 
 
 class OpenQuestion(TypedDict):
-    """A contradiction, as a question to an owner."""
+    """A contradiction, or a fact in doubt, as a question to an owner."""
 
     text: str
     facts: list[str]
-    """Ids of the two facts, the newer one first."""
+    """Ids of the two facts, the newer one first; of a doubt the fact, and what it rests on."""
 
 
 class Briefing(TypedDict):

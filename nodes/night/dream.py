@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -25,12 +26,22 @@ from memory.night import (
     plan_batches,
 )
 from memory.operations import facts_after
-from memory.records import Fact, Operation, change_fact, link_facts, settle_fact
+from memory.records import (
+    Fact,
+    Operation,
+    change_fact,
+    doubt_fact,
+    link_facts,
+    settle_fact,
+)
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import name_key, says, shortened, terms
 
-Relation = Literal["relates", "duplicates", "supersedes", "contradicts"]
+Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
+
+ENDING: tuple[Relation, ...] = ("supersedes", "duplicates")
+"""Relations by which one of the two facts goes."""
 
 LEAST_ALIKE = 0.2
 """The share (0..1) of the shorter fact's terms that duplicates have in common."""
@@ -50,7 +61,10 @@ MOST_EARLIER = 10
 class Pair(BaseModel):
     """How two facts stand to each other."""
 
-    fact: Citation = Field(description="A fact's number; with supersedes, of the one that holds.")
+    fact: Citation = Field(
+        description="A fact's number; with supersedes, of the one that holds; with depends_on, of "
+        "the one that rests on the other."
+    )
     other: Citation = Field(description="The other fact's number.")
     relation: Relation
     reason: str = Field("", description="Why, in a few words.")
@@ -79,10 +93,12 @@ def settle(
     *,
     now: str,
     owners: Collection[str] = (),
+    dependents: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Settled:
     """The operations of the claims, in order; each pair of facts counts once.
 
-    A claim about a fact that was not shown, or about two old facts, is refused.
+    A claim about a fact that was not shown, or about two old facts, is refused. What depends on
+    what is settled first, as a fact that falls leaves those in doubt that depend on it.
 
     Args:
         claims: About operation ids.
@@ -90,14 +106,15 @@ def settle(
         new: The operation ids of the new facts among them.
         now: The night's time, ISO 8601.
         owners: The ids of the owners.
+        dependents: Facts that were not shown and depend on those shown, by operation id.
     """
     made = Settled([], [])
-    seen: set[frozenset[str]] = set()
+    seen: set[tuple[bool, frozenset[str]]] = set()
     gone: set[str] = set()
     # A fact can be in several pairs, so each claim sees the effects of the claims before it.
-    facts = dict(shown)
-    for claim in claims:
-        pair = frozenset((claim.fact, claim.other))
+    facts = {**dependents, **shown}
+    for claim in sorted(claims, key=lambda one: one.relation != "depends_on"):
+        pair = _pair(claim)
         problem = _problem(claim, shown, new, seen, gone)
         if problem is not None:
             made.refused.append(problem)
@@ -106,9 +123,11 @@ def settle(
         one, other = facts[claim.fact], facts[claim.other]
         relation, first, second = _weighed(claim, one, other, owners)
         operations = _operations(relation, first, second, claim.reason, now)
+        if relation in ENDING:
+            operations += _passed_on(relation, first, second, facts)
         facts = facts_after(facts, operations)
         made.operations.extend(operations)
-        if relation in ("duplicates", "supersedes"):
+        if relation in ENDING:
             gone.add(second["op"])
     return made
 
@@ -117,7 +136,7 @@ def _problem(
     claim: Pair,
     shown: Mapping[str, Fact],
     new: Collection[str],
-    seen: Collection[frozenset[str]],
+    seen: Collection[tuple[bool, frozenset[str]]],
     gone: Collection[str],
 ) -> str | None:
     """Why a claim is refused; None if it is not."""
@@ -128,11 +147,16 @@ def _problem(
         return f"{claim.fact} is related to itself"
     if claim.fact not in new and claim.other not in new:
         return f"neither {claim.fact} nor {claim.other} is new"
-    if frozenset((claim.fact, claim.other)) in seen:
+    if _pair(claim) in seen:
         return f"{claim.fact} and {claim.other} are related already"
     if claim.fact in gone or claim.other in gone:
         return f"one of {claim.fact} and {claim.other} no longer holds"
     return None
+
+
+def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
+    """What a claim counts once for; a fact may depend on what it is related to, too."""
+    return claim.relation == "depends_on", frozenset((claim.fact, claim.other))
 
 
 def _weighed(
@@ -205,9 +229,47 @@ def _operations(
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "duplicates":
         ops += [*_joined(first, second, reason), _superseded(second, first["op"], now, reason)]
+    elif relation == "depends_on":
+        after = {"depends_on": list(dict.fromkeys([*first.get("depends_on", []), second["op"]]))}
+        both, place = [first["op"], second["op"]], f"depends on {second['op']}"
+        ops.append(change_fact(first, after, both, reason, place=place))
     elif relation == "contradicts":
         ops += [_disputed(first, second, reason), _disputed(second, first, reason)]
     return [one for one in ops if one["before"] != one["after"]]
+
+
+def _passed_on(
+    relation: Relation, stays: Fact, goes: Fact, facts: Mapping[str, Fact]
+) -> list[Operation]:
+    """What depends on a fact that goes: in doubt, or on the one that says the same from now on.
+
+    What is said again after it came in doubt is in doubt no more.
+    """
+    rests = [
+        fact
+        for fact in facts.values()
+        if goes["op"] in fact.get("depends_on", []) and fact["invalid_at"] is None
+    ]
+    rests = [fact for fact in rests if fact["op"] != stays["op"]]
+    ops = [stays["op"], goes["op"]]
+    if relation == "supersedes":
+        reason = "what it depends on no longer holds"
+        return [doubt_fact(fact, goes["op"], ops, reason) for fact in rests]
+    made = [
+        change_fact(
+            fact,
+            {"depends_on": [*fact.get("depends_on", []), stays["op"]]},
+            ops,
+            "what it depends on was said twice",
+            place=f"depends on {stays['op']}",
+        )
+        for fact in rests
+    ]
+    if stays.get("doubtful") and goes["valid_from"] > stays["valid_from"]:
+        left = [op for op in stays.get("depends_on", []) if op not in stays["doubtful"]]
+        after = {"doubtful": [], "depends_on": left}
+        made.append(change_fact(stays, after, ops, "said again", place=f"again {goes['op']}"))
+    return made
 
 
 def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
@@ -300,9 +362,12 @@ relations: the pairs of facts, at least one of them new, that stand in one of th
   changed, cancelled. `fact` is the later one. Go by the time said, not by the order here.
 - contradicts: they cannot both be true, and neither was said later, or two people disagree.
 - duplicates: they say the same.
+- depends_on: `fact` was reckoned from `other`, planned around it, or bought, booked or promised
+  because of it, so that it may be wrong once `other` changes. A pair may have this relation beside
+  another one.
 - relates: both hold and belong together (one event, plan or affair), so that a question about one
   is answered better with the other. Sharing only a name is not enough.
-Name each pair once.
+Name each pair once, but for depends_on.
 
 contexts: for a fact that is understood better beside the others, one sentence that says what it is
 about, and up to five tags.
@@ -375,6 +440,9 @@ async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
     handles, resources = Handles(shown), context.resources
     prompt = dream_prompt(shown, ops, context.settings.zone)
     asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles))
+    ends = [one for answer in asked.answers for one in answer.relations if one.relation in ENDING]
+    named = {handles.resolve(id_) for one in ends for id_ in (one.fact, one.other)}
+    falling = [shown[op] for op in shown if op in named]
     made = decided(
         asked.answers,
         shown,
@@ -382,6 +450,7 @@ async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
         now=context.now,
         night=context.record["id"],
         owners=owners_of(context.settings, user=resources.user, served=resources.served),
+        dependents=await view.dependents(falling),
     )
     return Thought(
         operations=[*made.operations, *_settled(op for op in ops if op not in made.left)],
@@ -448,6 +517,7 @@ def decided(
     now: str,
     night: str,
     owners: Sequence[str] = (),
+    dependents: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Decided:
     """What the answers about the facts in `shown` come to.
 
@@ -461,6 +531,7 @@ def decided(
         now: The night's time, ISO 8601.
         night: The night's id.
         owners: The ids of the owners.
+        dependents: See `settle`.
     """
     handles = Handles(shown)
     claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()
@@ -474,7 +545,7 @@ def decided(
             for one in answer.contexts
         ]
         contexts += [one for one in given if one.fact not in known]
-    made = settle(claims, shown, new, now=now, owners=owners)
+    made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents)
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     vain = [f"unknown id: {claim.fact} or {claim.other} ({claim.relation})" for claim in lost]
     left = _uncompared(lost, claims, new, handles)

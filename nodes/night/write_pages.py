@@ -64,6 +64,7 @@ async def _think(context: NightContext) -> Thought:
     }
     wanted |= await _of_projects(context, facts)
     wanted[pages.DISPUTES] = pages.disputes_made(facts.values())
+    wanted[pages.DOUBTS] = pages.doubts_made(facts.values())
     wanted[pages.DATED] = pages.dated_made(facts.values())
     standing = await pages.everything(context.store, context.scope)
     changed = [

@@ -19,7 +19,8 @@ from memory import audit
 from memory.errors import BusyError, InputError, MemoryStoreError
 from memory.installation.locks import FolderAgentLock
 from memory.journal import entries as journal
-from memory.operations.apply import LINKS
+from memory.operations.apply import LINKS, apply_operations
+from memory.records.operations import change_fact, link_facts
 from memory.records.records import Fact
 from memory.storage.access import list_items
 from tests.support.agents import entries, night_model, opened, said
@@ -27,6 +28,7 @@ from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, scripted
 
+NOW = "2026-05-01T00:00:00+00:00"
 PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
 
 
@@ -257,3 +259,22 @@ async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(
         (entry,) = await entries(agent)
         with pytest.raises(InputError, match="is an entry of the journal and no fact"):
             await find_fact(agent.context, entry["id"])
+
+
+async def test_what_depends_on_a_corrected_fact_is_in_doubt_and_recalled_so(
+    agent: AsyncAgent, paris: Fact
+) -> None:
+    semantic, scope = agent.resources.semantic, agent.scope
+    (ticket,) = await semantic.add(scope, [draft("ticket", "Ada has a ticket for the tram")])
+    rests: dict[str, Any] = {"depends_on": ["paris"]}
+    operations = [
+        link_facts("ticket", "paris", "depends_on", NOW, "bought for it"),
+        change_fact(ticket, rests, ["paris"], "bought for it"),
+    ]
+    await apply_operations(operations, store=agent.store, semantic=semantic, scope=scope)
+    await correct(agent.context, paris["id"], OSLO, by="Ada")
+    after = {one["op"]: one for one in await stored(agent)}
+    assert after["ticket"]["doubtful"] == ["paris"]
+    assert "doubtful" not in after[next(op for op in after if op not in ("paris", "ticket"))]
+    (hit,) = [one for one in await agent.recall("ticket for the tram") if one["kind"] == "fact"]
+    assert hit["doubtful"]

@@ -11,8 +11,15 @@ from pydantic import Field
 from memory import pages
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
-from memory.operations import collector_of
-from memory.records import Event, Fact, Operation, change_fact, supersede_fact
+from memory.operations import collector_of, dependents_of
+from memory.records import (
+    Event,
+    Fact,
+    Operation,
+    change_fact,
+    doubt_fact,
+    supersede_fact,
+)
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from tools.answers import Answer, Reasoning, Runtime, answer, event_of, now_of, refusals_answered
 
@@ -31,20 +38,40 @@ async def settle_dispute(
     event = _of_owner(runtime)
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
-    keeps, goes = _meant(holds, falls, open_)
-    operations = settled(keeps, goes, event, at=now_of(runtime).isoformat())
+    doubts = await pages.open_doubts(store_of(runtime), semantic, scope)
+    keeps, goes = _meant(holds, falls, [*open_, *doubts])
+    if goes["invalid_at"] is not None:
+        operations = [confirmed(keeps, event)]
+    else:
+        store = store_of(runtime)
+        beside = await dependents_of([goes], store=store, semantic=semantic, scope=scope)
+        operations = settled(keeps, goes, event, beside, at=now_of(runtime).isoformat())
     await collector_of(runtime.config, runtime.store).write(operations)
     return answer(runtime, {"holds": keeps["text"], "no_longer_holds": goes["text"]})
 
 
-def settled(keeps: Fact, goes: Fact, event: Event, *, at: str) -> list[Operation]:
-    """The fact that falls is superseded by the other one, which is disputed no more."""
+def settled(
+    keeps: Fact, goes: Fact, event: Event, dependents: Sequence[Fact] = (), *, at: str
+) -> list[Operation]:
+    """The fact that falls is superseded by the other one, which is disputed no more.
+
+    `dependents`: the facts that depend on the one that falls, which are in doubt then.
+    """
     sources, reason = [event["id"]], f"settled by {event['sender']}"
     left = [op for op in keeps.get("disputed", []) if op != goes["op"]]
     return [
         supersede_fact(goes, keeps["op"], at, sources, reason),
         change_fact(keeps, {"disputed": left}, sources, reason, place=f"settled {goes['op']}"),
+        *(doubt_fact(one, goes["op"], sources, reason) for one in dependents if one != keeps),
     ]
+
+
+def confirmed(fact: Fact, event: Event) -> Operation:
+    """A doubtful fact that an owner says still holds: it no longer depends on what fell."""
+    left = [op for op in fact.get("depends_on", []) if op not in fact["doubtful"]]
+    after = {"doubtful": [], "depends_on": left}
+    reason = f"confirmed by {event['sender']}"
+    return change_fact(fact, after, [event["id"]], reason, place=f"confirmed {event['id']}")
 
 
 def _of_owner(runtime: Runtime) -> Event:

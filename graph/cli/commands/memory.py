@@ -355,7 +355,7 @@ def _lines(done: Reindexing) -> list[str]:
 # Memories for people: recalled, listed, corrected
 
 
-FLAGS = ("superseded", "partly_superseded", "disputed")
+FLAGS = ("superseded", "partly_superseded", "disputed", "doubtful")
 
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""

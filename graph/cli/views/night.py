@@ -60,7 +60,11 @@ STEP_NAMES = {
     "record_night": "end the night",
 }
 
-PAGE_NAMES = {pages.DISPUTES: "open contradictions", pages.DATED: "dates"}
+PAGE_NAMES = {
+    pages.DISPUTES: "open contradictions",
+    pages.DOUBTS: "facts in doubt",
+    pages.DATED: "dates",
+}
 
 STATUS = {
     "preview": "a preview",

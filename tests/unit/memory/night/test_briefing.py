@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date
 from typing import Any, cast
 
-from memory.night.briefing import changed, deadlines, lines_of, question, waiting, within
+from memory.night.briefing import (
+    changed,
+    deadlines,
+    doubt,
+    lines_of,
+    question,
+    waiting,
+    within,
+)
 from memory.records import Briefing, OpenQuestion
 from memory.records.operations import add_fact, link_facts, supersede_fact
 from memory.records.records import Fact, NightRecord
@@ -45,6 +53,16 @@ def test_a_contradiction_is_a_question() -> None:
     )
     nobody = fact("o", "There is no loan.", speaker=None)
     assert question(new, nobody)["text"].endswith('True? It is noted: "There is no loan."')
+
+
+def test_a_fact_in_doubt_is_a_question() -> None:
+    budget = fact("b", "The budget is 900 euros.", speaker="Goran")
+    asked = doubt(budget, fact("r", "The rent is 700 euros."))
+    assert asked["text"] == (
+        'Goran says: "The budget is 900 euros." Still so? '
+        "It rests on what changed: The rent is 700 euros."
+    )
+    assert asked["facts"] == [budget["id"], fact("r", "")["id"]]
 
 
 def test_dates_of_the_next_days_are_named_the_nearest_first() -> None:

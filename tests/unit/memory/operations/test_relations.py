@@ -184,3 +184,53 @@ def test_every_contradiction_of_a_fact_is_kept() -> None:
     operations = settle(claims, shown, ["a"], now=NOW).operations
     assert changed(operations)["a"] == {"disputed": ["b", "c"]}
     assert len({one["id"] for one in operations}) == len(operations)
+
+
+SUM = fact("sum", "The budget is 900 euros, with the rent of Bergen.")
+
+
+def test_what_depends_on_a_fact_that_falls_is_in_doubt() -> None:
+    shown = {one["op"]: one for one in (NEW, OLD, SUM)}
+    claims = [
+        pair("new", "old", "supersedes", "moved"),
+        pair("sum", "old", "depends_on", "reckoned with it"),
+    ]
+    operations = settle(claims, shown, ["new", "sum"], now=NOW).operations
+    assert changed(operations)["sum"] == {"depends_on": ["old"], "doubtful": ["old"]}
+    assert "new" not in changed(operations)
+
+
+def test_what_was_found_to_depend_on_it_in_an_earlier_night_is_in_doubt_too() -> None:
+    earlier = {"sum": {**SUM, "depends_on": ["old"]}, "gone": {**SUM, "invalid_at": NOW}}
+    operations = settle(
+        [pair("new", "old", "supersedes", "moved")],
+        {"new": NEW, "old": OLD},
+        ["new"],
+        now=NOW,
+        dependents=earlier,  # type: ignore[arg-type] # facts with others
+    ).operations
+    assert changed(operations)["sum"] == {"doubtful": ["old"]}
+
+
+def test_a_contradiction_leaves_nothing_in_doubt() -> None:
+    rests: Any = {**SUM, "depends_on": ["old"]}
+    claims = [pair("old", "new", "supersedes", "the older one")]
+    made = settle(claims, {"new": NEW, "old": OLD, "sum": rests}, ["new"], now=NOW)
+    assert "sum" not in changed(made.operations)
+
+
+def test_what_depends_on_a_duplicate_depends_on_the_fact_that_stays() -> None:
+    rests: Any = {**SUM, "depends_on": ["same"]}
+    same = fact("same", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00")
+    shown = {"old": OLD, "same": same, "sum": rests}
+    made = settle([pair("old", "same", "duplicates", "same")], shown, ["same"], now=NOW)
+    assert changed(made.operations)["sum"] == {"depends_on": ["same", "old"]}
+
+
+def test_what_is_said_again_is_in_doubt_no_more() -> None:
+    doubtful: Any = {**SUM, "depends_on": ["old", "tax"], "doubtful": ["old"]}
+    again = fact("again", f"{SUM['text']} Still.", valid_from="2026-05-03T00:00:00+00:00")
+    shown = {"sum": doubtful, "again": again}
+    made = settle([pair("sum", "again", "duplicates", "same")], shown, ["again"], now=NOW)
+    after = changed(made.operations)["sum"]
+    assert (after["doubtful"], after["depends_on"]) == ([], ["tax"])

@@ -92,3 +92,17 @@ def test_facts_that_name_a_day_stand_on_a_page_whatever_the_day_is() -> None:
     page = pages.dated_made(facts)
     assert page is not None
     assert [line["facts"] for line in page["lines"]] == [["c"], ["a"]]
+
+
+def test_facts_in_doubt_stand_on_a_page_with_what_fell() -> None:
+    fell = {**dated("a", 1), "invalid_at": DAY.format(3)}
+    doubtful = dated("b", 2, depends_on=["a"], doubtful=["a"])
+    assert pages.doubts_made([fell, doubtful]) == {  # type: ignore[list-item] # a fact that fell
+        "id": pages.DOUBTS,
+        "lines": [{"attribute": None, "facts": ["b", "a"]}],
+    }
+    assert pages.doubts_made([{**doubtful, "invalid_at": DAY.format(9)}]) is None
+    (line,) = lines_of([(None, ["b"])], doubtful)
+    assert line.doubtful
+    page = pages.ShownPage("ada", "Ada", (line,))
+    assert ", in doubt)" in pages.text_of(page, UTC)
