@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.source_files import ROOT
 
@@ -60,11 +61,27 @@ def test_nobody_gets_round_the_authentication() -> None:
 
 
 def test_the_image_has_what_a_server_needs(dockerfile: str) -> None:
+    listed = {named(one): Requirement(one) for one in CONFIG["dependencies"][1:]}
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    versions = dict(line.lower().split("==") for line in pinned if "==" in line)
     for needed in {*EXTRAS["server"], *EXTRAS["postgres"]} - {"langgraph-sdk>=0.4.6"}:
-        assert needed in CONFIG["dependencies"]
-        assert needed in dockerfile
+        given = listed[named(needed)]
+        assert versions[given.name] in given.specifier
+        assert str(given) in dockerfile
     for variable in ("CHECKPOINTER", "STORE", "AUTH", "HTTP"):
         assert f"ENV LANGGRAPH_{variable}=" in dockerfile
+
+
+def test_the_shell_takes_no_version_for_a_file_to_write_to(dockerfile: str) -> None:
+    # The command line writes the requirements into the image's shell unquoted.
+    [line] = [line for line in dockerfile.splitlines() if "httpx" in line]
+    assert set("<>;&|$") & set(line) == set()
+
+
+def named(requirement: str) -> str:
+    """The name with its extras."""
+    parsed = Requirement(requirement)
+    return f"{parsed.name}[{','.join(sorted(parsed.extras))}]"
 
 
 def test_the_image_gets_the_product_and_nothing_else() -> None:
