@@ -1,6 +1,7 @@
 """Compaction: where the history is cut, and the summary that takes the place of the old part."""
 
 from memory.compaction.cut import (
+    MASK,
     SUMMARIES,
     Cut,
     covered_events,
@@ -22,6 +23,7 @@ from memory.compaction.summary import (
 )
 
 __all__ = [
+    "MASK",
     "SUMMARIES",
     "Cut",
     "accepted",

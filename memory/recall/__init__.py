@@ -2,6 +2,7 @@
 
 from memory.recall import episodes, probes
 from memory.recall.episodes import index_entries, repair
+from memory.recall.probes import used
 from memory.recall.recall import IN_PROMPT, recall
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "probes",
     "recall",
     "repair",
+    "used",
 ]

@@ -1,4 +1,4 @@
-"""What the agent recalled for its own use: probes for a night's trial, and accesses of facts.
+"""What the agent recalled for its own use: probes for a night's trial, and the facts it used.
 
 A night is tried out on probes before it is applied: would earlier recalls still find their sources?
 
@@ -7,17 +7,17 @@ Store namespace (below `(user, thread)`): `probes` number -> Probe, a ring of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
-from memory.facts import SemanticMemory
 from memory.records import Probe, RecallHit, Scope
-from memory.settings import Settings
 from memory.storage import list_items
+from memory.text import STOP_WORDS, terms
 
 PROBES = "probes"
 
@@ -30,35 +30,12 @@ LONGEST = 500
 """Characters of a query that may become a probe."""
 
 
-async def note_use(
+async def keep(
     query: str,
     hits: Sequence[RecallHit],
     *,
     store: BaseStore,
-    semantic: SemanticMemory,
     scope: Scope,
-    now: datetime,
-    settings: Settings,
-) -> None:
-    """Note that the agent uses these hits: keep a probe, and count an access of each fact."""
-    await _keep(store, scope, query, hits, now=now, most=settings.probes_kept)
-    facts = [hit["id"] for hit in hits if hit["kind"] == "fact"]
-    if facts:
-        await semantic.touch(scope, facts, now)
-
-
-async def kept(store: BaseStore, scope: Scope) -> list[Probe]:
-    """The probes, in no particular order."""
-    items = await list_items(store, scope.namespace(PROBES))
-    return [cast(Probe, item.value) for item in items]
-
-
-async def _keep(
-    store: BaseStore,
-    scope: Scope,
-    query: str,
-    hits: Sequence[RecallHit],
-    *,
     now: datetime,
     most: int,
 ) -> None:
@@ -70,3 +47,43 @@ async def _keep(
     probe: Probe = {"query": query, "found": found, "at": now.isoformat()}
     value = cast(dict[str, Any], probe)
     await store.aput(scope.namespace(PROBES), f"{place:04}", value, index=False)
+
+
+async def kept(store: BaseStore, scope: Scope) -> list[Probe]:
+    """The probes, in no particular order."""
+    items = await list_items(store, scope.namespace(PROBES))
+    return [cast(Probe, item.value) for item in items]
+
+
+SHORT_ID = 8
+"""First characters of an id, by which a prompt may name a fact."""
+
+RARE = 4
+"""A term is rare if it stands in at most two of the facts shown, or in one of this many."""
+
+SHORTEST = 3
+"""Letters of a term that can tell one fact from another; digits can at any length."""
+
+
+def used(shown: Mapping[str, str], answer: str, *, asked: str) -> list[str]:
+    """The ids of the facts that the answer used, in the order shown. Pure.
+
+    A fact that was only shown gains nothing by it: what recall brings up by mistake would rank ever
+    higher. It is used if the answer cites it, or has a term of it that is rare among the facts
+    shown and that the question did not hold already.
+
+    Args:
+        shown: the facts' texts by id.
+        answer: all that the assistant said or wrote in its tick.
+        asked: what it answers. Its own words prove no use.
+    """
+    mine = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
+    common = Counter(term for told in mine.values() for term in told)
+    most = max(2, len(shown) // RARE)
+    said = set(terms(answer)) - set(terms(asked))
+    said = {one for one in said if common[one] <= most and _tells(one)}
+    return [id_ for id_, told in mine.items() if told & said or id_[:SHORT_ID] in answer]
+
+
+def _tells(term: str) -> bool:
+    return len(term) >= SHORTEST or not term.isascii() or term.isdigit()

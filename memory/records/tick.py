@@ -232,6 +232,8 @@ class AssembledContext(TypedDict):
     """What the context says after the event."""
     tokens: dict[str, int]
     """Calibrated estimate per component key."""
+    recalled: NotRequired[dict[str, str]]
+    """The texts of the facts recalled for it, by id; those that the answer uses are credited."""
 
 
 class Loop(TypedDict):

@@ -79,9 +79,7 @@ async def assemble_context(
         )
     by_owner = _is_by_owner(state["event"], settings, resources)
     held = await _pages(state, runtime, config, people) if PAGES in shown else []
-    told = [pages.text_of(page, settings.zone) for page in held]
-    if PAGES in shown and by_owner:
-        told += await _disputes(runtime, config, settings)
+    disputes = await _disputes(runtime, config, settings) if PAGES in shown and by_owner else []
     made = material(
         state,
         settings,
@@ -90,7 +88,7 @@ async def assemble_context(
         now=now,
         memories=beside(memories, held),
         people=[without_lines(profile, held) for profile in people],
-        pages=told,
+        pages=[*(pages.text_of(page, settings.zone) for page in held), *disputes],
     )
     same, changing = assembly.parted(made)
     recent = _recent_work(state) if is_reflection(state["event"]) else {}
@@ -102,6 +100,7 @@ async def assemble_context(
         "front": front,
         "after": assembly.after(made),
         "tokens": _sizes(made, [same, {**changing, **recent}]),
+        "recalled": {hit["id"]: hit["text"] for hit in memories if hit["kind"] == "fact"},
     }
     message = _message(state, settings, now, by_owner=by_owner)
     return {"context": assembled, "messages": [message]}
@@ -214,7 +213,5 @@ async def _recalled(
         max_tokens=settings.recall_tokens,
         visible=visible_events(state["messages"]),
     )
-    await probes.note_use(
-        query, hits, store=store, semantic=semantic, scope=scope, now=now, settings=settings
-    )
+    await probes.keep(query, hits, store=store, scope=scope, now=now, most=settings.probes_kept)
     return hits

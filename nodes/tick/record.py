@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
 from memory import audit, entities, events, telemetry
+from memory.compaction import MASK
 from memory.events import due, inbox, over, reflection_event, spent
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
+from memory.recall import used
 from memory.records import (
     Conversation,
     Event,
@@ -30,6 +34,7 @@ from memory.records import (
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
+from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
 OPEN_CONVERSATIONS = 50
@@ -49,6 +54,7 @@ async def record(
     reflected = is_reflection(event)
     written = [] if reflected or event is None else await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
+    await _credit(state, tick["reply"], config, now)
     report = state["report"]
     spending = spent(
         state["spending"], now, tokens=tick["tokens"], autonomous=event is None or reflected
@@ -184,6 +190,37 @@ async def _journal(
         operations.append(meet_entity(familiar.sender, event, now=now, reason="answered"))
     semantic = resources_of(config).semantic
     return await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+
+
+async def _credit(state: State, reply: str, config: RunnableConfig, now: datetime) -> None:
+    """Count an access of each recalled fact that the answer used; the others gain nothing."""
+    event, own = state["event"], of_tick(state["messages"], state["tick"])
+    context = state["context"]
+    assert context is not None
+    shown = {**context.get("recalled", {}), **_recalled_by_tools(own)}
+    asked = event["text"] if event is not None else ""
+    facts = used(shown, f"{reply} {_written(own)}", asked=asked)
+    if facts:
+        await resources_of(config).semantic.touch(scope_of(config), facts, now)
+
+
+def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
+    """The texts of the facts that the tick's recalls brought up, by id."""
+    answers = [one for one in own if isinstance(one, ToolMessage)]
+    found = [
+        hit
+        for one in answers
+        if one.name == recall_memories.name and one.status != "error" and one.content != MASK
+        for hit in json.loads(str(one.text))["memories"]
+    ]
+    return {hit["id"]: hit["text"] for hit in found if hit["kind"] == "fact"}
+
+
+def _written(own: Sequence[AnyMessage]) -> str:
+    """What the tick's tool calls were given, but for questions to memory itself."""
+    calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
+    asking = (recall_memories.name, review_journal.name)
+    return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
 
 
 def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:

@@ -464,15 +464,8 @@ async def recall_memories(
         facts_only=asleep,
     )
     if not asleep:  # A night may be a preview, which leaves no trace.
-        await probes.note_use(
-            query,
-            memories,
-            store=store,
-            semantic=resources.semantic,
-            scope=scope,
-            now=now,
-            settings=settings,
-        )
+        most = settings.probes_kept
+        await probes.keep(query, memories, store=store, scope=scope, now=now, most=most)
     # Without the parts of the scores, which would take more room than the memories.
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}

@@ -13,7 +13,7 @@ from memory.errors import InputError
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations import apply
-from memory.recall.probes import kept, note_use
+from memory.recall.probes import keep, kept
 from memory.recall.ranking import best_sentences
 from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records import operations
@@ -172,18 +172,12 @@ async def test_a_recall_writes_nothing(asking: Asking) -> None:
     assert before == (await asking.memory.all(ANA), rows(asking.memory), await stored(asking.store))
 
 
-async def test_use_of_a_recall_is_counted_and_kept_as_a_probe(asking: Asking) -> None:
+async def test_a_recall_is_kept_as_a_probe_and_its_use_counted(asking: Asking) -> None:
     fact = await asking.learn("Ana keeps bees")
     for query, most in (("bees", 9), ("otherwise", 9), ("bees " * 200, 9), ("bees?", 0)):
-        await note_use(
-            query,
-            hits := await asking.ask(query),
-            store=asking.store,
-            semantic=asking.memory,
-            scope=ANA,
-            now=NOW,
-            settings=Settings(probes_kept=most),
-        )
+        hits = await asking.ask(query)
+        await keep(query, hits, store=asking.store, scope=ANA, now=NOW, most=most)
+        await asking.memory.touch(ANA, [one["id"] for one in hits], NOW)
         assert bool(hits) == (query != "otherwise")
     [known] = await asking.memory.all(ANA)
     assert (known["access_count"], known["last_access"]) == (3, NOW.isoformat())
