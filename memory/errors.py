@@ -2,6 +2,7 @@
 
 CircadianError
 ├── InputError            bad usage or input; the message says what to do (exit status 2)
+│   ├── NotFoundError     what was named is not there
 │   ├── StateError        the thread's state breaks a rule; names the key
 │   └── FolderError       the data folder cannot be used as asked
 │       └── NewerError    a newer version made it, or changed it meanwhile
@@ -79,6 +80,10 @@ class CircadianError(RuntimeError):
 
 class InputError(CircadianError):
     """Bad usage or bad input; the message says what to do. Exit status 2."""
+
+
+class NotFoundError(InputError):
+    """What the caller named is not there: a fact, a night, a person, a question, an event."""
 
 
 class StateError(InputError):

@@ -2,7 +2,7 @@
 
 from graph.use_cases import nights, reindexing, transfer
 from graph.use_cases.approvals import approve, decide, refuse
-from graph.use_cases.context import AgentContext
+from graph.use_cases.context import AgentContext, complete_state
 from graph.use_cases.forgetting import Forgotten, forget, forget_fact
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
 from graph.use_cases.nights import (
@@ -33,6 +33,7 @@ __all__ = [
     "approve",
     "briefing",
     "broke_off",
+    "complete_state",
     "correct",
     "decide",
     "export_memory",

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from graph.use_cases.context import AgentContext
 from graph.use_cases.runs import run
-from memory.errors import InputError
+from memory.errors import InputError, NotFoundError
 from memory.events import decision_of, keep
 from memory.records import Decision
 from tools.execution import misfit
@@ -64,7 +64,7 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
     waiting = {item["question"]["id"]: item["question"] for item in parked}
     if question not in waiting:
         ids = ", ".join(waiting) or "none"
-        raise InputError(f"no question {question!r:.80} waits for an answer; waiting: {ids}")
+        raise NotFoundError(f"no question {question!r:.80} waits for an answer; waiting: {ids}")
     decision = decision_of(answer, by=context.scope.user, at=context.now())
     if isinstance(decision, str):
         raise InputError(decision)

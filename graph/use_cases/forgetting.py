@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import find_fact
 from memory import forgetting, journal
-from memory.errors import InputError
+from memory.errors import InputError, NotFoundError
 from memory.events import inbox
 from memory.forgetting import (
     Begun,
@@ -189,7 +189,7 @@ async def _plan(
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
     plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
-        raise InputError(
+        raise NotFoundError(
             f"nothing is known of {entity!r:.80}: no profile, no sender, and no text names it"
         )
     return plan

@@ -8,7 +8,7 @@ from typing import Any
 from graph.use_cases.context import AgentContext, match_id
 from memory import audit, journal
 from memory.audit import AuditEntry, of_correction
-from memory.errors import InputError
+from memory.errors import InputError, NotFoundError
 from memory.guards import persona
 from memory.journal import TRUST
 from memory.operations import apply_operations, dependents_of
@@ -169,11 +169,11 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
     if found := match_id(wanted, facts, "facts"):
         return facts[found]
     if await journal.read(context.store, scope, given.strip()):
-        raise InputError(
+        raise NotFoundError(
             f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "
             "(`circadian send`)"
         )
-    raise InputError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
+    raise NotFoundError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
 
 
 def _speaker(context: AgentContext, by: str | None) -> str:

@@ -14,7 +14,7 @@ from graph.use_cases import runs
 from graph.use_cases.context import AgentContext, first_few, match_id
 from memory import audit, entities, journal, night
 from memory.audit import of_decision
-from memory.errors import CircadianError, ConflictError, InputError
+from memory.errors import CircadianError, ConflictError, InputError, NotFoundError
 from memory.journal import links
 from memory.night import applied, built_on, inverse, status_of, take_back
 from memory.operations import changed_since, find_conflicts
@@ -176,13 +176,13 @@ async def find_night(context: AgentContext, given: str) -> NightRecord:
     known = await night.records(context.store, context.scope)
     records = {record["id"]: record for record in known}
     if not known:
-        raise InputError("there has been no night yet; `circadian sleep` goes through one")
+        raise NotFoundError("there has been no night yet; `circadian sleep` goes through one")
     if wanted == NEWEST:
         return known[-1]
     prefixed = wanted if wanted.startswith("night") else f"night_{wanted}" if wanted else ""
     if found := match_id(prefixed, records, "nights"):
         return records[found]
-    raise InputError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
+    raise NotFoundError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
 
 
 # Previewing and applying

@@ -30,6 +30,7 @@ from memory.facts.table import (
     Filters,
     History,
     Kind,
+    Listing,
     MemoryTable,
     Row,
     SessionPlace,
@@ -186,6 +187,11 @@ class SemanticMemory:
     async def all(self, scope: Scope) -> list[Fact]:
         """Every fact, superseded ones included, oldest first."""
         return [fact_of(row) for row in await self.run(self._select, scope, {})]
+
+    async def listed(self, scope: Scope, wanted: Listing) -> tuple[list[Row], int]:
+        """A page of a list of the scope's rows, of all kinds, and how many there are on all."""
+        mine = wanted._replace(filters={**wanted.filters, **scope_filters(scope)})
+        return await self.run(lambda: self.open_table().listed(mine))
 
     async def count(self, scope: Scope) -> int:
         """The number of facts, superseded ones included."""

@@ -109,6 +109,21 @@ class Counted(NamedTuple):
     """Term -> rows that have it; those that no row has are left out."""
 
 
+class Listing(NamedTuple):
+    """Which rows a page of a list shows, and in what order."""
+
+    filters: Filters
+    terms: Sequence[str] = ()
+    """Index terms that a row must all have."""
+    names: Sequence[str] = ()
+    """A row must have one of these as its speaker, or among its entities; none: any row."""
+    order: Literal["written", "valid_from", "importance"] = "written"
+    """Ties stand in the order of writing."""
+    descending: bool = True
+    limit: int | None = None
+    offset: int = 0
+
+
 class Waiting(NamedTuple):
     """A memory without a vector of the embedder in use."""
 
@@ -179,6 +194,10 @@ class MemoryTable(Protocol):
 
     def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
         """The matching rows, oldest first."""
+        ...
+
+    def listed(self, wanted: Listing) -> tuple[list[Row], int]:
+        """A page of a list of rows, and the number of rows on all pages."""
         ...
 
     def count(self, filters: Filters) -> int:
@@ -278,6 +297,13 @@ class History(Protocol):
     def close(self) -> None:
         """Close the history. May be called twice."""
         ...
+
+
+def order_by(wanted: Listing) -> str:
+    """The order of a list, as SQL."""
+    way = "DESC" if wanted.descending else "ASC"
+    first = "" if wanted.order == "written" else f"{wanted.order} {way}, "
+    return f"{first}seq {way}"
 
 
 def split(filters: Filters) -> tuple[dict[str, str | None], dict[str, object]]:

@@ -31,7 +31,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State
-from memory.storage import list_items
+from memory.storage import count_items, list_items
 
 SYSTEM = "system"
 """Sender or channel of events that no person caused: notices, sensors, the world itself."""
@@ -369,6 +369,16 @@ async def days(store: BaseStore, scope: Scope) -> list[str]:
     prefix = scope.namespace("journal")
     spaces = await store.alist_namespaces(prefix=prefix, limit=100_000)
     return sorted((space[-1] for space in spaces), reverse=True)
+
+
+async def on(store: BaseStore, scope: Scope, day: str) -> list[JournalEntry]:
+    """Entries of a day (`YYYYMMDD`), newest first."""
+    return by_time(await _of_days(store, scope, [day]))[::-1]
+
+
+async def count_on(store: BaseStore, scope: Scope, day: str) -> int:
+    """The number of entries of a day (`YYYYMMDD`)."""
+    return await count_items(store, scope.namespace("journal", day))
 
 
 def _matches(

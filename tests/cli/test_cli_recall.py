@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.cli.commands.memory import memory_view, recall_view, recalled, short_ids
+from graph.cli.commands.memory import memory_view, recall_view, short_ids
+from graph.documents.provenance import recalled_memory as recalled
 from graph.use_cases.memories import list_memories
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact, RecallHit

@@ -24,11 +24,11 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.access import NO_LANGUAGE_MODEL, reading
-from graph.cli.commands.memory import recalled
 from graph.cli.commands.replay import steps
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
+from graph.documents import recalled_memory
 from graph.use_cases import status
 from memory.errors import CircadianError, FolderError, InputError
 from memory.models import choose_model, is_offline
@@ -184,7 +184,7 @@ def _document(
         "processes": processes,
         "question": ending.question["text"],
         "reply": ending.reply,
-        "recalled": recalled(ending.hit),
+        "recalled": recalled_memory(ending.hit),
         "told": {k: told[k] for k in ("id", "at", "sender", "text", "channel")},
         "before_restart": states[0],
         "after": states[-1],

@@ -26,6 +26,7 @@ from graph.cli.views import (
     ruled_table,
     short_id,
 )
+from graph.documents import FLAGS, Correction, recalled_memory
 from graph.use_cases import Forgotten, Reindexing, find_fact, reindexing, transfer
 from memory.errors import CircadianError, InputError
 from memory.models import OFFLINE
@@ -66,8 +67,6 @@ STANDARD = "-"
 
 RESUMES = "`circadian reindex` goes on from there, and until then memories are found by their words"
 
-RECALL_KEYS = ("id", "kind", "text", "score", "sources", "at")
-
 
 @command()
 async def recall(
@@ -101,7 +100,7 @@ async def recall(
             await _show_all(session, query, limit)
             return 0
         hits = await session.agent.recall(query or "", limit, include_superseded=superseded)
-        shown = [recalled(hit, explain=explain) for hit in hits]
+        shown = [recalled_memory(hit, explain=explain) for hit in hits]
         session.screen.result(shown, recall_view(hits, explain=explain))
     return 0
 
@@ -113,13 +112,6 @@ async def _show_all(session: Session, query: str | None, limit: int | None) -> N
     if shown and not session.screen.json:
         left = f"; {len(found) - len(shown):,} older ones are left out" * (len(found) > len(shown))
         session.screen.note(f"{memory_counts(shown)}{left}")
-
-
-def recalled(hit: RecallHit, *, explain: bool = False) -> dict[str, Any]:
-    """A memory as `recall --json` prints it, with its flags only if they are set."""
-    told: dict[str, Any] = {key: value for key, value in hit.items() if key in RECALL_KEYS}
-    told |= {flag: True for flag in FLAGS if hit.get(flag)}
-    return told | ({"parts": hit.get("parts", {})} if explain else {})
 
 
 @command()
@@ -139,7 +131,8 @@ async def correct(
             new = await agent.correct(old["id"], text, by)
         before = await agent.resources.semantic.get(agent.scope, old["id"])
     superseded = before if new["id"] != old["id"] else None
-    screen.result({"fact": new, "superseded": superseded}, correction_view(new, superseded))
+    done: Correction = {"fact": new, "superseded": superseded}
+    screen.result(done, correction_view(new, superseded))
     return 0
 
 
@@ -354,8 +347,6 @@ def _lines(done: Reindexing) -> list[str]:
 
 # Memories for people: recalled, listed, corrected
 
-
-FLAGS = ("superseded", "partly_superseded", "disputed", "doubtful")
 
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""

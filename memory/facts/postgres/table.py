@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from memory.errors import MemoryStoreError
-from memory.facts.postgres.rows import RANKED, PostgresRows, as_asked, content_of
+from memory.facts.postgres.rows import RANKED, PostgresRows, as_asked, as_kept, content_of
 from memory.facts.postgres.schema import bring_up_to_date
 from memory.facts.postgres.transactions import Ids, Transactions, scope_key
 from memory.facts.table import (
@@ -27,6 +27,7 @@ from memory.facts.table import (
     Counted,
     Dialect,
     Filters,
+    Listing,
     Row,
     SessionPlace,
     Sql,
@@ -34,6 +35,7 @@ from memory.facts.table import (
     Waiting,
     checked_vector,
     embedded_text,
+    order_by,
     split,
     where,
 )
@@ -271,6 +273,25 @@ class PostgresTable:
                 (*values, limit),
             )
             return [Row(*row) for row in rows]
+
+    def listed(self, wanted: Listing) -> tuple[list[Row], int]:
+        """A page of a list of rows, and the number of rows on all pages."""
+        with self.transactions.connection() as connection:
+            text, values = self._where(connection, wanted.filters)
+            if wanted.terms:
+                text, values = f"{text} AND m.terms @> %s::text[]", (*values, as_kept(wanted.terms))
+            if wanted.names:
+                names = [storable(name) for name in wanted.names]
+                named = "jsonb_exists_any(m.payload -> 'entities', %s::text[])"
+                text = f"{text} AND (m.speaker = ANY(%s::text[]) OR {named})"
+                values = (*values, names, names)
+            query = f"FROM memories AS m WHERE {text}"
+            [(total,)] = connection.execute(f"SELECT count(*) {query}", values)
+            rows = connection.execute(
+                f"SELECT {_ROW} {query} ORDER BY {order_by(wanted)} LIMIT %s OFFSET %s",
+                (*values, wanted.limit, wanted.offset),
+            )
+            return [Row(*row) for row in rows], total
 
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""

@@ -21,18 +21,20 @@ import orjson
 
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite import schema
-from memory.facts.sqlite.indexes import ScopeIndex, WordIndex
+from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
 from memory.facts.sqlite.schema import SqliteRows
 from memory.facts.table import (
     Counted,
     Dialect,
     Filters,
+    Listing,
     Row,
     SessionPlace,
     Sql,
     Vector,
     Waiting,
     checked_vector,
+    order_by,
     split,
     where,
 )
@@ -133,6 +135,27 @@ class SqliteTable:
         """The matching rows, oldest first."""
         with self._file.reading():
             return self._read(self._where(filters), limit)
+
+    def listed(self, wanted: Listing) -> tuple[list[Row], int]:
+        """A page of a list of rows, and the number of rows on all pages."""
+        text, values = self._where(wanted.filters)
+        for term in map(encoded, zip(wanted.terms)):
+            text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
+        if wanted.names:
+            named = "EXISTS (SELECT 1 FROM json_each(payload, '$.entities') WHERE value IN names)"
+            text = f"{text} AND (speaker IN names OR {named})"
+        names = "WITH names AS (SELECT value FROM json_each(?))"
+        query = f"FROM memories WHERE {text}"
+        given = (json.dumps(list(wanted.names)), *values)
+        with self._file.reading():
+            total = int(self._value(f"{names} SELECT count(*) {query}", *given))
+            found = self._connection.execute(
+                f"{names} SELECT seq {query} ORDER BY {order_by(wanted)} LIMIT ? OFFSET ?",
+                (*given, -1 if wanted.limit is None else wanted.limit, wanted.offset),
+            )
+            numbers = [seq for (seq,) in found]
+            rows = self.numbered(numbers)
+        return [rows[seq] for seq in numbers], total
 
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""

@@ -1,0 +1,163 @@
+"""What an agent does and did: goals, ticks, nights, waiting events, questions, the audit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from graph.documents.provenance import Listed, Paging
+from graph.use_cases import AgentContext, NightLine, complete_state, nights
+from memory import audit, journal
+from memory.audit import AuditEntry
+from memory.errors import NotFoundError
+from memory.events import inbox
+from memory.planning import tree
+from memory.records import (
+    Goal,
+    InboxItem,
+    JournalEntry,
+    NightStatus,
+    Projects,
+    Question,
+    Report,
+    TickReport,
+    empty_report,
+)
+from memory.state import State
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Which entries of the audit log a list shows."""
+
+    since: datetime | None = None
+    what: str | None = None
+    who: str | None = None
+    outcome: str | None = None
+    tick: int | None = None
+    origin: str | None = None
+    """The id of an event or a night."""
+
+
+class EventLine(BaseModel):
+    """An event in the inbox."""
+
+    item: InboxItem
+    set_aside: bool = Field(description="It failed too often, and waits for a retry.")
+
+
+class TickDetail(BaseModel):
+    """A tick: its report, and what the audit log says of it."""
+
+    report: TickReport
+    log: list[AuditEntry]
+
+
+async def journal_page(
+    context: AgentContext,
+    day: str | None = None,
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[JournalEntry]:
+    """A page of the journal, newest first; with `day` (YYYYMMDD) of that day alone."""
+    limit, offset = paging.checked()
+    store, scope = context.store, context.scope
+    days = [day] if day is not None else await journal.days(store, scope)
+    found: list[JournalEntry] = []
+    total = 0
+    for each in days:
+        held = await journal.count_on(store, scope, each)
+        if total + held > offset and total < offset + limit:
+            begins = max(0, offset - total)
+            found += (await journal.on(store, scope, each))[begins : begins + limit - len(found)]
+        total += held
+    return paging.listed(found, total)
+
+
+async def goals(context: AgentContext) -> list[Goal]:
+    """The goals in the order of their tree, each before its subtasks."""
+    return [goal for _, goal in tree((await _state(context))["goals"])]
+
+
+async def projects(context: AgentContext) -> Projects:
+    """The projects by key, and the key of the active one."""
+    return (await _state(context))["projects"]
+
+
+async def questions(context: AgentContext) -> list[Question]:
+    """The questions that wait for a person, oldest first."""
+    return [parked["question"] for parked in (await _state(context))["parked"]]
+
+
+async def question(context: AgentContext, id_: str) -> Question:
+    """A question that waits. Raises NotFoundError."""
+    for asked in await questions(context):
+        if asked["id"] == id_:
+            return asked
+    raise NotFoundError(f"no question {id_!r:.80} waits for an answer")
+
+
+async def event_page(context: AgentContext, paging: Paging = Paging()) -> Listed[EventLine]:  # noqa: B008
+    """A page of the inbox: what waits, oldest first, then what was set aside."""
+    handled = (await _state(context))["handled"]
+    waiting = await inbox.waiting(context.store, context.scope, handled)
+    aside = await inbox.set_aside(context.store, context.scope)
+    lines = [EventLine(item=item, set_aside=False) for item in waiting]
+    return paging.of([*lines, *(EventLine(item=item, set_aside=True) for item in aside)])
+
+
+async def night_page(
+    context: AgentContext,
+    status: NightStatus | None = None,
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[NightLine]:
+    """A page of the nights, newest first."""
+    found = [
+        line
+        for line in reversed(await nights.list_nights(context))
+        if status in (None, line["status"])
+    ]
+    return paging.of(found)
+
+
+async def tick_page(context: AgentContext, paging: Paging = Paging()) -> Listed[TickReport]:  # noqa: B008
+    """A page of the ticks that checkpoints still tell of, newest first."""
+    found = await _ticks(context)
+    return paging.of([found[number] for number in sorted(found, reverse=True)])
+
+
+async def tick_detail(context: AgentContext, number: int) -> TickDetail:
+    """One tick. Raises NotFoundError if no checkpoint tells of it any more."""
+    report = (await _ticks(context)).get(number)
+    if report is None:
+        raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
+    log = await audit.read(context.store, context.scope)
+    return TickDetail(report=report, log=[entry for entry in log if entry["tick"] == number])
+
+
+async def _ticks(context: AgentContext) -> dict[int, TickReport]:
+    found: dict[int, TickReport] = {}
+    async for snapshot in context.graph.aget_state_history(context.config()):
+        report: Report = snapshot.values.get("report") or empty_report()
+        for made in report["ticks"]:
+            found.setdefault(made["tick"], made)
+    return found
+
+
+async def log_page(
+    context: AgentContext,
+    wanted: LogFilter = LogFilter(),
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[AuditEntry]:
+    """A page of the audit log, newest first."""
+    found = await audit.read(context.store, context.scope, since=wanted.since)
+    fields = ("what", "who", "outcome", "tick", "origin")
+    tests = {name: getattr(wanted, name) for name in fields}
+    tests = {name: value for name, value in tests.items() if value is not None}
+    kept = [entry for entry in found if tests.items() <= entry.items()]
+    return paging.of(kept[::-1])
+
+
+async def _state(context: AgentContext) -> State:
+    return complete_state((await context.snapshot()).values)

@@ -1,0 +1,410 @@
+"""Memories as documents: facts and journal entries, a page of them, one with where it comes from.
+
+A fact cites journal entries, and an entry cites events: `MemoryDetail` leads from a fact back to
+the words, to what it replaced and to what replaced it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
+
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from graph.use_cases import AgentContext, find_fact, recall
+from memory import entities, journal, night
+from memory.errors import InputError, NotFoundError
+from memory.facts import Listing, Row, fact_of
+from memory.journal import links
+from memory.records import Fact, JournalEntry, Operation, RecallHit
+from memory.text import terms
+
+T = TypeVar("T")
+
+MemoryKind = Literal["fact", "entry", "insight"]
+MemorySort = Literal["newest", "oldest", "importance", "learned"]
+
+_ORDERS: dict[MemorySort, tuple[Literal["written", "valid_from", "importance"], bool]] = {
+    "newest": ("valid_from", True),
+    "oldest": ("valid_from", False),
+    "importance": ("importance", True),
+    "learned": ("written", True),
+}
+
+
+MOST = 500
+"""Items of a page."""
+
+
+class Paging(NamedTuple):
+    """Which items of a list are asked for."""
+
+    limit: int = 50
+    offset: int = 0
+
+    def checked(self) -> Paging:
+        """This paging. Raises InputError if it is none."""
+        if not 1 <= self.limit <= MOST or self.offset < 0:
+            raise InputError(f"a page has 1 to {MOST} items, and begins at offset 0 or later")
+        return self
+
+    def of(self, found: Sequence[T]) -> Listed[T]:
+        """The items of a whole list that are asked for."""
+        limit, offset = self.checked()
+        return self.listed(found[offset : offset + limit], len(found))
+
+    def listed(self, items: Sequence[T], total: int) -> Listed[T]:
+        """The items that are asked for, as a document."""
+        return Listed(items=list(items), total=total, limit=self.limit, offset=self.offset)
+
+
+class Listed(BaseModel, Generic[T]):
+    """A page of a list."""
+
+    items: list[T]
+    total: int = Field(description="Items on all pages.")
+    limit: int
+    offset: int = Field(description="Items on the pages before.")
+
+    @property
+    def following(self) -> int | None:
+        """The offset of the next page, if there is one."""
+        after = self.offset + self.limit
+        return after if after < self.total else None
+
+
+class MemoryLine(BaseModel):
+    """A fact, a journal entry or an insight in a list."""
+
+    id: str
+    kind: MemoryKind
+    text: str
+    at: str = Field(description="When it came to hold, or was said; ISO 8601, UTC.")
+    speaker: str | None
+    entities: list[str]
+    importance: int = Field(description="1..10")
+    trust: float = Field(description="0..1")
+    holds: bool = Field(description="False: superseded.")
+    superseded_by: str | None = Field(None, description="Id of the fact that holds instead.")
+    disputed: bool = Field(False, description="Another fact contradicts it, unsettled.")
+
+
+class Relation(BaseModel):
+    """A link to another memory."""
+
+    id: str
+    text: str
+    relation: str
+    reason: str
+    at: str
+
+
+class NightTouch(BaseModel):
+    """What a night did with a memory."""
+
+    night: str
+    kind: str
+    reason: str
+
+
+class MemoryDetail(BaseModel):
+    """A memory with everything that leads to it and away from it."""
+
+    id: str
+    kind: MemoryKind
+    fact: Fact | None = None
+    entry: JournalEntry | None = None
+    sources: list[JournalEntry] = Field(description="The words that it comes from, oldest first.")
+    events: list[str] = Field(description="Ids of the events behind them.")
+    gone: list[str] = Field(description="Ids of sources that are no longer kept.")
+    replaced: list[Fact] = Field(description="The facts that it superseded, oldest first.")
+    replaced_by: list[Fact] = Field(description="What superseded it, up to what holds now.")
+    disputed: list[Fact] = Field(description="Facts that contradict it, unsettled.")
+    made: list[Fact] = Field(description="Facts that were made from this entry.")
+    links: list[Relation]
+    nights: list[NightTouch]
+
+
+class RecalledMemory(TypedDict):
+    """A recalled memory, as `recall --json` prints it. Flags are there only if they are set."""
+
+    id: str
+    kind: Literal["fact", "episode"]
+    text: str
+    score: float
+    sources: list[str]
+    at: str
+    superseded: NotRequired[bool]
+    partly_superseded: NotRequired[bool]
+    disputed: NotRequired[bool]
+    doubtful: NotRequired[bool]
+    parts: NotRequired[dict[str, float]]
+    """The parts of the score, by name."""
+
+
+class Correction(TypedDict):
+    """A corrected fact, as `correct --json` prints it."""
+
+    fact: Fact
+    superseded: Fact | None
+    """The fact before; None if the text was in force already."""
+
+
+@dataclass(frozen=True)
+class MemoryFilter:
+    """Which memories a list shows."""
+
+    query: str = ""
+    """Words that they must all have."""
+    kind: Literal["fact", "entry"] | None = None
+    person: str | None = None
+    """The speaker, or somebody or something that it is about."""
+    holds: bool | None = None
+    since: str | None = None
+    """ISO 8601; the time itself counts."""
+    until: str | None = None
+    """ISO 8601; the time itself does not count."""
+    min_importance: int | None = None
+    sort: MemorySort = "newest"
+
+
+FLAGS = ("superseded", "partly_superseded", "disputed", "doubtful")
+
+
+async def memory_page(
+    context: AgentContext,
+    wanted: MemoryFilter = MemoryFilter(),
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[MemoryLine]:
+    """A page of facts and journal entries."""
+    limit, offset = paging.checked()
+    order, descending = _ORDERS[wanted.sort]
+    listing = Listing(
+        _filters(wanted),
+        tuple(dict.fromkeys(terms(wanted.query))),
+        await _names(context, wanted.person),
+        order,
+        descending,
+        limit,
+        offset,
+    )
+    rows, total = await context.semantic.listed(context.scope, listing)
+    ids = [row.payload["op"] for row in rows if row.payload["kind"] == "episode"]
+    entries = await journal.read_many(context.store, context.scope, ids)
+    return paging.listed([_line(row, entries.get(row.payload["op"])) for row in rows], total)
+
+
+def _filters(wanted: MemoryFilter) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if wanted.kind is not None:
+        found["kind"] = "fact" if wanted.kind == "fact" else "episode"
+    if wanted.holds is not None:
+        found["invalid_at"] = None if wanted.holds else {"gt": ""}
+    bounds = {"gte": wanted.since, "lt": wanted.until}
+    if spans := {sign: at for sign, at in bounds.items() if at is not None}:
+        found["valid_from"] = spans
+    if wanted.min_importance is not None:
+        found["importance"] = {"gte": wanted.min_importance}
+    return found
+
+
+async def _names(context: AgentContext, person: str | None) -> tuple[str, ...]:
+    """All names of a person or thing: any of them may stand in a fact."""
+    if person is None:
+        return ()
+    [known] = await entities.named(context.store, context.scope, [person])
+    profile = known.profile
+    if profile is None:
+        profile = (await entities.read(context.store, context.scope, [person])).get(person)
+    more = (profile["name"], *profile["aliases"], *profile["senders"]) if profile else ()
+    return tuple(dict.fromkeys((person, *more)))
+
+
+def _line(row: Row, entry: JournalEntry | None) -> MemoryLine:
+    payload = row.payload
+    is_fact = payload["kind"] == "fact"
+    return MemoryLine(
+        id=row.id if is_fact else payload["op"],
+        kind="fact" if is_fact else _kind_of(entry),
+        text=payload["data"],
+        at=payload["valid_from"],
+        speaker=payload["speaker"],
+        entities=payload["entities"],
+        importance=payload["importance"],
+        trust=payload["trust"],
+        holds=payload.get("invalid_at") is None,
+        superseded_by=payload.get("superseded_by"),
+        disputed=bool(payload.get("disputed")),
+    )
+
+
+def _kind_of(entry: JournalEntry | None) -> Literal["entry", "insight"]:
+    return "insight" if entry is not None and "evidence" in entry else "entry"
+
+
+async def recalled(
+    context: AgentContext,
+    query: str,
+    limit: int | None = None,
+    *,
+    include_superseded: bool = False,
+    explain: bool = True,
+) -> list[RecalledMemory]:
+    """What fits a query, best first; with `explain` the parts of each score."""
+    hits = await recall(context, query, limit, include_superseded=include_superseded)
+    return [recalled_memory(hit, explain=explain) for hit in hits]
+
+
+def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
+    """A hit as a document."""
+    found: RecalledMemory = {
+        "id": hit["id"],
+        "kind": hit["kind"],
+        "text": hit["text"],
+        "score": hit["score"],
+        "sources": hit["sources"],
+        "at": hit["at"],
+    }
+    flags: Any = {flag: True for flag in FLAGS if hit.get(flag)}
+    parts: Any = {"parts": hit.get("parts", {})} if explain else {}
+    return {**found, **flags, **parts}
+
+
+# One memory
+
+
+async def memory_detail(context: AgentContext, id_: str) -> MemoryDetail:
+    """One fact or journal entry. Raises NotFoundError."""
+    entry = await journal.read(context.store, context.scope, id_)
+    return await fact_detail(context, id_) if entry is None else await _entry(context, entry)
+
+
+async def fact_detail(context: AgentContext, id_: str) -> MemoryDetail:
+    """One fact, by its id or an unambiguous beginning of it. Raises NotFoundError."""
+    found = await find_fact(context, id_)
+    entries = await journal.read_many(context.store, context.scope, found["source_entries"])
+    disputed = await context.semantic.by_op(context.scope, found.get("disputed", []))
+    return MemoryDetail(
+        id=found["id"],
+        kind="fact",
+        fact=found,
+        sources=journal.by_time(entries.values()),
+        events=found["source_events"],
+        gone=[id_ for id_ in found["source_entries"] if id_ not in entries],
+        replaced=await _replaced(context, found),
+        replaced_by=await _replaced_by(context, found),
+        disputed=list(disputed.values()),
+        made=[],
+        links=await _relations(context, found["id"]),
+        nights=await _touches(context, {found["id"], found["op"]}, _moments(found)),
+    )
+
+
+async def entry_detail(context: AgentContext, id_: str) -> MemoryDetail:
+    """One journal entry. Raises NotFoundError."""
+    found = await journal.read(context.store, context.scope, id_)
+    if found is None:
+        raise NotFoundError(f"there is no journal entry {id_!r:.80}")
+    return await _entry(context, found)
+
+
+async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
+    """An entry; its sources are the evidence of an insight, as far as that is in the journal."""
+    store, scope, semantic = context.store, context.scope, context.semantic
+    evidence = found.get("evidence", [])
+    sources = await journal.read_many(store, scope, evidence)
+    relations = await _relations(context, found["id"])
+    linked = await semantic.by_id(scope, [relation.id for relation in relations])
+    made = [fact for fact in linked.values() if found["id"] in fact["source_entries"]]
+    facts = await semantic.by_id(scope, [id_ for id_ in evidence if id_ not in sources])
+    return MemoryDetail(
+        id=found["id"],
+        kind=_kind_of(found),
+        entry=found,
+        sources=journal.by_time(sources.values()),
+        events=found["sources"],
+        gone=[id_ for id_ in evidence if id_ not in sources and id_ not in facts],
+        replaced=[],
+        replaced_by=[],
+        disputed=[],
+        made=sorted(made, key=lambda one: (one["valid_from"], one["id"])),
+        links=relations,
+        nights=await _touches(context, {found["id"]}, {fact["created"] for fact in made}),
+    )
+
+
+async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
+    """What a fact superseded, and what that had superseded, oldest first."""
+    gone = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
+    before: dict[str, list[Fact]] = {}
+    for row in (await context.semantic.listed(context.scope, gone))[0]:
+        earlier = fact_of(row)
+        before.setdefault(earlier["superseded_by"] or "", []).append(earlier)
+    found: dict[str, Fact] = {}
+    waiting = [fact["id"]]
+    while waiting:
+        for earlier in before.get(waiting.pop(), []):
+            if earlier["id"] not in found and earlier["id"] != fact["id"]:
+                found[earlier["id"]] = earlier
+                waiting.append(earlier["id"])
+    return sorted(found.values(), key=lambda one: (one["valid_from"], one["id"]))
+
+
+async def _replaced_by(context: AgentContext, fact: Fact) -> list[Fact]:
+    found: dict[str, Fact] = {}
+    now: Fact | None = fact
+    while now is not None and (by := now["superseded_by"]) and by not in {*found, fact["id"]}:
+        now = await context.semantic.get(context.scope, by)
+        if now is not None:
+            found[now["id"]] = now
+    return list(found.values())
+
+
+async def _relations(context: AgentContext, id_: str) -> list[Relation]:
+    """The memories that are linked to this one; those that are gone are left out."""
+    store, scope = context.store, context.scope
+    end = (await links.read(store, scope, [id_])).get(id_)
+    others = end["linked_to"] if end else []
+    entries = await journal.read_many(store, scope, others)
+    facts = await context.semantic.by_id(scope, [id_ for id_ in others if id_ not in entries])
+    texts = {id_: one["content"] for id_, one in entries.items()}
+    texts |= {id_: one["text"] for id_, one in facts.items()}
+    told = end["relations"] if end else {}
+    return [
+        Relation(
+            id=other,
+            text=texts[other],
+            relation=told.get(other, {}).get("relation", ""),
+            reason=told.get(other, {}).get("reason", ""),
+            at=told.get(other, {}).get("at", end["created"] if end else ""),
+        )
+        for other in others
+        if other in texts
+    ]
+
+
+def _moments(fact: Fact) -> set[str]:
+    """When nights may have made or changed a fact: a night has one time for all that it does."""
+    return {at for at in (fact["created"], fact["invalid_at"]) if at}
+
+
+async def _touches(context: AgentContext, targets: set[str], moments: set[str]) -> list[NightTouch]:
+    """What the nights of these moments did with a memory, in order."""
+    found: list[NightTouch] = []
+    instants = {datetime.fromisoformat(at) for at in moments}
+    for record in await night.records(context.store, context.scope):
+        if datetime.fromisoformat(record["started"]) in instants:
+            plans = await night.plans_of(context.store, context.scope, record["id"])
+            found += _touching(record["id"], plans.operations(), targets)
+    return found
+
+
+def _touching(id_: str, operations: Sequence[Operation], targets: set[str]) -> list[NightTouch]:
+    return [
+        NightTouch(night=id_, kind=operation["kind"], reason=operation["reason"])
+        for operation in operations
+        if operation["target"] in targets
+    ]

@@ -1,0 +1,114 @@
+"""What an agent knows and did, as documents: pages of lists, and details with provenance."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from graph import documents
+from graph.api.async_agent import AsyncAgent
+from graph.documents import LogFilter, MemoryFilter, Paging
+from memory.errors import InputError, NotFoundError
+from tests.support.agents import night_model, opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import scripted
+
+PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
+
+
+@pytest.fixture
+async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    """Ada said where she lives, a night made a fact of it, and she mended it twice."""
+    async with opened(tmp_path, scripted("Noted.", otherwise=night_model), clock) as handle:
+        await handle.ainvoke(said(PARIS))
+        clock.advance(hours=12)
+        await handle.sleep()
+        clock.advance(days=1)
+        await handle.post({"text": "Are you there?", "sender": "Ben", "id": "waits"})
+        yield handle
+
+
+async def mended(agent: AsyncAgent, clock: Clock) -> list[str]:
+    """Ids of the first fact and of its two corrections."""
+    [fact] = await agent.resources.semantic.all(agent.scope)
+    ids = [fact["id"]]
+    for text in (OSLO, BERGEN):
+        clock.advance(hours=1)
+        ids.append((await agent.correct(ids[-1], text, "Ada"))["id"])
+    return ids
+
+
+async def test_a_fact_leads_to_the_words_and_to_what_replaced_it(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    first, second, third = await mended(agent, clock)
+    old = await documents.fact_detail(agent.context, first)
+    assert [entry["content"] for entry in old.sources] == [PARIS]
+    assert old.events == old.sources[0]["sources"]
+    assert [fact["id"] for fact in old.replaced_by] == [second, third]
+    assert [touch.kind for touch in old.nights] == ["add_fact", "settle_fact"]
+    assert [relation.text for relation in old.links] == [PARIS]
+    new = await documents.memory_detail(agent.context, third)
+    assert [fact["id"] for fact in new.replaced] == [first, second]
+    assert (new.replaced_by, new.nights, new.gone) == ([], [], [])
+    words = await documents.memory_detail(agent.context, old.sources[0]["id"])
+    assert [fact["id"] for fact in words.made] == [first]
+    assert {touch.night for touch in words.nights} == {old.nights[0].night}
+
+
+async def test_memories_are_listed_by_page_and_filtered(agent: AsyncAgent, clock: Clock) -> None:
+    first, second, third = await mended(agent, clock)
+
+    async def ids(limit: int = 50, offset: int = 0, **wanted: object) -> list[str]:
+        chosen = MemoryFilter(**wanted)  # type: ignore[arg-type]
+        page = await documents.memory_page(agent.context, chosen, Paging(limit, offset))
+        return [line.id for line in page.items]
+
+    facts = await ids(kind="fact", sort="learned")
+    assert facts == [third, second, first]
+    assert await ids(kind="fact", holds=True) == [third]
+    assert await ids(kind="fact", holds=False, query="oslo") == [second]
+    assert await ids(1, 1, kind="fact", sort="learned") == [second]
+    assert len(await ids(kind="entry", person="ada")) == len(await ids(kind="entry")) == 3
+    page = await documents.memory_page(agent.context, MemoryFilter(), Paging(4, 4))
+    assert (page.total, len(page.items), page.following) == (6, 2, None)
+    with pytest.raises(InputError, match="page"):
+        await ids(0)
+
+
+async def test_people_nights_ticks_events_and_the_log(agent: AsyncAgent, clock: Clock) -> None:
+    context = agent.context
+    await mended(agent, clock)
+    [ada] = (await documents.people_page(context, "AD")).items
+    person = await documents.person_detail(context, ada.name)
+    assert person.profile["id"] == ada.id
+    assert person.memories.total == 6
+    [night] = (await documents.night_page(context, "complete")).items
+    assert (await documents.night_page(context, "undone")).items == []
+    [tick] = (await documents.tick_page(context)).items
+    assert (await documents.tick_detail(context, tick["tick"])).report == tick
+    [event] = (await documents.event_page(context)).items
+    assert (event.item["event"]["id"], event.set_aside) == ("waits", False)
+    everything = await documents.log_page(context)
+    corrections = await documents.log_page(context, LogFilter(what="fact_corrected"), Paging(1))
+    assert (corrections.total, corrections.items[0]) == (2, everything.items[0])
+    since = datetime.fromisoformat(night["started"]) + timedelta(seconds=1)
+    assert everything.total > (await documents.log_page(context, LogFilter(since=since))).total
+    days = await documents.journal_page(context, paging=Paging(2, 1))
+    assert (days.total, [entry["content"] for entry in days.items][1]) == (3, PARIS)
+
+
+async def test_what_is_not_there_is_told(agent: AsyncAgent) -> None:
+    context = agent.context
+    for asked in (
+        documents.memory_detail(context, "nothing"),
+        documents.entry_detail(context, "event_20260101_x"),
+        documents.person_detail(context, "Zoe"),
+        documents.tick_detail(context, 99),
+        documents.question(context, "q"),
+    ):
+        with pytest.raises(NotFoundError):
+            await asked
